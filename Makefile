@@ -1,0 +1,114 @@
+# xt: builds the library, the command, the tests and the benchmark. `make help` lists what can be made.
+#   DEBUG=1                  -O1 -g with assertions
+#   SAN=address,undefined    sanitizers, in a build directory of their own
+#   B=dir                    build directory
+
+DEBUG ?= 0
+SAN   ?=
+B     ?= build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))$(if $(filter 1,$(DEBUG)),/debug)
+comma := ,
+
+CC       ?= cc
+CFLAGS   ?= $(if $(SAN)$(filter 1,$(DEBUG)),-O1 -g,-O2 -g -DNDEBUG)
+WARNINGS := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
+ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -pthread -MMD -MP -Iinclude -Iruntime \
+              -I$(B)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
+ALL_LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
+LIBS := -ldl -lm
+PYTHON = $(shell sh tools/bootstrap.sh --python)
+
+LAYERS  ?= base graph map plan cpu cuda cache api
+SOURCES := $(foreach l,$(LAYERS),$(sort $(wildcard runtime/$(l)/*.c)))
+OBJECTS := $(SOURCES:%.c=$(B)/obj/%.o)
+
+# Generated sources: one micro-kernel file an instruction set, the registry, the embedded CUDA skeletons.
+MACHINE := $(shell $(CC) -dumpmachine)
+ISAS    := scalar $(if $(findstring x86_64,$(MACHINE)),avx2 avx512)
+ISA_FLAGS_avx2   := -mavx2 -mbmi -mbmi2
+ISA_FLAGS_avx512 := -mavx2 -mbmi -mbmi2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mprefer-vector-width=512
+GEN_CPU  := $(ISAS:%=$(B)/gen/kernels_%.c) $(B)/gen/registry.c
+GEN_CUDA := $(B)/gen/skeletons.c
+GEN_OBJECTS := $(if $(filter cpu,$(LAYERS)),$(GEN_CPU:.c=.o)) $(if $(filter cuda,$(LAYERS)),$(GEN_CUDA:.c=.o))
+
+LIB_A  := $(B)/libxtview.a
+LIB_SO := $(B)/libxtview.so.0
+XT     := $(B)/xt
+
+TESTS     := $(sort $(wildcard tests/test_*.c) $(wildcard tests/ptx/test_*.c))
+TEST_BINS := $(TESTS:%.c=$(B)/%)
+PTX_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/ptx/test_%.c,$(wildcard tests/ptx/*.c)))
+TEST_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/support/*.c)) $(PTX_OBJECTS)
+EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.PHONY: all lib run test lint clean help one install gpu-check need-build need-test FORCE
+
+all: need-build ## the library and the command (build/xt)
+	@$(MAKE) --no-print-directory lib $(XT)
+
+lib: $(LIB_A) $(LIB_SO)
+
+run: need-build ## builds, then runs a chain on a real .npy file and times it
+	@$(MAKE) --no-print-directory lib $(XT)
+	@B=$(B) sh tools/demo.sh
+
+test: need-test ## every test; SAN=address,undefined under sanitizers
+	@$(MAKE) --no-print-directory lib $(XT) $(TEST_BINS) $(EXAMPLES)
+	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
+
+lint: need-build ## layers, names, headers, formatting
+	@$(PYTHON) gen/lint.py
+
+need-build:
+	@sh tools/bootstrap.sh build
+
+need-test:
+	@sh tools/bootstrap.sh test
+
+$(GEN_CPU) &: $(wildcard gen/*.py templates/cpu/*)
+	@mkdir -p $(@D)
+	$(PYTHON) gen/gen.py cpu --isas "$(ISAS)" --out $(B)/gen
+
+$(GEN_CUDA): $(wildcard gen/*.py templates/cuda/*)
+	@mkdir -p $(@D)
+	$(PYTHON) gen/gen.py cuda --out $(B)/gen
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -I. -c $< -o $@
+
+$(B)/gen/%.o: $(B)/gen/%.c
+	$(CC) $(ALL_CFLAGS) $(ISA_FLAGS_$(patsubst kernels_%,%,$*)) -c $< -o $@
+
+$(LIB_A): $(OBJECTS) $(GEN_OBJECTS)
+	@mkdir -p $(@D)
+	@rm -f $@
+	ar rcs $@ $^
+
+$(LIB_SO): $(OBJECTS) $(GEN_OBJECTS)
+	$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	@ln -sf $(@F) $(B)/libxtview.so
+
+$(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/*.c)) $(LIB_A)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcheck -lm -lrt $(LIBS)
+
+$(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# One test while working on one layer: make one T=graph LAYERS="base graph" B=/tmp/mine
+one: $(B)/tests/test_$(T)
+	$<
+
+clean: ## removes the build directory
+	rm -rf build
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/:.*## /\t/' | expand -t 14
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

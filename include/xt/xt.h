@@ -1,0 +1,318 @@
+/* xt.h: compiles a chain of views into one copy.
+ *
+ *     struct xt_ctx *ctx;  struct xt_graph *g;  struct xt_kernel *k;
+ *     xt_ctx_new(NULL, &ctx);
+ *     xt_parse("x: f32[2,5,3,4]; x.permute(0,2,1,3)[:, ::-1].reshape(6,20)", 0, NULL, &g);
+ *     xt_compile(ctx, g, NULL, &k);
+ *     xt_run(k, dst, (const void *[]){src}, NULL);
+ *
+ * A graph is a small expression over inputs; its one output may have any strides. xt_compile fuses it into
+ * one index map and makes, or finds in its caches, the copy kernel for exactly that map. xt_run runs it.
+ *
+ * Units       Extents, strides and offsets count elements and are int64_t. Names that end in _bytes count bytes.
+ * Errors      Every function that can fail returns an xt_status (or a negative node) and sets the calling
+ *             thread's xt_last_error(); out-pointers are then NULL. Nothing prints, exits or aborts.
+ * Ownership   Whoever makes an object frees it. Arguments are copied: they may go after the call.
+ *             Every free accepts NULL.
+ * Threads     A context and a kernel may be used by any number of threads at once. A graph belongs to one
+ *             thread at a time. No function is async-signal-safe but xt_version.
+ * fork        A child may go on using CPU kernels; CUDA kernels return XT_EFORKED there.
+ *
+ * C11 and C++11. No CUDA types: a stream is a void *. */
+#ifndef XT_XT_H
+#define XT_XT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define XT_API __attribute__((visibility("default")))
+#else
+#define XT_API
+#endif
+
+#define XT_VERSION "0.1.0"
+
+enum { XT_MAX_RANK = 32 };
+
+/* ------------------------------------------------------------------------------------------------ errors */
+
+/* Pinned for ever: a value keeps its meaning in every version. */
+typedef enum xt_status {
+    XT_OK = 0,
+    XT_EINVAL = -1,       /* an argument is NULL, out of its domain, or from another object */
+    XT_ERANK = -2,        /* wrong number of axes, or more than XT_MAX_RANK */
+    XT_ESHAPE = -3,       /* shapes do not fit each other */
+    XT_ERANGE = -4,       /* axis, index or address out of range */
+    XT_EOVERFLOW = -5,    /* a size does not fit in 63 bits */
+    XT_EDTYPE = -6,       /* unknown or differing element types */
+    XT_EALIGN = -7,       /* a pointer is not aligned to its element */
+    XT_EALIAS = -8,       /* destination overlaps itself or a source */
+    XT_EBUFFER = -9,      /* a buffer is too small */
+    XT_ESYNTAX = -10,     /* a problem line does not parse */
+    XT_ENOMEM = -11,
+    XT_EDEVICE = -12,     /* the driver reported an error; the message has its name */
+    XT_ENODEVICE = -13,   /* no driver, no device, or the kernel was compiled for another target */
+    XT_EFORKED = -14,     /* CUDA object used in a forked child */
+    XT_EUNSUPPORTED = -15,
+    XT_ECOMPILE = -16,    /* NVRTC is missing or refused; the message has the first line of its log */
+    XT_EIO = -17,
+    XT_EINTERNAL = -18    /* a bug in xt: please report the message */
+} xt_status;
+
+struct xt_error {
+    xt_status status;
+    int op;            /* node index of the failing operation, or -1 */
+    int axis;          /* or -1 */
+    int column;        /* xt_parse: 1-based byte position in the text, or 0 */
+    char message[512]; /* "reshape: op 3: [2,3,4] (24 elements) does not fit [5,5] (25 elements)" */
+};
+
+/* The calling thread's last failure; status XT_OK after a call that succeeded. Never NULL. */
+XT_API const struct xt_error *xt_last_error(void);
+XT_API const char *xt_status_name(xt_status s); /* "XT_ESHAPE"; never NULL */
+XT_API const char *xt_version(void);
+
+/* ------------------------------------------------------------------------------------------------- dtypes */
+
+/* A copy depends on the width alone; the name matters to fill values and to people. */
+typedef enum xt_dtype {
+    XT_BOOL = 1, XT_U8, XT_I8, XT_U16, XT_I16, XT_U32, XT_I32, XT_U64, XT_I64,
+    XT_F16, XT_BF16, XT_F32, XT_F64, XT_F8E4M3, XT_F8E5M2, XT_C64, XT_C128
+} xt_dtype;
+
+XT_API size_t xt_dtype_bytes(xt_dtype t);                      /* 1, 2, 4, 8 or 16; 0 for an unknown value */
+XT_API const char *xt_dtype_name(xt_dtype t);                  /* "f32"; NULL for an unknown value */
+XT_API xt_status xt_dtype_parse(const char *name, xt_dtype *out);
+
+/* ------------------------------------------------------------------------------------------------- graphs */
+
+struct xt_graph;
+
+/* A node is an index into its graph. A builder that fails returns a negative node, remembers the first error
+ * in the graph, and every later builder on that graph does nothing: chain freely, test xt_graph_status once. */
+typedef int xt_node;
+
+XT_API xt_status xt_graph_new(struct xt_graph **out);
+XT_API void xt_graph_free(struct xt_graph *g);
+XT_API xt_status xt_graph_status(const struct xt_graph *g);    /* the first error; also in xt_last_error */
+
+/* An input. strides NULL: dense, row-major. Any stride may be negative or 0. The buffer's first element is
+ * element 0; offset is where index (0,..,0) lies. name: [A-Za-z_][A-Za-z0-9_]*, NULL: x, y, z, x3, x4 ..
+ * Inputs are numbered by the order of these calls: that is the order of xt_run's srcs.
+ * XT_ERANGE when an index would lie before the buffer's start. */
+XT_API xt_node xt_input(struct xt_graph *g, const char *name, xt_dtype t, int rank, const int64_t *shape,
+                        const int64_t *strides, int64_t offset);
+
+/* NumPy's or PyTorch's meaning; axes may be negative (from the end) everywhere. */
+XT_API xt_node xt_permute(struct xt_graph *g, xt_node x, int n, const int *axes);
+XT_API xt_node xt_transpose(struct xt_graph *g, xt_node x, int axis_a, int axis_b);
+XT_API xt_node xt_reshape(struct xt_graph *g, xt_node x, int n, const int64_t *shape);  /* one may be -1 */
+XT_API xt_node xt_squeeze(struct xt_graph *g, xt_node x, int n, const int *axes);       /* n 0: every 1 */
+XT_API xt_node xt_unsqueeze(struct xt_graph *g, xt_node x, int axis);
+XT_API xt_node xt_flip(struct xt_graph *g, xt_node x, int n, const int *axes);          /* n 0: every axis */
+XT_API xt_node xt_expand(struct xt_graph *g, xt_node x, int n, const int64_t *shape);   /* -1: as it is */
+XT_API xt_node xt_tile(struct xt_graph *g, xt_node x, int n, const int64_t *reps);      /* numpy.tile */
+XT_API xt_node xt_repeat(struct xt_graph *g, xt_node x, int64_t reps, int axis);        /* numpy.repeat */
+XT_API xt_node xt_roll(struct xt_graph *g, xt_node x, int64_t shift, int axis);
+XT_API xt_node xt_diagonal(struct xt_graph *g, xt_node x, int64_t offset, int axis_a, int axis_b);
+XT_API xt_node xt_unfold(struct xt_graph *g, xt_node x, int axis, int64_t size, int64_t step);
+/* lo, hi: one pair an axis, interleaved (lo0, hi0, lo1, ..), n axes, each >= 0.
+ * value: one element of x's dtype, NULL: zero bytes. Same for tril (keeps col - row <= k) and triu (>= k). */
+XT_API xt_node xt_pad(struct xt_graph *g, xt_node x, int n, const int64_t *lo_hi, const void *value);
+XT_API xt_node xt_tril(struct xt_graph *g, xt_node x, int64_t k, const void *value);
+XT_API xt_node xt_triu(struct xt_graph *g, xt_node x, int64_t k, const void *value);
+XT_API xt_node xt_concat(struct xt_graph *g, int axis, int n, const xt_node *xs);
+XT_API xt_node xt_stack(struct xt_graph *g, int axis, int n, const xt_node *xs);
+
+/* Basic indexing, x[1:5, ::-2, 3, ..., None]. */
+enum xt_index_kind { XT_AT, XT_SLICE, XT_ELLIPSIS, XT_NEWAXIS };
+#define XT_NONE INT64_MIN /* start or stop left out */
+struct xt_index {
+    enum xt_index_kind kind;
+    int64_t start; /* XT_AT: the index (negative: from the end, out of range: XT_ERANGE) */
+    int64_t stop;  /* XT_SLICE: as in Python, clamped */
+    int64_t step;  /* XT_SLICE: not 0 */
+};
+XT_API xt_node xt_index(struct xt_graph *g, xt_node x, int n, const struct xt_index *items);
+
+/* Makes x the graph's result. strides NULL: dense, offset 0. Otherwise the destination's layout in its
+ * buffer; every element must have its own address (XT_EALIAS). Last call wins. */
+XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides, int64_t offset);
+
+/* ------------------------------------------------------------------------------------------ problem lines */
+
+/* A problem line is what its user would type in Python:
+ *
+ *     x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)
+ *     x: f32[4,6]:[1,4]+0; x.flip(0)                             input strides and offset, in elements
+ *     x: u8[2,3]; y: u8[1,3]; concat(0, x, y).pad((1,1),(0,2), value=7)
+ *     x: f16[8,64]; x.unsqueeze(1).expand(8,4,64) -> [8,4,64]:[512,64,1]+128
+ *
+ * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration; a declared
+ * shape or dtype must agree with it. n 0: every input must be declared in full.
+ * Errors: XT_ESYNTAX and those of the builders; xt_last_error()->column says where. */
+struct xt_shape {
+    xt_dtype dtype;
+    int rank;
+    int64_t shape[XT_MAX_RANK];
+};
+XT_API xt_status xt_parse(const char *text, int n, const struct xt_shape *given, struct xt_graph **out);
+
+/* The graph as a problem line, NUL-terminated, cut at size; *need (may be NULL) gets the full size with NUL.
+ * post: xt_parse(xt_print(g)) is g, node for node, but for nodes that the output does not use. */
+XT_API xt_status xt_print(const struct xt_graph *g, char *buf, size_t size, size_t *need);
+
+/* ------------------------------------------------------------------------------------- looking at a graph */
+
+/* attrs of a node, axes counted from 0 and -1s resolved:
+ *   input      -                                  permute    axes[rank]
+ *   reshape    shape[rank]                        flip       axes (sorted)
+ *   squeeze    axes removed (sorted)              unsqueeze  axis
+ *   expand     shape[rank]                        tile       reps[rank] (of the result)
+ *   repeat     reps, axis                         roll       shift (0 <= shift < n), axis
+ *   diagonal   offset, axis_a, axis_b             unfold     axis, size, step
+ *   pad        lo0, hi0, lo1, ..                  tril triu  k
+ *   concat stack  axis                            transpose  is stored as permute
+ *   index      four numbers an item: kind, start, length, step; one item an axis of x (XT_AT or XT_SLICE, no
+ *              XT_ELLIPSIS), XT_NEWAXIS items in their places */
+enum xt_op {
+    XT_OP_INPUT, XT_OP_PERMUTE, XT_OP_RESHAPE, XT_OP_SQUEEZE, XT_OP_UNSQUEEZE, XT_OP_INDEX, XT_OP_FLIP,
+    XT_OP_EXPAND, XT_OP_TILE, XT_OP_REPEAT, XT_OP_ROLL, XT_OP_DIAGONAL, XT_OP_UNFOLD, XT_OP_PAD, XT_OP_TRIL,
+    XT_OP_TRIU, XT_OP_CONCAT, XT_OP_STACK
+};
+struct xt_node_info {
+    enum xt_op op;
+    const char *op_name;    /* "permute" */
+    xt_dtype dtype;
+    int rank;
+    const int64_t *shape;
+    int n_args;
+    const xt_node *args;
+    int n_attrs;
+    const int64_t *attrs;
+    const void *value;      /* pad, tril, triu: one element; else NULL */
+    const char *name;       /* input: its name; else NULL */
+    const int64_t *strides; /* input: its layout; else NULL */
+    int64_t offset;
+    int input;              /* input: its number; else -1 */
+};
+XT_API int xt_node_count(const struct xt_graph *g);
+XT_API int xt_input_count(const struct xt_graph *g);
+XT_API xt_node xt_input_node(const struct xt_graph *g, int input);
+/* Pointers in *out live as long as the graph is not changed or freed. */
+XT_API xt_status xt_node_get(const struct xt_graph *g, xt_node x, struct xt_node_info *out);
+
+struct xt_output_info {
+    xt_node node;
+    int dense;              /* no layout was given */
+    const int64_t *strides; /* of the destination, node's rank */
+    int64_t offset;
+};
+XT_API xt_status xt_output_get(const struct xt_graph *g, struct xt_output_info *out);
+
+/* ------------------------------------------------------------------------------------------------ context */
+
+struct xt_ctx;
+
+typedef enum xt_backend { XT_AUTO = 0, XT_REF, XT_CPU, XT_CUDA } xt_backend;
+
+/* Runs task(arg, i) for every i in [0, n), on any threads, and returns when all are done. */
+typedef void (*xt_parallel_for)(void *pool, int n, void (*task)(void *arg, int i), void *arg);
+
+struct xt_options {
+    size_t size;                  /* sizeof(struct xt_options): lets the struct grow */
+    xt_backend backend;           /* default of xt_compile. XT_AUTO: $XT_BACKEND, else XT_CPU */
+    int threads;                  /* CPU threads a run may use. 0: $XT_THREADS, else the machine's */
+    xt_parallel_for parallel_for; /* NULL: threads of xt's own, for large copies only */
+    void *pool;                   /* handed to parallel_for */
+    const char *cache_dir;        /* NULL: $XT_CACHE_DIR, else $XDG_CACHE_HOME/xt, else ~/.cache/xt. "": none */
+    int device;                   /* CUDA ordinal when no context is current */
+};
+XT_API xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out); /* opt NULL: defaults */
+XT_API void xt_ctx_free(struct xt_ctx *ctx); /* kernels stay valid; the last of them frees what it needs */
+
+/* ------------------------------------------------------------------------------------------------ kernels */
+
+struct xt_kernel;
+
+struct xt_compile_options {
+    size_t size;
+    xt_backend backend; /* XT_AUTO: the context's */
+    const char *arch;   /* CUDA: "sm_90". NULL: the device's. Given: no device is needed, xt_run then wants it */
+};
+
+/* Compiles the graph's output. Two chains with the same map share one kernel (*out is then another reference
+ * to it). Cost: microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on
+ * disk. Blocks; any thread. */
+XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct xt_compile_options *opt,
+                            struct xt_kernel **out);
+XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
+XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
+
+/* Copies. srcs: one pointer an input of the graph, in order, to the start of its buffer (offsets are added by
+ * the kernel); an input that the map does not read may be NULL. CPU: host pointers; stream is ignored; returns
+ * when the copy is done. CUDA: device pointers, stream a CUstream (NULL: the default stream); returns after
+ * the launch.
+ * post: for every index i of the output: dst[off + sum i*stride] == the chain's element i, bit for bit; no
+ *       other byte of dst is written; no byte outside the inputs' elements is read.
+ * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
+ * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
+ * No allocation, no lock. Any thread. */
+XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
+
+struct xt_kernel_info {
+    xt_backend backend;
+    const char *strategy;       /* "memcpy", "rows", "transpose", ..: of the piece with the most bytes */
+    const char *map_class;      /* "empty", "memcpy", "fill", "affine" or "general" */
+    const char *signature;      /* 32 hex digits: equal signature and arch, same kernel */
+    const char *origin;         /* "built", "memory" or "disk" when compiled for a device; "built in" on the CPU */
+    int n_pieces;
+    int64_t bytes_read;         /* distinct or not: elements loaded x element size */
+    int64_t bytes_written;
+    int64_t dst_min_bytes;      /* a destination buffer needs at least this many bytes */
+};
+XT_API xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out);
+XT_API int64_t xt_src_min_bytes(const struct xt_kernel *k, int input); /* 0: not read. -1: no such input */
+
+/* How the chain was fused and planned. flags: 0 text for people, XT_JSON one JSON object. As xt_print. */
+enum { XT_JSON = 1 };
+XT_API xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t size, size_t *need);
+
+/* What was compiled for CUDA: XT_SOURCE, XT_PTX (NUL-terminated text), XT_CUBIN, XT_LAUNCH (JSON: entries,
+ * grid, block, shared bytes, parameters). Pointers live as long as the kernel. XT_EUNSUPPORTED: has none. */
+enum xt_artifact { XT_SOURCE, XT_PTX, XT_CUBIN, XT_LAUNCH };
+XT_API xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data,
+                                    size_t *bytes);
+
+/* ------------------------------------------------------------------------------------ cache, environment */
+
+struct xt_cache_stats {
+    int64_t memory_hits, disk_hits, built; /* of compiles */
+    int64_t refused;                       /* disk entries that failed a check */
+    int64_t stored, store_failed;
+    int64_t entries, bytes;                /* on disk now */
+};
+XT_API xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out);
+XT_API const char *xt_cache_path(struct xt_ctx *ctx); /* NULL: the disk cache is off; xt_cache_why says why */
+XT_API const char *xt_cache_why(struct xt_ctx *ctx);
+/* Calls each(arg, file, bytes, description) for every valid entry. */
+XT_API xt_status xt_cache_list(struct xt_ctx *ctx,
+                               void (*each)(void *arg, const char *file, int64_t bytes, const char *what),
+                               void *arg);
+XT_API xt_status xt_cache_clear(struct xt_ctx *ctx, int64_t *removed);
+
+struct xt_env_info {
+    const char *name, *value, *fallback, *what; /* value NULL: not set */
+};
+XT_API int xt_env_count(void);
+XT_API xt_status xt_env_get(int i, struct xt_env_info *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

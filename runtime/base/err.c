@@ -1,0 +1,78 @@
+/* err.c: error records, and the thread's last one. Never allocates. Layer 0. */
+#include "base/err.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct xt_error last = {XT_OK, -1, -1, 0, ""};
+
+void xti_err_clear(struct xti_err *err)
+{
+    err->e = (struct xt_error){.status = XT_OK, .op = -1, .axis = -1};
+}
+
+static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, va_list ap)
+{
+    if (!err || err->e.status)
+        return s;
+    xti_err_clear(err);
+    err->e.status = s;
+    err->e.op = op;
+    err->e.axis = axis;
+    vsnprintf(err->e.message, sizeof err->e.message, fmt, ap);
+    return s;
+}
+
+xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vfail(err, s, -1, -1, fmt, ap);
+    va_end(ap);
+    return s;
+}
+
+xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vfail(err, s, op, axis, fmt, ap);
+    va_end(ap);
+    return s;
+}
+
+xt_status xti_publish(xt_status s, const struct xti_err *err)
+{
+    if (s == XT_OK) {
+        if (last.status)
+            last = (struct xt_error){.status = XT_OK, .op = -1, .axis = -1};
+    } else if (err && err->e.status) {
+        last = err->e;
+    } else {
+        last = (struct xt_error){.status = s, .op = -1, .axis = -1};
+        snprintf(last.message, sizeof last.message, "%s", xt_status_name(s));
+    }
+    return s;
+}
+
+const struct xt_error *xt_last_error(void)
+{
+    return &last;
+}
+
+const char *xt_status_name(xt_status s)
+{
+    static const char *const name[] = {
+        "XT_OK", "XT_EINVAL", "XT_ERANK", "XT_ESHAPE", "XT_ERANGE", "XT_EOVERFLOW", "XT_EDTYPE", "XT_EALIGN",
+        "XT_EALIAS", "XT_EBUFFER", "XT_ESYNTAX", "XT_ENOMEM", "XT_EDEVICE", "XT_ENODEVICE", "XT_EFORKED",
+        "XT_EUNSUPPORTED", "XT_ECOMPILE", "XT_EIO", "XT_EINTERNAL",
+    };
+    int i = -(int)s;
+    return i >= 0 && i < (int)(sizeof name / sizeof *name) ? name[i] : "unknown status";
+}
+
+const char *xt_version(void)
+{
+    return XT_VERSION;
+}

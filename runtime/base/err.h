@@ -1,0 +1,25 @@
+/* err.h: how a failure travels inside the library. The first error is kept, with the words a user needs.
+ * Layer 0. */
+#ifndef XTI_BASE_ERR_H
+#define XTI_BASE_ERR_H
+
+#include <xt/xt.h>
+
+/* Same layout as the public record: an API function hands it over by assignment. */
+struct xti_err {
+    struct xt_error e;
+};
+
+void xti_err_clear(struct xti_err *err);
+
+/* Records s and the message unless err already holds a failure (or is NULL). Returns s. */
+xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same, naming the operation and the axis (-1: none). */
+xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Publishes err as the calling thread's xt_last_error and returns s. Every public function ends here. */
+xt_status xti_publish(xt_status s, const struct xti_err *err);
+
+#endif

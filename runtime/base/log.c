@@ -1,0 +1,35 @@
+/* log.c: XT_DEBUG is a comma-separated list of topics, or "all". Layer 0. */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/env.h"
+
+static const char *const topic[] = {"graph", "map", "plan", "src", "ptx", "cache", "time"};
+
+bool xti_log_on(enum xti_log what)
+{
+    const char *s = xti_env(XTI_ENV_DEBUG);
+    while (s && *s) {
+        size_t n = strcspn(s, ",");
+        if ((n == 3 && !memcmp(s, "all", 3)) || (n == strlen(topic[what]) && !memcmp(s, topic[what], n)))
+            return true;
+        s += n + (s[n] == ',');
+    }
+    return false;
+}
+
+void xti_logf(enum xti_log what, const char *fmt, ...)
+{
+    if (!xti_log_on(what))
+        return;
+    char line[2048];
+    int n = snprintf(line, sizeof line, "xt: %s: ", topic[what]);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line + n, sizeof line - (size_t)n, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "%s\n", line); /* one write: lines of several threads do not mix */
+}

@@ -1,0 +1,128 @@
+/* mem.c: the allocator, its failure switch and the arena. Layer 0. */
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+
+static atomic_llong live;
+static atomic_llong countdown = -1; /* -1: not read from the environment yet, 0: off */
+static atomic_int sticky;
+
+static int must_fail(void)
+{
+    long long n = atomic_load_explicit(&countdown, memory_order_relaxed);
+    if (n == 0)
+        return 0;
+    if (n < 0) {
+        long long want = xti_env_int(XTI_ENV_FAIL_ALLOC, 0);
+        if (!atomic_compare_exchange_strong(&countdown, &n, want > 0 ? want : 0))
+            return must_fail();
+        if (want <= 0)
+            return 0;
+    }
+    n = atomic_fetch_sub(&countdown, 1);
+    if (n == 1 && atomic_load(&sticky))
+        atomic_store(&countdown, 1);
+    return n == 1;
+}
+
+void xti_fail_alloc(int64_t n, int for_ever)
+{
+    atomic_store(&sticky, for_ever);
+    atomic_store(&countdown, n > 0 ? n : 0);
+}
+
+int64_t xti_live_allocations(void)
+{
+    return atomic_load(&live);
+}
+
+void *xti_alloc(size_t bytes)
+{
+    void *p = must_fail() ? NULL : calloc(1, bytes ? bytes : 1);
+    if (p)
+        atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    return p;
+}
+
+void *xti_alloc_array(size_t n, size_t elem_bytes)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(n, elem_bytes, &bytes) ? NULL : xti_alloc(bytes);
+}
+
+void *xti_realloc(void *p, size_t bytes)
+{
+    if (!p)
+        return xti_alloc(bytes);
+    return must_fail() ? NULL : realloc(p, bytes ? bytes : 1);
+}
+
+void xti_free(void *p)
+{
+    if (!p)
+        return;
+    atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
+    free(p);
+}
+
+void *xti_memdup(const void *p, size_t bytes)
+{
+    void *q = xti_alloc(bytes);
+    if (q && bytes)
+        memcpy(q, p, bytes);
+    return q;
+}
+
+char *xti_strdup(const char *s)
+{
+    return xti_memdup(s, strlen(s) + 1);
+}
+
+struct xti_chunk {
+    struct xti_chunk *next;
+    size_t used, size;
+};
+
+enum { CHUNK_BYTES = 4096, HEADER_BYTES = 32 };
+_Static_assert(sizeof(struct xti_chunk) <= HEADER_BYTES, "chunk header");
+
+void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = (bytes + 15) & ~(size_t)15;
+    struct xti_chunk *c = a->head;
+    if (!c || c->size - c->used < bytes) {
+        size_t size = bytes > CHUNK_BYTES - HEADER_BYTES ? bytes : CHUNK_BYTES - HEADER_BYTES;
+        c = xti_alloc(HEADER_BYTES + size);
+        if (!c)
+            return NULL;
+        c->next = a->head;
+        c->size = size;
+        a->head = c;
+    }
+    void *p = (char *)c + HEADER_BYTES + c->used;
+    c->used += bytes;
+    return p;
+}
+
+void *xti_arena_dup(struct xti_arena *a, const void *p, size_t bytes)
+{
+    void *q = xti_arena_alloc(a, bytes);
+    if (q && bytes)
+        memcpy(q, p, bytes);
+    return q;
+}
+
+void xti_arena_free(struct xti_arena *a)
+{
+    while (a->head) {
+        struct xti_chunk *next = a->head->next;
+        xti_free(a->head);
+        a->head = next;
+    }
+}

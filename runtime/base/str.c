@@ -1,0 +1,127 @@
+/* str.c: the string builder. Numbers are printed by printf's integer conversions alone: no locale. Layer 0. */
+#include "base/str.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static bool reserve(struct xti_str *b, size_t extra)
+{
+    if (b->failed)
+        return false;
+    if (b->cap - b->n > extra)
+        return true;
+    size_t cap = b->cap ? b->cap : 64;
+    while (cap - b->n <= extra)
+        cap *= 2;
+    char *s = xti_realloc(b->s, cap);
+    if (!s) {
+        b->failed = true;
+        return false;
+    }
+    b->s = s;
+    b->cap = cap;
+    return true;
+}
+
+void xti_str_addn(struct xti_str *b, const void *bytes, size_t n)
+{
+    if (!reserve(b, n))
+        return;
+    if (n)
+        memcpy(b->s + b->n, bytes, n);
+    b->n += n;
+    b->s[b->n] = 0;
+}
+
+void xti_str_add(struct xti_str *b, const char *text)
+{
+    xti_str_addn(b, text, strlen(text));
+}
+
+void xti_str_addf(struct xti_str *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        b->failed = true;
+    if (n < 0 || !reserve(b, (size_t)n))
+        return;
+    va_start(ap, fmt);
+    vsnprintf(b->s + b->n, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    b->n += (size_t)n;
+}
+
+void xti_str_list(struct xti_str *b, int n, const int64_t *v)
+{
+    xti_str_add(b, "[");
+    for (int i = 0; i < n; i++)
+        xti_str_addf(b, "%s%" PRId64, i ? "," : "", v[i]);
+    xti_str_add(b, "]");
+}
+
+void xti_str_json(struct xti_str *b, const char *text)
+{
+    xti_str_add(b, "\"");
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            xti_str_addf(b, "\\%c", *c);
+        else if (*c < 32)
+            xti_str_addf(b, "\\u%04x", *c);
+        else
+            xti_str_addn(b, c, 1);
+    }
+    xti_str_add(b, "\"");
+}
+
+void xti_str_u64le(struct xti_str *b, uint64_t v)
+{
+    unsigned char byte[8];
+    for (int i = 0; i < 8; i++)
+        byte[i] = (unsigned char)(v >> 8 * i);
+    xti_str_addn(b, byte, sizeof byte);
+}
+
+void xti_str_free(struct xti_str *b)
+{
+    xti_free(b->s);
+    *b = (struct xti_str){0};
+}
+
+char *xti_shape_text(char *buf, size_t size, int n, const int64_t *v)
+{
+    size_t at = (size_t)snprintf(buf, size, "[");
+    for (int i = 0; i < n; i++) {
+        char one[24];
+        int len = snprintf(one, sizeof one, "%s%" PRId64, i ? "," : "", v[i]);
+        if (at + (size_t)len + 4 > size) {
+            snprintf(buf + at, size - at, "..");
+            at = strlen(buf);
+            break;
+        }
+        memcpy(buf + at, one, (size_t)len + 1);
+        at += (size_t)len;
+    }
+    if (at + 1 < size)
+        snprintf(buf + at, size - at, "]");
+    return buf;
+}
+
+xt_status xti_copy_out(const char *text, size_t n, char *buf, size_t size, size_t *need)
+{
+    if (need)
+        *need = n + 1;
+    if (buf && size) {
+        size_t m = n < size ? n : size - 1;
+        if (m)
+            memcpy(buf, text, m);
+        buf[m] = 0;
+    }
+    return XT_OK;
+}

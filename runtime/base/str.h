@@ -1,0 +1,32 @@
+/* str.h: a sticky string builder. Append freely, test `failed` once at the end. Layer 0. */
+#ifndef XTI_BASE_STR_H
+#define XTI_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xt/xt.h>
+
+/* Zero-initialise. s is NUL-terminated once anything was appended, NULL before; n counts without the NUL. */
+struct xti_str {
+    char *s;
+    size_t n, cap;
+    bool failed; /* an allocation failed: the text is incomplete and later appends do nothing */
+};
+
+void xti_str_add(struct xti_str *b, const char *text);
+void xti_str_addn(struct xti_str *b, const void *bytes, size_t n);
+void xti_str_addf(struct xti_str *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void xti_str_list(struct xti_str *b, int n, const int64_t *v); /* "[2,3,4]" */
+void xti_str_json(struct xti_str *b, const char *text);        /* quoted and escaped */
+void xti_str_u64le(struct xti_str *b, uint64_t v);             /* eight bytes: for keys */
+void xti_str_free(struct xti_str *b);
+
+/* "[2,3,4]" into a fixed buffer, cut with "..]" when it does not fit; returns buf: for error messages. */
+char *xti_shape_text(char *buf, size_t size, int n, const int64_t *v);
+
+/* Hands text of n bytes to a caller's buffer in xt_print's way: cut at size, NUL-terminated, *need = n + 1. */
+xt_status xti_copy_out(const char *text, size_t n, char *buf, size_t size, size_t *need);
+
+#endif

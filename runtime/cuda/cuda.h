@@ -1,0 +1,58 @@
+/* cuda.h: from a plan to a launch: emit source, compile with NVRTC, load and launch with the driver. libcuda and
+ * libnvrtc are opened at first use, never linked. This layer never sees the graph or the cache: whoever calls it
+ * decides what is kept. Layer 4. */
+#ifndef XTI_CUDA_CUDA_H
+#define XTI_CUDA_CUDA_H
+
+#include "base/str.h"
+#include "plan/plan.h"
+
+/* ---- emit.c: plan -> source. Deterministic: the same map, target and templates give the same bytes. */
+
+/* Emits one translation unit with two entries: <name> wants pointers aligned to 16 bytes after the byte offsets
+ * were added, <name>_e only to the element. Parameters of both, in order: dst, the sources read (in the
+ * normalised order), then the fill values (16 bytes for each fill piece, in piece order).
+ * name: "xt_<strategy>_<first 8 hex digits of the signature>". */
+xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source, struct xti_err *err);
+
+/* ---- nvrtc.c */
+
+struct xti_code {
+    char *ptx;         /* NUL-terminated, owned */
+    size_t ptx_bytes;  /* with the NUL */
+    void *cubin;       /* NULL when NVRTC does not know the target: then the driver compiles the PTX */
+    size_t cubin_bytes;
+};
+void xti_code_free(struct xti_code *c);
+
+/* Compiles for sm_<sm>. XT_ECOMPILE with the first error of the log; XT_ECOMPILE with "NVRTC not found: .." and
+ * what to do when the library is missing. Serialised by a lock of its own. */
+xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct xti_code *out, struct xti_err *err);
+/* What identifies the compiler in a cache key: version and build id; "" when there is none. Static storage. */
+const char *xti_nvrtc_build(void);
+/* The options a compile for sm uses, one a line: part of the key. */
+void xti_nvrtc_options(int sm, struct xti_str *out);
+
+/* ---- driver.c, module.c, launch.c */
+
+/* XT_ENODEVICE with the reason when there is no driver or no device. */
+xt_status xti_cuda_probe(struct xti_err *err);
+/* The device of the current context, else ordinal `device`: its target. */
+xt_status xti_cuda_target(int device, struct xti_target *t, struct xti_err *err);
+/* "sm_90" (also "90", "sm_90a") -> target; XT_EINVAL otherwise. */
+xt_status xti_cuda_arch(const char *arch, struct xti_target *t, struct xti_err *err);
+
+struct xti_module; /* loaded code: both entries, per context */
+xt_status xti_module_load(const struct xti_code *c, const char *name, int device, struct xti_module **out,
+                          struct xti_err *err);
+void xti_module_free(struct xti_module *m);
+
+/* Launches on `stream`. dst, src: buffer starts on the device, src[i] for input i of the graph (p->origin maps
+ * them). No allocation. XT_EFORKED in a forked child. */
+xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst, const void *const *src,
+                          void *stream, struct xti_err *err);
+
+/* The launch.json of `xt emit`. */
+void xti_cuda_launch_json(const struct xti_plan *p, const char *name, struct xti_str *b);
+
+#endif

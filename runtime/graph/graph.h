@@ -1,0 +1,65 @@
+/* graph.h: the expression graph as the layers below the public API see it. Nodes are in the order in which they
+ * were made, so a node's arguments come before it: every walk is a loop, never recursion. Layer 1. */
+#ifndef XTI_GRAPH_GRAPH_H
+#define XTI_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <xt/xt.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+enum { XTI_MAX_NODES = 4096 };
+
+/* Everything is validated: axes in [0, rank), extents >= 0, slices inside, numel and spans fit in int64.
+ * attr: as the table at enum xt_op in xt.h. */
+struct xti_node {
+    enum xt_op op;
+    xt_dtype dtype;
+    int rank;
+    int64_t *shape;
+    int n_args;
+    xt_node *arg;
+    int n_attrs;
+    int64_t *attr;
+    unsigned char value[16]; /* pad, tril, triu: one element */
+    char *name;              /* input only, as the next four */
+    int64_t *strides;
+    int64_t offset;
+    int input;               /* its number, else -1 */
+};
+
+struct xt_graph {
+    struct xti_arena arena;
+    struct xti_node *node;
+    int n_nodes, cap;
+    int n_inputs;
+    xt_node *input;          /* node of input i */
+    xt_node out;             /* -1: none yet */
+    bool out_dense;
+    int64_t *out_strides;    /* rank of node[out] */
+    int64_t out_offset;
+    struct xti_err err;      /* the first failure; later builders do nothing */
+    int column;              /* while parsing: where the operation being built stands, 0 otherwise */
+};
+
+/* One row an operation: what parse, print, shapes and tests loop over. */
+struct xti_op_info {
+    const char *name;        /* as printed */
+    const char *aliases;     /* other names accepted when parsing, space-separated, or "" */
+};
+const struct xti_op_info *xti_op_info(enum xt_op op);
+
+/* Row-major strides of a shape: stride of axis i is the product of max(n, 1) of the later axes. */
+void xti_dense_strides(int rank, const int64_t *shape, int64_t *strides);
+
+/* Lowest and highest element address of a strided box, inclusive; *lo = *hi = offset for one element.
+ * False when it does not fit in int64. An empty box (some n is 0) gives lo = offset, hi = offset - 1. */
+bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t *lo, int64_t *hi);
+
+/* True when the used part of the two graphs is the same, node for node, names and layout included. */
+bool xti_graph_same(const struct xt_graph *a, const struct xt_graph *b);
+
+#endif

@@ -1,0 +1,150 @@
+/* map.h: the index map a chain fuses to. A list of pieces; a piece is a box of iteration points, each of which
+ * reads one source element (or a fill value) and writes one destination element:
+ *
+ *     for x in box(n):  q[j] = floor((div[j].c + sum div[j].x*x + sum div[j].q*q) / div[j].den)   in order of j
+ *                       if every guard: c + sum x*x + sum q*q >= 0
+ *                           dst[doff + sum d*x] = src[soff + sum s*x + sum sq*q]
+ *
+ * Invariants of a finished map (xti_map_check): n > 1, d > 0, dims by d descending (outermost first), coalesced;
+ * numerators of divs are never negative on the box; the pieces' destinations are disjoint and together are
+ * exactly the output. Sources and destination are in elements of the buffer, from its start.
+ * Theory, proofs and sources: the canonical form is unique and of minimal rank for nested destinations. Layer 2. */
+#ifndef XTI_MAP_MAP_H
+#define XTI_MAP_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "graph/graph.h"
+
+/* At most 63 dims have an extent > 1, because the output has less than 2^63 elements. */
+enum { XTI_MAX_DIMS = 64, XTI_MAX_DIVS = 32, XTI_MAX_GUARDS = 64, XTI_MAX_PIECES = 4096 };
+
+struct xti_dim {
+    int64_t n, s, d; /* extent, source stride (0 for fill), destination stride */
+};
+
+struct xti_div {
+    int64_t den;      /* > 1 */
+    int64_t c;        /* constant of the numerator */
+    const int64_t *x; /* [n_dims] coefficients */
+    const int64_t *q; /* [index of this div] coefficients of the earlier divs */
+};
+
+struct xti_guard {
+    int64_t c;
+    const int64_t *x; /* [n_dims] */
+    const int64_t *q; /* [n_divs] */
+};
+
+struct xti_piece {
+    int src;                 /* number of the map's source, or -1: fill */
+    unsigned char value[16]; /* fill: one element */
+    int64_t soff, doff;
+    int n_dims, n_divs, n_guards;
+    struct xti_dim *dim;
+    struct xti_div *div;
+    const int64_t *sq;       /* [n_divs] */
+    struct xti_guard *guard;
+};
+
+enum xti_class { XTI_EMPTY, XTI_MEMCPY, XTI_FILL, XTI_AFFINE, XTI_GENERAL };
+
+struct xti_map {
+    struct xti_arena arena; /* owns all arrays below */
+    int esize;              /* bytes of an element: 1, 2, 4, 8 or 16 */
+    int n_pieces;
+    struct xti_piece *piece; /* by doff */
+    int n_srcs;              /* = the graph's inputs; pieces name these numbers */
+    int64_t numel;           /* elements written */
+    int64_t dst_lo, dst_hi;  /* element addresses touched, inclusive; hi < lo when empty */
+    int64_t *src_lo, *src_hi; /* [n_srcs] the same for each source; hi < lo when it is not read */
+};
+
+/* Policy: boxes that removing one div may cost, and boxes for one pad or concat boundary. Zero-initialised
+ * means the defaults (1 and 16). */
+struct xti_fuse_options {
+    int div_boxes, guard_boxes;
+};
+
+/* Fuses the graph's output. opt may be NULL. On failure *m is zeroed.
+ * post: for every output index i, the map writes address out_offset + sum i*out_stride, once, with the value of
+ *       the chain's element i (test_map: every golden chain and random chains against xti_graph_eval). */
+xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
+                       struct xti_err *err);
+void xti_map_free(struct xti_map *m);
+
+/* Greedy union of pieces into fewer pieces with the same table; part of fuse. (merge.c) */
+xt_status xti_map_merge(struct xti_map *m, struct xti_err *err);
+
+enum xti_class xti_map_class(const struct xti_map *m);
+const char *xti_class_name(enum xti_class c); /* "memcpy" */
+static inline bool xti_piece_affine(const struct xti_piece *p) { return !p->n_divs && !p->n_guards; }
+/* The piece is one contiguous run on both sides (rank 0, or one dim (n,1,1)), or a fill with d == 1. */
+bool xti_piece_contiguous(const struct xti_piece *p);
+int64_t xti_piece_numel(const struct xti_piece *p); /* points of the box; guards may hide some */
+
+/* Verifies the invariants that can be verified without enumerating; XT_EINTERNAL names the first broken one. */
+xt_status xti_map_check(const struct xti_map *m, struct xti_err *err);
+
+/* ---- eval.c: the slow truth */
+
+/* Executes the map point by point on host buffers. dst and src[i] are buffer starts. src[i] may be NULL if not read. */
+void xti_map_eval(const struct xti_map *m, void *dst, const void *const *src);
+
+/* Calls visit(arg, piece, address written, address read or -1) for every point in no particular order.
+ * Stops when visit returns false. */
+void xti_map_visit(const struct xti_map *m, bool (*visit)(void *arg, const struct xti_piece *p, int64_t d, int64_t s),
+                   void *arg);
+
+/* The chain without any map: evaluates the graph node by node, each into a dense temporary, by the definition of
+ * its operation. Independent of the fuser: what fuse is tested against. dst is a buffer of dst_elems elements
+ * (only the output's addresses are written). XT_ENOMEM when a temporary does not fit. */
+xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const *src, struct xti_err *err);
+
+/* ---- overlap.c */
+
+enum xti_answer { XTI_NO, XTI_YES, XTI_UNKNOWN }; /* UNKNOWN: the work cap was hit */
+
+/* Do the address sets {off + sum x*st : 0 <= x < n} of two strided boxes meet? Exact within the cap. */
+enum xti_answer xti_boxes_meet(int rank_a, const int64_t *n_a, const int64_t *st_a, int64_t off_a, int rank_b,
+                               const int64_t *n_b, const int64_t *st_b, int64_t off_b);
+/* Do two different points of one box share an address? Nested test first, then exact within the cap. */
+enum xti_answer xti_box_self_meets(int rank, const int64_t *n, const int64_t *st);
+/* Sufficient and cheap: sorted by |stride|, each stride exceeds the span below it. Extents of 1 do not count. */
+bool xti_nested(int rank, const int64_t *n, const int64_t *st);
+
+/* ---- sig.c */
+
+/* The largest unit (bytes, <= 16, a power-of-two multiple of esize) in which the whole map can be expressed: each
+ * piece's innermost dim is a unit run (for sources) or d == 1 (for fills), and everything else is divisible. */
+int xti_map_unit(const struct xti_map *m);
+/* *out = the same copy in units of `unit` bytes. A fill's value is replicated. Address bounds are recomputed. */
+xt_status xti_map_widen(const struct xti_map *m, int unit, struct xti_map *out, struct xti_err *err);
+
+/* Renumbers sources by first use and subtracts the lowest address from every side. *out is the map that
+ * signature and kernels see; base: byte offsets of its origin in each buffer; src_of[i] = the input of source i. */
+struct xti_origin {
+    int64_t dst_bytes;
+    int n_srcs;
+    int *src_of;         /* owned by out->arena, as src_bytes */
+    int64_t *src_bytes;
+};
+xt_status xti_map_normalize(const struct xti_map *m, struct xti_map *out, struct xti_origin *o, struct xti_err *err);
+
+/* Appends an injective, versioned byte string of the map: esize, pieces, dims, divs, guards; fill values are left
+ * out (they are run-time data), whether a piece fills is in. */
+void xti_map_key(const struct xti_map *m, struct xti_str *key);
+
+/* True when 32-bit unsigned element indices relative to the lowest address suffice on every side: spans,
+ * iteration counts (with `slack` more points) and div numerators are below 2^31. */
+bool xti_map_index32(const struct xti_map *m, int64_t slack);
+
+/* ---- text.c */
+void xti_map_text(const struct xti_map *m, struct xti_str *b); /* for people: one line a piece, with its formula */
+void xti_map_json(const struct xti_map *m, struct xti_str *b); /* the "pieces" array of explain --json */
+
+#endif

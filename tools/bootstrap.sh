@@ -1,0 +1,119 @@
+#!/bin/sh
+# bootstrap.sh: finds what this machine lacks to build, run or test xt, and installs it where it can.
+#   bootstrap.sh build|run|test      silent and quick when nothing is missing; apt-get (root, or through sudo)
+#                                    when something is; elsewhere one message with the command to type, exit 1
+#   bootstrap.sh --python [MODULE]   prints a python3 that can import MODULE (jinja2): $PYTHON if it can, the
+#                                    one on PATH, the system's (a pyenv python may hide the one apt serves)
+#   bootstrap.sh --check-libs        prints the flags that compile and link a test that uses <check.h>
+# Environment: CC, PYTHON. Nothing is cached: each call tests the machine as it is.
+
+# Each thing that can be missing, and the packages that have it: a comma stands for a space, - for none.
+packages_table() {
+    cat <<'END'
+item    apt-get                 dnf                pacman        apk           zypper             brew
+make    make                    make               make          make          make               make
+cc      gcc,libc6-dev           gcc,glibc-devel    gcc           gcc,musl-dev  gcc,glibc-devel    gcc
+jinja2  python3,python3-jinja2  python3-jinja2     python-jinja  py3-jinja2    python3-Jinja2     -
+check   check                   check-devel        check         check-dev     check-devel        check
+numpy   python3-numpy           python3-numpy      python-numpy  py3-numpy     python3-numpy      numpy
+END
+}
+
+packages() { # $1 package manager, the rest items: prints their packages on one line
+    manager=$1; shift
+    packages_table | awk -v manager="$manager" -v items=" $* " '
+        NR == 1 { for (i = 2; i <= NF; i++) if ($i == manager) col = i; next }
+        col && index(items, " " $1 " ") && $col != "-" { gsub(",", " ", $col); printf "%s%s", sep, $col; sep = " " }'
+}
+
+say() { echo "bootstrap: $*" >&2; }
+
+links() { # $1 a C program, the rest flags
+    dir=$(mktemp -d) || return 1
+    echo "$1" >"$dir/try.c"; shift
+    ${CC:-cc} "$dir/try.c" -o "$dir/try" "$@" >/dev/null 2>&1
+    status=$?
+    rm -rf "$dir"
+    return $status
+}
+
+check_libs() { # Debian and Ubuntu have check as a static library only: what it needs (subunit, floor) is named too
+    for libs in '-lcheck -lsubunit -lm -lrt -lpthread' '-lcheck -lm -lrt -lpthread' \
+        "$(pkg-config --cflags --libs check 2>/dev/null)"; do
+        # shellcheck disable=SC2086 # flags are words
+        links '#include <check.h>
+               int main(void) { srunner_run_all(srunner_create(suite_create("")), CK_SILENT); return 0; }' \
+            $libs && echo "$libs" && return 0
+    done
+    return 1
+}
+
+find_python() { # $1 module
+    for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do
+        "$python" -c "import $1" >/dev/null 2>&1 && echo "$python" && return 0
+    done
+    return 1
+}
+
+missing() { # $1 package set: prints the required items that are missing
+    command -v make >/dev/null || command -v gmake >/dev/null || echo make
+    if [ "$1" != test ] || ! check_libs >/dev/null; then
+        links '#include <stdio.h>
+               int main(void) { return puts("") < 0; }' || echo cc
+        [ "$1" != test ] || echo check
+    fi
+    find_python jinja2 >/dev/null || echo jinja2
+}
+
+apt() { # quiet; what it said is in $log. dpkg wants sbin on PATH
+    log=$($sudo env DEBIAN_FRONTEND=noninteractive PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" \
+        apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" </dev/null 2>&1)
+}
+
+apt_install() { # packages; a failing update is no error, it may be another repository's
+    say "installing $* (${sudo:+$sudo }apt-get)"
+    ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt update
+    apt install --no-install-recommends "$@" && return
+    apt update
+    apt install --no-install-recommends "$@" || { echo "$log" >&2; return 1; }
+}
+
+tell() { # $1 why nothing was installed, the rest items: says what to type, fails
+    why=$1; shift
+    for manager in apt-get dnf pacman apk zypper brew none; do command -v $manager >/dev/null && break; done
+    case $manager in pacman) verb=-S ;; apk) verb=add ;; *) verb=install ;; esac
+    as=$([ "$(id -u)" = 0 ] || [ $manager = brew ] || echo 'sudo ')
+    line=$(packages $manager "$@")
+    line=${line:+$as$manager $verb $line}
+    case "$manager $*" in brew*jinja2*) line="${line:+$line; }python3 -m pip install jinja2" ;; esac
+    say "missing: $*; $why. ${line:+To install, type: $line}"
+    return 1
+}
+
+bootstrap() { # $1 package set
+    items=$(missing "$1" | xargs)
+    extra=$([ "$1" != test ] || find_python numpy >/dev/null || echo numpy)
+    [ -n "$items$extra" ] || return 0
+    sudo= why=
+    if ! command -v apt-get >/dev/null; then why='no apt-get here'
+    elif [ "$(id -u)" = 0 ]; then :
+    elif sudo -n true 2>/dev/null; then sudo='sudo -n'
+    elif [ -t 0 ] && command -v sudo >/dev/null; then sudo=sudo
+    else why='installing takes root, or sudo without a password'
+    fi
+    # shellcheck disable=SC2046,SC2086 # packages and items are words
+    if [ -n "$items" ]; then
+        [ -z "$why" ] && apt_install $(packages apt-get $items) || { tell "${why:-apt-get failed}" $items; return; }
+        items=$(missing "$1" | xargs)
+        [ -z "$items" ] || { say "installed, and still not usable: $items (CC=${CC:-cc})"; return 1; }
+    fi
+    [ -z "$extra" ] || { [ -z "$why" ] && apt_install $(packages apt-get $extra); } ||
+        say 'note: no python3 here has numpy; only the tests that compare with it need it'
+}
+
+case ${1:-} in
+build | run | test) bootstrap "$1" ;;
+--python) find_python "${2:-jinja2}" || tell 'no python3 here can import it' "${2:-jinja2}" ;;
+--check-libs) check_libs || tell 'no flags link it' check ;;
+*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
