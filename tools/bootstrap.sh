@@ -23,7 +23,7 @@ packages() { # $1 package manager, the rest items: prints their packages on one 
     manager=$1; shift
     packages_table | awk -v manager="$manager" -v items=" $* " '
         NR == 1 { for (i = 2; i <= NF; i++) if ($i == manager) col = i; next }
-        col && index(items, " " $1 " ") && $col != "-" { gsub(",", " ", $col); printf "%s%s", sep, $col; sep = " " }'
+        col && index(items, " " $1 " ") && $col != "-" { gsub(",", " ", $col); print $col }' | xargs
 }
 
 say() { echo "bootstrap: $*" >&2; }
@@ -37,7 +37,7 @@ links() { # $1 a C program, the rest flags
     return $status
 }
 
-check_libs() { # Debian and Ubuntu have check as a static library only: what it needs (subunit, floor) is named too
+check_libs() { # Debian and Ubuntu have only a static check: what it needs (subunit, floor) is named too
     for libs in '-lcheck -lsubunit -lm -lrt -lpthread' '-lcheck -lm -lrt -lpthread' \
         "$(pkg-config --cflags --libs check 2>/dev/null)"; do
         # shellcheck disable=SC2086 # flags are words
@@ -55,14 +55,20 @@ find_python() { # $1 module
     return 1
 }
 
-missing() { # $1 package set: prints the required items that are missing
+missing() { # $1 package set: prints the items that are missing, sorted (so that numpy, the optional one, is last)
+    look_for "$1" | sort | xargs
+}
+
+look_for() { # $1 package set; the python questions run beside the compiler's, to answer sooner
+    { find_python jinja2 >/dev/null || echo jinja2; } &
+    { [ "$1" != test ] || find_python numpy >/dev/null || echo numpy; } &
     command -v make >/dev/null || command -v gmake >/dev/null || echo make
     if [ "$1" != test ] || ! check_libs >/dev/null; then
         links '#include <stdio.h>
                int main(void) { return puts("") < 0; }' || echo cc
         [ "$1" != test ] || echo check
     fi
-    find_python jinja2 >/dev/null || echo jinja2
+    wait
 }
 
 apt() { # quiet; what it said is in $log. dpkg wants sbin on PATH
@@ -80,10 +86,10 @@ apt_install() { # packages; a failing update is no error, it may be another repo
 
 tell() { # $1 why nothing was installed, the rest items: says what to type, fails
     why=$1; shift
-    for manager in apt-get dnf pacman apk zypper brew none; do command -v $manager >/dev/null && break; done
+    for manager in apt-get dnf pacman apk zypper brew none; do command -v "$manager" >/dev/null && break; done
     case $manager in pacman) verb=-S ;; apk) verb=add ;; *) verb=install ;; esac
-    as=$([ "$(id -u)" = 0 ] || [ $manager = brew ] || echo 'sudo ')
-    line=$(packages $manager "$@")
+    as=$([ "$(id -u)" = 0 ] || [ "$manager" = brew ] || echo 'sudo ')
+    line=$(packages "$manager" "$@")
     line=${line:+$as$manager $verb $line}
     case "$manager $*" in brew*jinja2*) line="${line:+$line; }python3 -m pip install jinja2" ;; esac
     say "missing: $*; $why. ${line:+To install, type: $line}"
@@ -91,10 +97,9 @@ tell() { # $1 why nothing was installed, the rest items: says what to type, fail
 }
 
 bootstrap() { # $1 package set
-    items=$(missing "$1" | xargs)
-    extra=$([ "$1" != test ] || find_python numpy >/dev/null || echo numpy)
-    [ -n "$items$extra" ] || return 0
-    sudo= why=
+    items=$(missing "$1")
+    [ -n "$items" ] || return 0
+    sudo='' why=''
     if ! command -v apt-get >/dev/null; then why='no apt-get here'
     elif [ "$(id -u)" = 0 ]; then :
     elif sudo -n true 2>/dev/null; then sudo='sudo -n'
@@ -102,12 +107,14 @@ bootstrap() { # $1 package set
     else why='installing takes root, or sudo without a password'
     fi
     # shellcheck disable=SC2046,SC2086 # packages and items are words
-    if [ -n "$items" ]; then
-        [ -z "$why" ] && apt_install $(packages apt-get $items) || { tell "${why:-apt-get failed}" $items; return; }
-        items=$(missing "$1" | xargs)
-        [ -z "$items" ] || { say "installed, and still not usable: $items (CC=${CC:-cc})"; return 1; }
+    if [ "$items" != numpy ]; then
+        items=${items%numpy}
+        if [ -z "$why" ]; then apt_install $(packages apt-get $items) || why='apt-get failed'; fi
+        [ -z "$why" ] || { tell "$why" $items; return 1; }
+        items=$(missing "$1")
+        [ -z "${items%numpy}" ] || { say "installed, and still not usable: ${items%numpy}(CC=${CC:-cc})"; return 1; }
     fi
-    [ -z "$extra" ] || { [ -z "$why" ] && apt_install $(packages apt-get $extra); } ||
+    [ -z "$items" ] || { [ -z "$why" ] && apt_install python3-numpy; } ||
         say 'note: no python3 here has numpy; only the tests that compare with it need it'
 }
 

@@ -153,8 +153,9 @@ XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides
  *     x: u8[2,3]; y: u8[1,3]; concat(0, x, y).pad((1,1),(0,2), value=7)
  *     x: f16[8,64]; x.unsqueeze(1).expand(8,4,64) -> [8,4,64]:[512,64,1]+128
  *
- * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration; a declared
- * shape or dtype must agree with it. n 0: every input must be declared in full.
+ * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration. A declared dtype
+ * must agree with it, and so must a declared shape, unless strides are declared too: then given is only compared by
+ * dtype. rank -1: nothing is given for this input. n 0: every input must be declared in full.
  * Errors: XT_ESYNTAX and those of the builders; xt_last_error()->column says where. */
 struct xt_shape {
     xt_dtype dtype;
@@ -199,6 +200,7 @@ struct xt_node_info {
     const char *name;       /* input: its name; else NULL */
     const int64_t *strides; /* input: its layout; else NULL */
     int64_t offset;
+    int dense;              /* input: no layout was given */
     int input;              /* input: its number; else -1 */
 };
 XT_API int xt_node_count(const struct xt_graph *g);
@@ -264,6 +266,10 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
  * No allocation, no lock. Any thread. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
+
+/* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device memory.
+ * For tools and tests: allocates and waits. Buffers hold at least dst_min_bytes and xt_src_min_bytes. */
+XT_API xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *srcs);
 
 struct xt_kernel_info {
     xt_backend backend;

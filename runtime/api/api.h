@@ -1,0 +1,72 @@
+/* api.h: the objects behind the public handles. The files of this layer are the only ones that see everything:
+ * graph, map, plan, both backends and the cache. Layer 6. */
+#ifndef XTI_API_API_H
+#define XTI_API_API_H
+
+#include <stdatomic.h>
+
+#include "cache/cache.h"
+#include "cpu/cpu.h"
+#include "cuda/cuda.h"
+#include "graph/graph.h"
+#include "map/map.h"
+#include "plan/plan.h"
+
+enum { XTI_SIGNATURE_CHARS = 33 }; /* 32 hex digits and the NUL */
+
+/* Immutable but for the caches, which have their own locks. */
+struct xt_ctx {
+    xt_backend backend;
+    int threads, device;
+    struct xti_parallel parallel;
+    struct xti_disk *disk;
+    struct xti_memo *kernels; /* request key -> struct xt_kernel */
+    struct xti_memo *codes;   /* exact key -> struct xti_shared_code */
+    atomic_llong memory_hits, disk_hits, built;
+};
+
+/* Compiled CUDA code, shared by every kernel with the same map and target. */
+struct xti_shared_code {
+    atomic_int refs;
+    struct xti_code code;
+    struct xti_module *module; /* NULL: compiled for an architecture, not for a device */
+    char *source;
+    bool from_disk;
+};
+/* Finds or builds the code of p for this kernel name. load: also load it on the context's device.
+ * *origin: "memory", "disk" or "built". what: a line for people, kept in the disk entry. */
+xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char *name, const char *what, bool load,
+                       struct xti_shared_code **out, const char **origin, struct xti_err *err);
+void *xti_code_ref(void *code);
+void xti_code_unref(void *code);
+
+/* Immutable once made, but for refs. Needs nothing of its context: it may outlive it. */
+struct xt_kernel {
+    atomic_int refs;
+    xt_backend backend;
+    struct xti_parallel parallel;
+    struct xt_graph *graph; /* a copy: the output's shape and layout, the inputs, and the reference backend */
+    char *text;             /* its problem line */
+    struct xti_map map;     /* as fused: elements, absolute offsets */
+    struct xti_plan plan;   /* CPU and CUDA */
+    struct xti_shared_code *code;
+    char *launch;           /* CUDA: launch.json */
+    char name[64];          /* CUDA entry */
+    char signature[XTI_SIGNATURE_CHARS];
+    const char *origin;
+    bool check;             /* XT_CHECK */
+};
+
+/* Appends the byte string that identifies a request: the used nodes, the layout, backend, architecture, device. */
+void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch, int device, struct xti_str *key);
+
+/* The signature of a map for a target, as hex. */
+xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],
+                        struct xti_err *err);
+
+/* XT_EALIAS when a byte of dst is a byte of a source that the map reads. *unchanged: source and destination are
+ * the same elements, so there is nothing to do. */
+xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void *const *src, bool *unchanged,
+                          struct xti_err *err);
+
+#endif

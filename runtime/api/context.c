@@ -1,0 +1,138 @@
+/* context.c: the context: options, caches, lifetime. Layer 6. */
+#include "api/api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/os.h"
+
+/* Kernels are small on the CPU, and a loaded module is a few hundred KB: enough for any one program. */
+enum { MAX_KERNELS = 4096, MAX_CODES = 1024 };
+
+static void *ref_kernel(void *k)
+{
+    return xt_kernel_ref(k);
+}
+
+static void unref_kernel(void *k)
+{
+    xt_kernel_free(k);
+}
+
+static xt_status parse_backend(const char *s, xt_backend *out, struct xti_err *err)
+{
+    static const struct {
+        const char *name;
+        xt_backend backend;
+    } table[] = {{"ref", XT_REF}, {"cpu", XT_CPU}, {"cuda", XT_CUDA}, {"", XT_CPU}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (!strcmp(s, table[i].name)) {
+            *out = table[i].backend;
+            return XT_OK;
+        }
+    }
+    return xti_fail(err, XT_EINVAL, "XT_BACKEND: '%s' is not ref, cpu or cuda", s);
+}
+
+static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti_err *err)
+{
+    static const struct xti_memo_ops kernel_ops = {ref_kernel, unref_kernel};
+    static const struct xti_memo_ops code_ops = {xti_code_ref, xti_code_unref};
+    xt_status s = XT_OK;
+    if (o->threads < 0 || o->device < 0 || o->backend < XT_AUTO || o->backend > XT_CUDA)
+        return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads %d, device %d or backend %d is out of range", o->threads,
+                        o->device, (int)o->backend);
+    ctx->backend = o->backend;
+    if (!ctx->backend && (s = parse_backend(xti_env(XTI_ENV_BACKEND) ? xti_env(XTI_ENV_BACKEND) : "", &ctx->backend, err)))
+        return s;
+    ctx->threads = o->threads ? o->threads : (int)xti_env_int(XTI_ENV_THREADS, 0);
+    if (ctx->threads < 0 || ctx->threads > 1024)
+        return xti_fail(err, XT_EINVAL, "threads: %d is not in [0,1024]", ctx->threads);
+    ctx->device = o->device;
+    ctx->parallel = (struct xti_parallel){o->parallel_for, o->pool};
+    if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
+        return s;
+    if ((s = xti_memo_new(&kernel_ops, MAX_KERNELS, &ctx->kernels, err)))
+        return s;
+    return xti_memo_new(&code_ops, MAX_CODES, &ctx->codes, err);
+}
+
+static void destroy(struct xt_ctx *ctx)
+{
+    xti_memo_free(ctx->kernels);
+    xti_memo_free(ctx->codes);
+    xti_disk_close(ctx->disk);
+    xti_free(ctx);
+}
+
+xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out)
+{
+    struct xti_err err = {0};
+    struct xt_options o = {0};
+    if (!out)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_ctx_new: out is NULL"), &err);
+    *out = NULL;
+    if (opt && opt->size < offsetof(struct xt_options, device) + sizeof o.device)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_ctx_new: options.size is %zu, want sizeof(struct xt_options)",
+                                    opt->size), &err);
+    if (opt)
+        memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
+    struct xt_ctx *ctx = xti_alloc(sizeof *ctx);
+    if (!ctx)
+        return xti_publish(xti_fail(&err, XT_ENOMEM, "context"), &err);
+    xt_status s = init(ctx, &o, &err);
+    if (s)
+        destroy(ctx);
+    else
+        *out = ctx;
+    return xti_publish(s, &err);
+}
+
+void xt_ctx_free(struct xt_ctx *ctx)
+{
+    if (ctx)
+        destroy(ctx);
+}
+
+xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out)
+{
+    struct xti_err err = {0};
+    if (!ctx || !out)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_get: NULL argument"), &err);
+    *out = (struct xt_cache_stats){.memory_hits = atomic_load(&ctx->memory_hits), .built = atomic_load(&ctx->built)};
+    xti_disk_stats(ctx->disk, out);
+    return xti_publish(XT_OK, NULL);
+}
+
+const char *xt_cache_path(struct xt_ctx *ctx)
+{
+    return ctx ? xti_disk_path(ctx->disk) : NULL;
+}
+
+const char *xt_cache_why(struct xt_ctx *ctx)
+{
+    return ctx ? xti_disk_why(ctx->disk) : "no context";
+}
+
+xt_status xt_cache_list(struct xt_ctx *ctx, void (*each)(void *, const char *, int64_t, const char *), void *arg)
+{
+    struct xti_err err = {0};
+    if (!ctx || !each)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_list: NULL argument"), &err);
+    return xti_publish(xti_disk_list(ctx->disk, each, arg, &err), &err);
+}
+
+xt_status xt_cache_clear(struct xt_ctx *ctx, int64_t *removed)
+{
+    struct xti_err err = {0};
+    int64_t n = 0;
+    if (removed)
+        *removed = 0;
+    if (!ctx)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_clear: ctx is NULL"), &err);
+    xt_status s = xti_disk_clear(ctx->disk, &n, &err);
+    if (removed)
+        *removed = n;
+    return xti_publish(s, &err);
+}

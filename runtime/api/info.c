@@ -1,0 +1,129 @@
+/* info.c: what a kernel says of itself in numbers. Layer 6. */
+#include "api/api.h"
+
+#include <string.h>
+
+#include "base/num.h"
+
+enum { MAX_ROWS = 1 << 22 }; /* rows of a guarded box that are counted one by one; more: the box is the answer */
+
+/* Points of the innermost dim, all others fixed in x, that pass every guard (which have no div terms). */
+static int64_t count_row(const struct xti_piece *p, const int64_t *x)
+{
+    int inner = p->n_dims - 1;
+    int64_t lo = 0, hi = p->dim[inner].n - 1;
+    for (int g = 0; g < p->n_guards; g++) {
+        int64_t c = p->guard[g].c, a = p->guard[g].x[inner];
+        for (int i = 0; i < inner; i++)
+            c += p->guard[g].x[i] * x[i];
+        if (a == 0 && c < 0)
+            return 0;
+        if (a > 0 && -xti_floor_div(c, a) > lo)
+            lo = -xti_floor_div(c, a); /* x >= ceil(-c/a) */
+        if (a < 0 && xti_floor_div(c, -a) < hi)
+            hi = xti_floor_div(c, -a);
+    }
+    return hi >= lo ? hi - lo + 1 : 0;
+}
+
+static bool countable(const struct xti_piece *p)
+{
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < p->n_dims; i++)
+        if (!xti_mul64(rows, p->dim[i].n, &rows) || rows > MAX_ROWS)
+            return false;
+    for (int g = 0; g < p->n_guards; g++)
+        for (int j = 0; j < p->n_divs; j++)
+            if (p->guard[g].q[j])
+                return false;
+    return p->n_dims > 0;
+}
+
+/* Points of the box that pass the guards; an upper bound where counting would take too long. */
+static int64_t live_points(const struct xti_piece *p)
+{
+    int64_t x[XTI_MAX_DIMS] = {0}, n = 0;
+    if (!p->n_guards || !countable(p))
+        return xti_piece_numel(p);
+    for (;;) {
+        n += count_row(p, x);
+        int i = p->n_dims - 2;
+        while (i >= 0 && ++x[i] == p->dim[i].n)
+            x[i--] = 0;
+        if (i < 0)
+            return n;
+    }
+}
+
+static int64_t bytes_read(const struct xti_map *m)
+{
+    int64_t n = 0;
+    for (int i = 0; i < m->n_pieces; i++)
+        if (m->piece[i].src >= 0)
+            n += live_points(&m->piece[i]);
+    return (n < m->numel ? n : m->numel) * m->esize;
+}
+
+static const char *strategy(const struct xt_kernel *k)
+{
+    if (k->map.n_pieces == 0)
+        return "nothing";
+    return k->backend == XT_REF ? "reference" : xti_plan_strategy(&k->plan);
+}
+
+xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
+{
+    struct xti_err err = {0};
+    if (out)
+        memset(out, 0, sizeof *out);
+    if (!k || !out)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: NULL argument"), &err);
+    *out = (struct xt_kernel_info){
+        .backend = k->backend,
+        .strategy = strategy(k),
+        .map_class = xti_class_name(xti_map_class(&k->map)),
+        .signature = k->signature,
+        .origin = k->origin,
+        .n_pieces = k->map.n_pieces,
+        .bytes_read = bytes_read(&k->map),
+        .bytes_written = k->map.numel * k->map.esize,
+        .dst_min_bytes = (k->map.dst_hi + 1) * k->map.esize,
+    };
+    if (k->map.n_pieces == 0)
+        out->dst_min_bytes = 0;
+    return xti_publish(XT_OK, NULL);
+}
+
+int64_t xt_src_min_bytes(const struct xt_kernel *k, int input)
+{
+    if (!k || input < 0 || input >= k->map.n_srcs)
+        return -1;
+    return k->map.src_hi[input] >= k->map.src_lo[input] ? (k->map.src_hi[input] + 1) * k->map.esize : 0;
+}
+
+xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data, size_t *bytes)
+{
+    struct xti_err err = {0};
+    if (data)
+        *data = NULL;
+    if (bytes)
+        *bytes = 0;
+    if (!k || !data || !bytes)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: NULL argument"), &err);
+    const struct {
+        const void *p;
+        size_t n;
+    } table[] = {
+        [XT_SOURCE] = {k->code ? k->code->source : NULL, k->code ? strlen(k->code->source) : 0},
+        [XT_PTX] = {k->code ? k->code->code.ptx : NULL, k->code ? k->code->code.ptx_bytes - 1 : 0},
+        [XT_CUBIN] = {k->code ? k->code->code.cubin : NULL, k->code ? k->code->code.cubin_bytes : 0},
+        [XT_LAUNCH] = {k->launch, k->launch ? strlen(k->launch) : 0},
+    };
+    if ((int)what < 0 || what > XT_LAUNCH)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %d", (int)what), &err);
+    if (!table[what].p)
+        return xti_publish(xti_fail(&err, XT_EUNSUPPORTED, "xt_kernel_artifact: this kernel has none"), &err);
+    *data = table[what].p;
+    *bytes = table[what].n;
+    return xti_publish(XT_OK, NULL);
+}

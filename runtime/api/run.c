@@ -1,0 +1,95 @@
+/* run.c: checks the pointers, then hands the plan to its backend. Layer 6. */
+#include "api/api.h"
+
+#include <string.h>
+
+static bool is_read(const struct xt_kernel *k, int input)
+{
+    return k->map.src_hi[input] >= k->map.src_lo[input];
+}
+
+/* x86 and the compiler want nothing for 16-byte elements that 8-byte alignment does not give. */
+static bool misaligned(const struct xt_kernel *k, const void *p)
+{
+    size_t want = k->backend == XT_CUDA || k->map.esize < 8 ? (size_t)k->map.esize : 8;
+    return (uintptr_t)p % want != 0;
+}
+
+static xt_status check_pointers(const struct xt_kernel *k, const void *dst, const void *const *src, struct xti_err *err)
+{
+    if (!dst)
+        return xti_fail(err, XT_EINVAL, "xt_run: dst is NULL");
+    if (misaligned(k, dst))
+        return xti_fail(err, XT_EALIGN, "xt_run: dst %p is not aligned to its %d-byte elements", dst, k->map.esize);
+    for (int i = 0; i < k->map.n_srcs; i++) {
+        if (!is_read(k, i))
+            continue;
+        if (!src || !src[i])
+            return xti_fail(err, XT_EINVAL, "xt_run: the pointer of input %d (%s) is NULL", i,
+                            k->graph->node[k->graph->input[i]].name);
+        if (misaligned(k, src[i]))
+            return xti_fail(err, XT_EALIGN, "xt_run: input %d (%s) at %p is not aligned to its %d-byte elements", i,
+                            k->graph->node[k->graph->input[i]].name, src[i], k->map.esize);
+    }
+    return XT_OK;
+}
+
+struct check {
+    const struct xt_kernel *k;
+    const unsigned char *dst;
+    const void *const *src;
+    int64_t bad; /* first address that differs, -1: none */
+};
+
+static bool same_element(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
+{
+    struct check *c = arg;
+    size_t es = (size_t)c->k->map.esize;
+    const unsigned char *want = p->src < 0 ? p->value : (const unsigned char *)c->src[p->src] + s * (int64_t)es;
+    if (!memcmp(c->dst + d * (int64_t)es, want, es))
+        return true;
+    c->bad = d;
+    return false;
+}
+
+/* XT_CHECK=1. */
+static xt_status check_result(const struct xt_kernel *k, const void *dst, const void *const *src, struct xti_err *err)
+{
+    struct check c = {k, dst, src, -1};
+    xti_map_visit(&k->map, same_element, &c);
+    if (c.bad < 0)
+        return XT_OK;
+    return xti_fail(err, XT_EINTERNAL, "XT_CHECK: destination element %lld is wrong (%s): %s", (long long)c.bad,
+                    xti_plan_strategy(&k->plan), k->text);
+}
+
+static xt_status run(const struct xt_kernel *k, void *dst, const void *const *src, void *stream, struct xti_err *err)
+{
+    bool unchanged = false;
+    if (k->map.n_pieces == 0)
+        return XT_OK;
+    xt_status s = check_pointers(k, dst, src, err);
+    if (!s)
+        s = xti_alias_check(k, dst, src, &unchanged, err);
+    if (s || unchanged)
+        return s;
+    if (k->backend == XT_REF)
+        return xti_graph_eval(k->graph, dst, src, err);
+    if (k->backend == XT_CPU) {
+        s = xti_cpu_run(&k->plan, dst, src, &k->parallel, err);
+        return !s && k->check ? check_result(k, dst, src, err) : s;
+    }
+    if (!k->code->module)
+        return xti_fail(err, XT_ENODEVICE, "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
+                        k->plan.target.sm);
+    return xti_cuda_launch(&k->plan, k->code->module, dst, src, stream, err);
+}
+
+xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream)
+{
+    struct xti_err err;
+    xti_err_clear(&err);
+    if (!k)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_run: kernel is NULL"), &err);
+    return xti_publish(run(k, dst, srcs, stream, &err), &err);
+}

@@ -1,0 +1,78 @@
+/* cmd_env.c: xt env and xt cache. */
+#include "tool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+int cmd_env(int n, char **argv)
+{
+    if (n)
+        return fail("env: takes no arguments, got '%s'", argv[0]);
+    for (int i = 0; i < xt_env_count(); i++) {
+        struct xt_env_info e;
+        if (xt_env_get(i, &e))
+            return fail_last("env");
+        printf("%-14s %s\n%14s %s%s\n", e.name, e.what, "", e.value ? "= " : "not set; default: ",
+               e.value ? e.value : *e.fallback ? e.fallback : "empty");
+    }
+    return 0;
+}
+
+static void print_entry(void *total, const char *file, int64_t bytes, const char *what)
+{
+    *(int64_t *)total += bytes;
+    printf("%10" PRId64 "  %.16s  %s\n", bytes, file, what);
+}
+
+static int list(struct xt_ctx *ctx)
+{
+    int64_t total = 0;
+    if (!xt_cache_path(ctx)) {
+        printf("the disk cache is off: %s\n", xt_cache_why(ctx));
+        return 0;
+    }
+    if (xt_cache_list(ctx, print_entry, &total))
+        return fail_last("cache");
+    printf("%10" PRId64 "  bytes in %s\n", total, xt_cache_path(ctx));
+    return 0;
+}
+
+static int clear(struct xt_ctx *ctx)
+{
+    int64_t removed = 0;
+    if (xt_cache_clear(ctx, &removed))
+        return fail_last("cache");
+    printf("%" PRId64 " removed\n", removed);
+    return 0;
+}
+
+static int path(struct xt_ctx *ctx)
+{
+    if (!xt_cache_path(ctx))
+        return fail("cache: off: %s", xt_cache_why(ctx));
+    printf("%s\n", xt_cache_path(ctx));
+    return 0;
+}
+
+int cmd_cache(int n, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct xt_ctx *ctx);
+    } table[] = {{"list", list}, {"clear", clear}, {"path", path}};
+    struct xt_ctx *ctx = NULL;
+    const char *what = n ? argv[0] : "list";
+    if (n > 1)
+        return fail("cache: want list, clear or path");
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        if (strcmp(what, table[i].name))
+            continue;
+        if (xt_ctx_new(NULL, &ctx))
+            return fail_last("cache");
+        int status = table[i].run(ctx);
+        xt_ctx_free(ctx);
+        return status;
+    }
+    return fail("cache: '%s' is not list, clear or path", what);
+}

@@ -1,0 +1,102 @@
+/* cmd_explain.c: xt explain and xt emit: what a chain becomes, without running it. */
+#include "tool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Parses and compiles; *k and *ctx are the caller's to free, also on failure. */
+static int compile(const char *chain, const struct xt_compile_options *opt, struct xt_ctx **ctx, struct xt_kernel **k)
+{
+    struct xt_graph *g = NULL;
+    int status = 0;
+    if (xt_parse(chain, 0, NULL, &g) || xt_ctx_new(NULL, ctx) || xt_compile(*ctx, g, opt, k))
+        status = fail_last("chain");
+    xt_graph_free(g);
+    return status;
+}
+
+static xt_status text(const void *k, char *buf, size_t size, size_t *need)
+{
+    return xt_explain(k, 0, buf, size, need);
+}
+
+static xt_status json(const void *k, char *buf, size_t size, size_t *need)
+{
+    return xt_explain(k, XT_JSON, buf, size, need);
+}
+
+int cmd_explain(int n, char **argv)
+{
+    const char *backend = NULL, *arch = NULL;
+    bool want_json = false;
+    const struct option_row rows[] = {{"--backend", &backend, NULL}, {"--arch", &arch, NULL}, {"--json", NULL, &want_json}};
+    struct xt_compile_options opt = {.size = sizeof opt};
+    struct xt_ctx *ctx = NULL;
+    struct xt_kernel *k = NULL;
+    if (take_options("explain", &n, argv, rows, 3) || parse_backend(backend, &opt.backend))
+        return EXIT_BAD_INPUT;
+    if (n != 1)
+        return fail("explain: want one chain, got %d arguments", n);
+    opt.arch = arch;
+    if (arch && !backend)
+        opt.backend = XT_CUDA;
+    int status = compile(argv[0], &opt, &ctx, &k);
+    char *s = status ? NULL : whole_text(want_json ? json : text, k);
+    if (s)
+        printf("%s%s", s, want_json ? "\n" : "");
+    else if (!status)
+        status = fail_last("explain");
+    free(s);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+    return status;
+}
+
+static int emit(const struct xt_kernel *k, const char *dir)
+{
+    static const struct {
+        enum xt_artifact what;
+        const char *file;
+    } files[] = {{XT_SOURCE, "kernel.cu"}, {XT_PTX, "kernel.ptx"}, {XT_CUBIN, "kernel.cubin"}, {XT_LAUNCH, "launch.json"}};
+    struct xt_kernel_info info;
+    xt_kernel_get(k, &info);
+    for (int i = 0; i < 4; i++) {
+        char path[4096];
+        const void *data;
+        size_t bytes;
+        snprintf(path, sizeof path, "%s/%s", dir, files[i].file);
+        if (info.n_pieces == 0)
+            data = files[i].what == XT_LAUNCH ? "[]\n" : "", bytes = files[i].what == XT_LAUNCH ? 3 : 0;
+        else if (xt_kernel_artifact(k, files[i].what, &data, &bytes))
+            return fail_last(files[i].file);
+        if (write_file(path, data, bytes))
+            return EXIT_BAD_INPUT;
+    }
+    printf("%s %s: %s/kernel.cu kernel.ptx kernel.cubin launch.json\n", info.strategy, info.origin, dir);
+    return 0;
+}
+
+int cmd_emit(int n, char **argv)
+{
+    const char *arch = NULL, *dir = NULL;
+    const struct option_row rows[] = {{"--arch", &arch, NULL}, {"--dir", &dir, NULL}};
+    struct xt_compile_options opt = {.size = sizeof opt, .backend = XT_CUDA};
+    struct xt_ctx *ctx = NULL;
+    struct xt_kernel *k = NULL;
+    if (take_options("emit", &n, argv, rows, 2))
+        return EXIT_BAD_INPUT;
+    if (n != 1 || !arch || !dir)
+        return fail("emit: want 'CHAIN' --arch sm_NN --dir DIR");
+    opt.arch = arch;
+    int status = compile(argv[0], &opt, &ctx, &k);
+    if (!status && mkdir(dir, 0777) && errno != EEXIST)
+        status = fail("emit: %s: %s", dir, strerror(errno));
+    if (!status)
+        status = emit(k, dir);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+    return status;
+}
