@@ -74,6 +74,10 @@ $(GEN_CUDA): $(wildcard gen/*.py templates/cuda/*)
 	@mkdir -p $(@D)
 	$(PYTHON) gen/gen.py cuda --out $(B)/gen
 
+$(B)/gen/bench_workloads_text.c: bench/workloads.txt gen/gen.py
+	@mkdir -p $(@D)
+	$(PYTHON) gen/gen.py text --file $< --name $(basename $(@F)) --out $(@D)
+
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -I. -c $< -o $@
@@ -90,7 +94,7 @@ $(LIB_SO): $(OBJECTS) $(GEN_OBJECTS)
 	$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 	@ln -sf $(@F) $(B)/libxtview.so
 
-$(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/*.c)) $(LIB_A)
+$(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/*.c)) $(B)/gen/bench_workloads_text.o $(LIB_A)
 	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(LIB_A)

@@ -3,13 +3,19 @@
 
     gen.py cpu --isas "scalar avx2 avx512" --out DIR    kernels_<isa>.c, registry.c
     gen.py cuda --out DIR                               skeletons.c
+    gen.py text --file FILE --name SYMBOL --out DIR     SYMBOL.c: the file as a string
 
 The same input gives the same bytes. What is generated is decided in kernels.py; how it looks, in templates/cpu.
 """
 import argparse
 import hashlib
 import pathlib
+import re
 import sys
+
+sys.dont_write_bytecode = True  # nothing is written beside the sources
+
+import kernels
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -39,25 +45,95 @@ def cuda(out):
     digest = sha256("".join(f"{name}\0{text}\0" for name, text in texts.items()))
     rows = [f'    {{"{name}",\n{c_string(text)},\n     "{sha256(text)}"}},\n' for name, text in texts.items()]
     # C has no empty arrays: the sentinel also serves a loop that forgot the count.
-    write(out / "skeletons.c", banner("templates/cuda/*.cu", digest, "cuda")
+    write(out / "skeletons.c", banner("the .cu files of templates/cuda", digest, "cuda")
           + '#include "cuda/skeletons.h"\n\n'
           + "const struct xti_skeleton xti_skeletons[] = {\n" + "".join(rows) + "    {0, 0, 0},\n};\n"
           + f"const int xti_n_skeletons = {len(rows)};\n"
           + f'const char xti_templates_hash[] = "{digest}";\n')
 
 
+TEMPLATE_OF = {"fill": "fill", "broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave"}
+
+
+def cpu_ops():
+    """The op names in the order of enum xti_cpu_op: the list in plan.h is the only one."""
+    text = (ROOT / "runtime/plan/plan.h").read_text()
+    listed = text[text.index("#define XTI_CPU_OPS(X)"):text.index("enum xti_cpu_op")]
+    return re.findall(r"X\([A-Z]+, ([a-z]+)\)", listed)
+
+
+def cpu_source(templates, isa):
+    """The text of one instruction set's kernels and the names of the templates that made it."""
+    used = ["prelude"] if isa == "scalar" else ["prelude", f"isa_{isa}", "vector"]
+    parts = [templates.get_template(f"{name}.c.j2").render(isa=isa) for name in used]
+    for k in kernels.kernels([isa]):
+        name = "scalar" if isa == "scalar" else TEMPLATE_OF.get(k["op"], k["op"])
+        used += [] if name in used else [name]
+        extra = {}
+        if name == "transpose":
+            extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
+        if name == "weave":
+            numbers = kernels.weave_indices if isa == "avx512" else kernels.weave_masks
+            extra["indices" if isa == "avx512" else "masks"] = numbers(k["op"], k["n"], k["esize"])
+        prototype = f"void {k['name']}(const struct xtk_job *j, char *d, const char *s);\n"
+        parts.append(prototype + templates.get_template(f"{name}.c.j2").render(isa=isa, k=k, **extra))
+    return "\n".join(parts), [f"{name}.c.j2" for name in used]
+
+
+def widest_rows(isas, rows, ops):
+    """[isa][op][log2 width][param] -> number of the row of the widest instruction set up to isa, or -1."""
+    number = {(k["isa"], k["op"], k["esize"], k["n"]): i for i, k in enumerate(rows)}
+
+    def find(isa, op, width, n):
+        for candidate in reversed(isas[:isa + 1]):
+            if (candidate, op, width, n) in number:
+                return number[candidate, op, width, n]
+        return -1
+
+    return [[[[find(isa, op, width, n) for n in range(5)] for width in kernels.WIDTHS] for op in ops]
+            for isa in range(len(kernels.VECTOR_BYTES))]
+
+
+def squeeze(text):
+    return re.sub(r"\n{3,}", "\n\n", text).strip("\n") + "\n"
+
+
+def cpu(isas, out):
+    import jinja2  # the cuda command does without
+
+    folder = ROOT / "templates/cpu"
+    templates = jinja2.Environment(loader=jinja2.FileSystemLoader(folder), trim_blocks=True, lstrip_blocks=True,
+                                   undefined=jinja2.StrictUndefined)
+    for isa in isas:
+        text, used = cpu_source(templates, isa)
+        digest = sha256("".join((folder / name).read_text() for name in used))
+        write(out / f"kernels_{isa}.c", banner("templates/cpu: " + ", ".join(used), digest, f"cpu, {isa}") + squeeze(text))
+    rows = list(kernels.kernels(isas))
+    text = templates.get_template("registry.c.j2").render(rows=rows, widest=widest_rows(isas, rows, cpu_ops()))
+    digest = sha256((folder / "registry.c.j2").read_text())
+    write(out / "registry.c", banner("templates/cpu/registry.c.j2", digest, "cpu, " + " ".join(isas)) + squeeze(text))
+
+
+def text(file, name, out):
+    body = file.read_text()
+    write(out / f"{name}.c", banner(file.name, sha256(body), f"text --file {file} --name {name}")
+          + f"extern const char {name}[];\nconst char {name}[] =\n{c_string(body)};\n")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["cpu", "cuda"])
+    parser.add_argument("what", choices=["cpu", "cuda", "text"])
     parser.add_argument("--isas", default="scalar")
+    parser.add_argument("--file", type=pathlib.Path)
+    parser.add_argument("--name")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     args = parser.parse_args()
     if args.what == "cuda":
         cuda(args.out)
+    elif args.what == "text":
+        text(args.file, args.name, args.out)
     else:
-        import cpu  # needs jinja2; cuda does not
-
-        cpu.generate(args.isas.split(), args.out)
+        cpu(args.isas.split(), args.out)
     return 0
 
 

@@ -28,22 +28,19 @@ packages() { # $1 package manager, the rest items: prints their packages on one 
 
 say() { echo "bootstrap: $*" >&2; }
 
-links() { # $1 a C program, the rest flags
-    dir=$(mktemp -d) || return 1
-    echo "$1" >"$dir/try.c"; shift
+links() ( # $1 a C program, the rest flags
+    dir=$(mktemp -d) || exit 1
+    trap 'rm -rf "$dir"' EXIT
+    printf '%b\n' "$1" >"$dir/try.c"; shift
     ${CC:-cc} "$dir/try.c" -o "$dir/try" "$@" >/dev/null 2>&1
-    status=$?
-    rm -rf "$dir"
-    return $status
-}
+)
 
 check_libs() { # Debian and Ubuntu have only a static check: what it needs (subunit, floor) is named too
     for libs in '-lcheck -lsubunit -lm -lrt -lpthread' '-lcheck -lm -lrt -lpthread' \
         "$(pkg-config --cflags --libs check 2>/dev/null)"; do
         # shellcheck disable=SC2086 # flags are words
-        links '#include <check.h>
-               int main(void) { srunner_run_all(srunner_create(suite_create("")), CK_SILENT); return 0; }' \
-            $libs && echo "$libs" && return 0
+        links '#include <check.h>\nint main(void) { return !srunner_create(suite_create("")); }' $libs &&
+            echo "$libs" && return 0
     done
     return 1
 }
@@ -55,33 +52,29 @@ find_python() { # $1 module
     return 1
 }
 
-missing() { # $1 package set: prints the items that are missing, sorted (so that numpy, the optional one, is last)
-    look_for "$1" | sort | xargs
-}
-
-look_for() { # $1 package set; the python questions run beside the compiler's, to answer sooner
-    { find_python jinja2 >/dev/null || echo jinja2; } &
-    { [ "$1" != test ] || find_python numpy >/dev/null || echo numpy; } &
-    command -v make >/dev/null || command -v gmake >/dev/null || echo make
-    if [ "$1" != test ] || ! check_libs >/dev/null; then
-        links '#include <stdio.h>
-               int main(void) { return puts("") < 0; }' || echo cc
-        [ "$1" != test ] || echo check
-    fi
-    wait
+missing() { # $1 package set: prints what is missing, sorted: numpy, the one that is optional, comes last
+    {
+        { find_python jinja2 >/dev/null || echo jinja2; } & # beside the compiler, to answer sooner
+        { [ "$1" != test ] || find_python numpy >/dev/null || echo numpy; } &
+        command -v make >/dev/null || command -v gmake >/dev/null || echo make
+        if [ "$1" != test ] || ! check_libs >/dev/null; then
+            links '#include <stdio.h>\nint main(void) { return puts("") < 0; }' || echo cc
+            [ "$1" != test ] || echo check
+        fi
+        wait
+    } | sort | xargs
 }
 
 apt() { # quiet; what it said is in $log. dpkg wants sbin on PATH
     log=$($sudo env DEBIAN_FRONTEND=noninteractive PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" \
-        apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 "$@" </dev/null 2>&1)
+        apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 \
+        "$@" </dev/null 2>&1)
 }
 
 apt_install() { # packages; a failing update is no error, it may be another repository's
     say "installing $* (${sudo:+$sudo }apt-get)"
     ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1 || apt update
-    apt install --no-install-recommends "$@" && return
-    apt update
-    apt install --no-install-recommends "$@" || { echo "$log" >&2; return 1; }
+    apt install "$@" || { apt update; apt install "$@"; } || { echo "$log" >&2; return 1; }
 }
 
 tell() { # $1 why nothing was installed, the rest items: says what to type, fails
@@ -112,7 +105,7 @@ bootstrap() { # $1 package set
         if [ -z "$why" ]; then apt_install $(packages apt-get $items) || why='apt-get failed'; fi
         [ -z "$why" ] || { tell "$why" $items; return 1; }
         items=$(missing "$1")
-        [ -z "${items%numpy}" ] || { say "installed, and still not usable: ${items%numpy}(CC=${CC:-cc})"; return 1; }
+        [ -z "${items%numpy}" ] || { say "installed, and still missing: $items (CC=${CC:-cc})"; return 1; }
     fi
     [ -z "$items" ] || { [ -z "$why" ] && apt_install python3-numpy; } ||
         say 'note: no python3 here has numpy; only the tests that compare with it need it'

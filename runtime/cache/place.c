@@ -83,15 +83,18 @@ static int fail_errno(struct xti_refusal *why, const char *dir, const char *doin
     char text[64];
     const char *s = e == ENOTDIR || e == ELOOP ? "a symbolic link, or not a directory"
                                                : strerror_r(e, text, sizeof text);
-    return refuse(why, is_lasting(e), "%.256s: %s%s", dir, doing, s);
+    refuse(why, is_lasting(e), "%.256s: %s%s", dir, doing, s);
+    why->error = e;
+    return -1;
 }
 
 static int open_trusted(int at, const char *name, const char *dir, struct xti_refusal *why)
 {
+    struct stat st;
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    *why = (struct xti_refusal){0};
     if (fd < 0)
         return fail_errno(why, dir, "");
-    struct stat st;
     if (fstat(fd, &st))
         fail_errno(why, dir, "");
     else if (st.st_uid != geteuid())
@@ -105,43 +108,39 @@ static int open_trusted(int at, const char *name, const char *dir, struct xti_re
 }
 
 /* Like mkdir -p. A parent that cannot be made shows in the last mkdir. */
-static bool make_path(const char *dir)
+static bool make_path(int at, const char *name)
 {
-    char *s = join(dir, "");
+    char *s = join(name, "");
     if (!s) {
         errno = ENOMEM;
         return false;
     }
     for (char *p = strchr(s + 1, '/'); p; p = strchr(p + 1, '/')) {
         *p = 0;
-        mkdir(s, 0700);
+        mkdirat(at, s, 0700);
         *p = '/';
     }
-    bool ok = !mkdir(s, 0700) || errno == EEXIST;
+    bool ok = !mkdirat(at, s, 0700) || errno == EEXIST;
     int e = errno;
     xti_free(s);
     errno = e;
     return ok;
 }
 
+static int open_or_make(int at, const char *name, const char *dir, bool make, struct xti_refusal *why)
+{
+    int fd = open_trusted(at, name, dir, why);
+    if (fd >= 0 || why->error != ENOENT || !make)
+        return fd;
+    return make_path(at, name) ? open_trusted(at, name, dir, why) : fail_errno(why, dir, "cannot be made: ");
+}
+
 int xti_place_open(const char *dir, bool make, struct xti_refusal *why)
 {
-    *why = (struct xti_refusal){0};
-    int top = open_trusted(AT_FDCWD, dir, dir, why);
-    if (top < 0 && errno == ENOENT && make) {
-        if (!make_path(dir))
-            return fail_errno(why, dir, "cannot be made: ");
-        top = open_trusted(AT_FDCWD, dir, dir, why);
-    }
+    int top = open_or_make(AT_FDCWD, dir, dir, make, why);
     if (top < 0)
         return -1;
-    int fd = -1;
-    if (make && mkdirat(top, GENERATION, 0700) && errno != EEXIST)
-        fail_errno(why, dir, "cannot make " GENERATION " there: ");
-    else
-        fd = open_trusted(top, GENERATION, dir, why);
+    int fd = open_or_make(top, GENERATION, dir, make, why);
     close(top);
-    if (fd >= 0)
-        *why = (struct xti_refusal){0};
     return fd;
 }

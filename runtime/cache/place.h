@@ -7,6 +7,7 @@
 
 struct xti_refusal {
     bool lasting; /* asking again will not help */
+    int error;    /* errno, 0 when a check refused */
     char text[512];
 };
 

@@ -14,7 +14,9 @@
 enum { XTI_MAX_NODES = 4096 };
 
 /* Everything is validated: axes in [0, rank), extents >= 0, slices inside, numel and spans fit in int64.
- * attr: as the table at enum xt_op in xt.h. */
+ * attr: as the table at enum xt_op in xt.h, and further: an index item of length 0 or 1 has step 1 (of length 0
+ * also start 0), XT_AT and XT_NEWAXIS have length 1 and step 1; diagonal's offset and tril's and triu's k are
+ * clamped to [-rows, columns], which changes nothing. So no product of an attr and an extent overflows. */
 struct xti_node {
     enum xt_op op;
     xt_dtype dtype;
@@ -25,9 +27,10 @@ struct xti_node {
     int n_attrs;
     int64_t *attr;
     unsigned char value[16]; /* pad, tril, triu: one element */
-    char *name;              /* input only, as the next four */
+    char *name;              /* input only, as the next five */
     int64_t *strides;
     int64_t offset;
+    bool dense;              /* no layout was given */
     int input;               /* its number, else -1 */
 };
 
@@ -52,14 +55,19 @@ struct xti_op_info {
 };
 const struct xti_op_info *xti_op_info(enum xt_op op);
 
-/* Row-major strides of a shape: stride of axis i is the product of max(n, 1) of the later axes. */
+/* Row-major strides of a shape: stride of axis i is the product of max(n, 1) of the later axes. INT64_MAX where
+ * that does not fit, which happens to empty tensors only. */
 void xti_dense_strides(int rank, const int64_t *shape, int64_t *strides);
 
 /* Lowest and highest element address of a strided box, inclusive; *lo = *hi = offset for one element.
  * False when it does not fit in int64. An empty box (some n is 0) gives lo = offset, hi = offset - 1. */
 bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t *lo, int64_t *hi);
 
-/* True when the used part of the two graphs is the same, node for node, names and layout included. */
+/* An identifier that is free to name an input or a let: not an operation's, not a literal's. */
+bool xti_name_ok(const char *s, size_t n);
+
+/* True when the used part of the two graphs is the same, node for node, names and layouts included: equal sharing
+ * too. Inputs count as used. False for a graph without an output. Cost: one pass. */
 bool xti_graph_same(const struct xt_graph *a, const struct xt_graph *b);
 
 #endif

@@ -31,37 +31,92 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
 
 /* ------------------------------------------------------------------------------------------------- CPU plans */
 
-/* One level of a loop nest, byte strides. */
+/* The families of micro-kernels. Each copies a box of rows x cols units,
+ *
+ *     dst[r*d_row + c*d_col] = src[r*s_row + c*s_col]       (byte strides)
+ *
+ * and wants some of the strides fixed, in units u of its width, as told here. gen/kernels.py has the rows;
+ * `param` is the N of the last three. Order and names: gen/kernels.py reads this list. */
+#define XTI_CPU_OPS(X)                                                                                         \
+    X(BLOCKS, blocks)             /* s_col = d_col = u = 1 byte: rows of runs */                               \
+    X(FILL, fill)                 /* no source: `value`; d_col = u */                                          \
+    X(BROADCAST, broadcast)       /* s_col = 0, d_col = u */                                                   \
+    X(REVERSE, reverse)           /* s_col = -u, d_col = u */                                                  \
+    X(TRANSPOSE, transpose)       /* s_row = u, d_col = u */                                                   \
+    X(WALK, walk)                 /* any strides */                                                            \
+    X(TABLE, table)               /* rows of the units named by an offset table instead of columns */          \
+    X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                            \
+    X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                            \
+    X(STRIDED, strided)           /* s_col = N*u, d_col = u */
+
+enum xti_cpu_op {
+#define X(id, name) XTI_CPU_##id,
+    XTI_CPU_OPS(X)
+#undef X
+    XTI_CPU_OP_COUNT
+};
+extern const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT];
+
+/* Which extent a blocked loop cuts: that of another loop (its index), of the kernel's rows or columns, or none. */
+enum { XTI_CUTS_NONE = -1, XTI_CUTS_ROW = -2, XTI_CUTS_COL = -3 };
+
+/* One level of a loop nest, byte strides. A blocked loop (cuts != XTI_CUTS_NONE) goes over the blocks of a dim of
+ * `whole` points, `block` points each; s and d are those of one point, n is the number of blocks, and loop `cuts`
+ * (which comes later) or the kernel goes over the points of the block. align: the run may make the first block
+ * shorter by up to block - 1 points so that the others begin on a destination line. */
 struct xti_loop {
     int64_t n, s, d;
+    int64_t whole, block;
+    int cuts;
+    bool align;
 };
 
+struct xti_offset {
+    int32_t s, d; /* bytes */
+};
+
+enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
+
 /* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a micro-kernel
- * that covers the last one or two dims. Divs and guards are evaluated by the generic strategy alone. */
+ * that covers the last one or two dims, or more by a table. Divs and guards are evaluated by the general strategy
+ * alone: its step has no loops, the executor reads the piece. */
 struct xti_step {
     const struct xti_strategy *strategy;
     int piece;               /* index into plan->map */
+    bool general;            /* the piece has divs or guards: run.c hands it to general.c */
+    enum xti_cpu_op kernel;
     int unit;                /* bytes the micro-kernel moves at a time */
-    int kernel;              /* enum xtk_op of cpu/kernels.h: which micro-kernel family */
+    int param;               /* N of the kernels that have one, else 0 */
     int n_loops;
-    struct xti_loop loop[XTI_MAX_DIMS];
+    struct xti_loop loop[XTI_MAX_LOOPS];
     struct xti_loop row, col; /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
+    int n_table;             /* XTI_CPU_TABLE: entries that replace the columns; owned by the plan's arena */
+    struct xti_offset *table;
     int64_t s_byte, d_byte;   /* of the first unit, from the buffers' starts */
-    int64_t tile_rows, tile_cols; /* cache block of a 2-D micro-kernel, in units; 0: whole */
-    bool stream;              /* non-temporal stores */
-    int64_t bytes;            /* written */
+    int64_t tile_rows, tile_cols; /* cache block of rows and columns, in units; 0: whole. For explain */
+    int split;               /* the loop that threads share, or -1: one thread */
+    bool stream;             /* non-temporal stores */
+    int64_t bytes;           /* written */
 };
 
 /* ------------------------------------------------------------------------------------------------ CUDA plans */
 
-/* One piece of a launch: `blocks` consecutive blocks starting at first_block run `strategy`'s skeleton. */
+/* How a thread gets what it writes. */
+enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_FILL };
+
+/* One piece of a launch: `blocks` consecutive blocks starting at first_block run `strategy`'s skeleton. Extents
+ * and tiles are in units of the plan's map. */
 struct xti_cuda_step {
     const struct xti_strategy *strategy;
     int piece;
-    int vec_bytes;           /* bytes of a thread's access; the map's unit is <= this */
+    enum xti_cuda_from from;
+    int vec_bytes;             /* bytes of a thread's widest access; the map's unit is <= this */
+    int src_bytes, dst_bytes;  /* the widest access that strides, offsets and base alignment allow on each side */
+    int per_thread;            /* independent accesses of a thread (rows, generic) */
+    int dim_a, dim_b;          /* transpose: index of the dim with s = +-1 and of the dim with d = 1 */
+    int64_t tile_a, tile_b;    /* transpose: units of the tile, powers of two */
     int64_t first_block, blocks;
     int64_t shared_bytes;
-    int64_t arg[16];         /* the skeleton's own numbers, named in its file */
 };
 
 struct xti_plan {
@@ -71,11 +126,15 @@ struct xti_plan {
     int n_steps;
     struct xti_step *step;            /* CPU; owned */
     struct xti_cuda_step *cuda_step;  /* CUDA; owned */
+    struct xti_plan *elem;   /* CUDA: the same copy for pointers aligned to the element alone; owned. Its elem is NULL */
+    int base_align;          /* CUDA: bytes every pointer is aligned to after its byte offset was added */
     int threads_per_block;
     int64_t blocks;
+    int64_t grid;            /* CUDA: blocks launched; fewer than `blocks` when the device's limit says so */
     bool index32;
     int64_t bytes_read, bytes_written;
     struct xti_str refused;  /* "transpose: inner extent 3 < 16\n" .. */
+    struct xti_arena arena;  /* tables of CPU steps */
 };
 
 struct xti_strategy {
@@ -92,6 +151,17 @@ extern const struct xti_strategy xti_cpu_strategies[];
 extern const int xti_n_cpu_strategies;
 extern const struct xti_strategy xti_cuda_strategies[];
 extern const int xti_n_cuda_strategies;
+
+/* The CUDA half of xti_plan_make (cuda_strategies.c). In: p->target, and p->map, a copy of the caller's map that may
+ * be replaced (normalised, widened). Fills origin, cuda_step, n_steps, threads_per_block, blocks, index32, refused.
+ * On failure the caller frees what p then holds. bytes_read and bytes_written are already set. */
+xt_status xti_plan_cuda(struct xti_plan *p, struct xti_err *err);
+
+/* Frees p->elem; part of xti_plan_free. */
+void xti_plan_cuda_free(struct xti_plan *p);
+
+/* Appends "piece 0: transpose: inner extent 3 < 16\n" to p->refused. */
+void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const struct xti_why *why);
 
 /* Plans m for t. On failure *p is zeroed. m is not kept.
  * post: every piece of p->map is covered by exactly one step. */

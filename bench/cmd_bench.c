@@ -1,0 +1,96 @@
+/* cmd_bench.c: xt bench: reads workloads, measures, reports. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "tools/tool.h"
+
+enum { SAMPLES = 9, QUICK_SAMPLES = 3 };
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = NULL;
+    size_t n = 0, cap = 0;
+    while (f && !feof(f) && !ferror(f)) {
+        char *more = cap - n < 4096 ? realloc(text, cap = cap * 2 + 8192) : text;
+        if (!more)
+            break;
+        text = more;
+        n += fread(text + n, 1, cap - n - 1, f);
+    }
+    bool ok = f && !ferror(f) && text;
+    if (ok)
+        text[n] = 0;
+    if (f)
+        fclose(f);
+    if (!ok)
+        free(text);
+    return ok ? text : NULL;
+}
+
+static int measure_all(const struct bench_workload *w, int n, int samples, struct bench_row *rows)
+{
+    struct xt_ctx *ctx = NULL;
+    char why[512];
+    int status = 0;
+    if (xt_ctx_new(NULL, &ctx))
+        return fail_last("bench");
+    for (int i = 0; i < n && !status; i++) {
+        if (isatty(2))
+            fprintf(stderr, "\r%3d of %d  %-24s", i + 1, n, w[i].name);
+        if (bench_measure(ctx, &w[i], samples, &rows[i], why, sizeof why))
+            status = fail("bench: %s: %s", w[i].name, why);
+    }
+    if (isatty(2))
+        fprintf(stderr, "\r%40s\r", "");
+    xt_ctx_free(ctx);
+    return status;
+}
+
+static int write_json(const char *path, const struct bench_row *rows, int n)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+    if (!f)
+        return fail("%s: out of memory", path);
+    bench_json(f, rows, n);
+    fclose(f);
+    int status = write_file(path, text, size);
+    free(text);
+    return status;
+}
+
+int cmd_bench(int n, char **argv)
+{
+    const char *json = NULL;
+    bool quick = false;
+    const struct option_row rows[] = {{"--json", &json, NULL}, {"--quick", NULL, &quick}};
+    if (take_options("bench", &n, argv, rows, 2))
+        return EXIT_BAD_INPUT;
+    if (n > 1)
+        return fail("bench: want at most one workload file, got %d", n);
+    char why[256], *text = n ? read_file(argv[0]) : strdup(bench_workloads_text);
+    if (!text)
+        return fail("bench: %s: %s", n ? argv[0] : "workloads", strerror(errno));
+    struct bench_workload *w = NULL;
+    int count = bench_workloads_read(text, &w, why, sizeof why);
+    free(text);
+    if (count < 0)
+        return fail("bench: %s: %s", n ? argv[0] : "workloads", why);
+    struct bench_row *measured = calloc((size_t)count + 1, sizeof *measured);
+    int samples = quick ? QUICK_SAMPLES : SAMPLES;
+    int status = measured ? measure_all(w, count, samples, measured) : fail("bench: out of memory");
+    if (!status) {
+        bench_numpy(measured, count, samples);
+        bench_table(stdout, measured, count);
+        if (json)
+            status = write_json(json, measured, count);
+    }
+    free(measured);
+    bench_workloads_free(w, count);
+    return status;
+}

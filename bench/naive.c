@@ -1,0 +1,535 @@
+/* naive.c: plans the steps of a chain as strided copies between whole temporaries, and runs them. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "strided.h"
+
+/* Buffers: inputs first, then temporaries; DESTINATION is the caller's. */
+enum { DESTINATION = -1, MAX_AXES = STRIDED_MAX };
+
+struct view { /* of a buffer, in elements */
+    int buffer, rank;
+    int64_t offset, n[MAX_AXES], st[MAX_AXES];
+};
+
+struct step {
+    enum { COPY, FILL, TRIANGLE } kind;
+    struct strided copy;      /* FILL: source strides 0 */
+    int src, dst;
+    int64_t soff, doff;       /* elements */
+    unsigned char value[16];
+    int64_t k;                /* TRIANGLE: copies a dense matrix batch, value outside */
+    bool lower;
+};
+
+struct naive {
+    const struct xt_graph *g;
+    int width, n_inputs, n_temps, n_steps, cap_steps, moves;
+    char **temp;
+    struct step *step;
+    bool failed;
+};
+
+static void dense(struct view *v)
+{
+    int64_t st = 1;
+    for (int i = v->rank - 1; i >= 0; i--) {
+        v->st[i] = st;
+        st *= v->n[i] > 1 ? v->n[i] : 1;
+    }
+    v->offset = 0;
+}
+
+static bool is_dense(const struct view *v)
+{
+    struct view d = *v;
+    dense(&d);
+    for (int i = 0; i < v->rank; i++)
+        if (v->n[i] > 1 && v->st[i] != d.st[i])
+            return false;
+    return true;
+}
+
+static int64_t numel(const struct view *v)
+{
+    int64_t n = 1;
+    for (int i = 0; i < v->rank; i++)
+        n *= v->n[i];
+    return n;
+}
+
+static struct step *add_step(struct naive *v)
+{
+    if (v->n_steps == v->cap_steps) {
+        int cap = v->cap_steps ? 2 * v->cap_steps : 16;
+        struct step *more = realloc(v->step, (size_t)cap * sizeof *more);
+        if (!more) {
+            v->failed = true;
+            return NULL;
+        }
+        v->step = more;
+        v->cap_steps = cap;
+    }
+    memset(&v->step[v->n_steps], 0, sizeof *v->step);
+    return &v->step[v->n_steps++];
+}
+
+/* Copies view a (or fills, a == NULL) onto view b of the same shape. */
+static void copy_view(struct naive *v, const struct view *b, const struct view *a, const void *value)
+{
+    struct step *s = add_step(v);
+    if (!s)
+        return;
+    s->kind = a ? COPY : FILL;
+    s->copy.rank = b->rank;
+    s->copy.width = v->width;
+    for (int i = 0; i < b->rank; i++) {
+        s->copy.n[i] = b->n[i];
+        s->copy.s[i] = a ? a->st[i] : 0;
+        s->copy.d[i] = b->st[i];
+    }
+    strided_prepare(&s->copy);
+    s->src = a ? a->buffer : 0;
+    s->soff = a ? a->offset : 0;
+    s->dst = b->buffer;
+    s->doff = b->offset;
+    if (value)
+        memcpy(s->value, value, (size_t)v->width);
+}
+
+/* Where the result of a step goes: the destination when it is the last, else a new dense temporary. */
+static struct view result(struct naive *v, const struct xt_node_info *info, bool last)
+{
+    struct view r = {.rank = info->rank};
+    struct xt_output_info o;
+    memcpy(r.n, info->shape, (size_t)info->rank * sizeof *r.n);
+    dense(&r);
+    v->moves++;
+    if (last && !xt_output_get(v->g, &o)) {
+        r.buffer = DESTINATION;
+        memcpy(r.st, o.strides, (size_t)info->rank * sizeof *r.st);
+        r.offset = o.offset;
+        return r;
+    }
+    char **more = realloc(v->temp, (size_t)(v->n_temps + 1) * sizeof *more);
+    if (more) {
+        v->temp = more;
+        size_t bytes = (size_t)numel(&r) * (size_t)v->width + 64;
+        if (!(more[v->n_temps] = malloc(bytes)))
+            v->failed = true;
+        else
+            memset(more[v->n_temps], 1, bytes); /* pages are there before the clock runs */
+        r.buffer = v->n_inputs + v->n_temps++;
+    }
+    v->failed |= !more;
+    return r;
+}
+
+static void insert_axis(struct view *a, int at, int64_t n, int64_t st)
+{
+    memmove(a->n + at + 1, a->n + at, (size_t)(a->rank - at) * sizeof *a->n);
+    memmove(a->st + at + 1, a->st + at, (size_t)(a->rank - at) * sizeof *a->st);
+    a->n[at] = n, a->st[at] = st;
+    a->rank++;
+}
+
+static void remove_axis(struct view *a, int at)
+{
+    memmove(a->n + at, a->n + at + 1, (size_t)(a->rank - at - 1) * sizeof *a->n);
+    memmove(a->st + at, a->st + at + 1, (size_t)(a->rank - at - 1) * sizeof *a->st);
+    a->rank--;
+}
+
+static void index_view(struct view *a, const struct xt_node_info *f)
+{
+    int axis = 0;
+    for (int i = 0; i + 3 < f->n_attrs; i += 4) {
+        if (f->attrs[i] == XT_NEWAXIS) {
+            insert_axis(a, axis++, 1, 0);
+            continue;
+        }
+        a->offset += f->attrs[i + 1] * a->st[axis];
+        if (f->attrs[i] == XT_AT) {
+            remove_axis(a, axis);
+        } else {
+            a->n[axis] = f->attrs[i + 2];
+            a->st[axis++] *= f->attrs[i + 3];
+        }
+    }
+}
+
+static void diagonal_view(struct view *a, int64_t offset, int p, int q, int64_t n)
+{
+    if (n > 0)
+        a->offset += offset >= 0 ? offset * a->st[q] : -offset * a->st[p];
+    int64_t st = a->st[p] + a->st[q];
+    remove_axis(a, p > q ? p : q);
+    remove_axis(a, p > q ? q : p);
+    insert_axis(a, a->rank, n, st);
+}
+
+static void permute_view(struct view *a, const int64_t *axes)
+{
+    struct view old = *a;
+    for (int i = 0; i < a->rank; i++) {
+        a->n[i] = old.n[axes[i]];
+        a->st[i] = old.st[axes[i]];
+    }
+}
+
+static void expand_view(struct view *a, const struct xt_node_info *f)
+{
+    while (a->rank < f->rank)
+        insert_axis(a, 0, 1, 0);
+    for (int i = 0; i < f->rank; i++)
+        if (a->n[i] != f->shape[i]) {
+            a->n[i] = f->shape[i];
+            a->st[i] = 0;
+        }
+}
+
+/* The strided view that an operation is, of its one argument. The view of tile and repeat has more axes than the
+ * result; row-major order is the same. */
+static void apply_view(struct view *a, const struct xt_node_info *f)
+{
+    const int64_t *at = f->attrs;
+    switch (f->op) {
+    case XT_OP_PERMUTE: permute_view(a, at); break;
+    case XT_OP_EXPAND: expand_view(a, f); break;
+    case XT_OP_INDEX: index_view(a, f); break;
+    case XT_OP_FLIP:
+        for (int i = 0; i < f->n_attrs; i++) {
+            a->offset += (a->n[at[i]] - 1) * a->st[at[i]];
+            a->st[at[i]] = -a->st[at[i]];
+        }
+        break;
+    case XT_OP_TILE:
+        while (a->rank < f->rank)
+            insert_axis(a, 0, 1, 0);
+        for (int i = f->rank - 1; i >= 0; i--)
+            insert_axis(a, i, at[i], 0);
+        break;
+    case XT_OP_REPEAT: insert_axis(a, (int)at[1] + 1, at[0], 0); break;
+    case XT_OP_DIAGONAL: diagonal_view(a, at[0], (int)at[1], (int)at[2], f->shape[f->rank - 1]); break;
+    case XT_OP_UNFOLD:
+        insert_axis(a, a->rank, at[1], a->st[at[0]]);
+        a->n[at[0]] = f->shape[at[0]];
+        a->st[at[0]] *= at[2];
+        break;
+    default: break;
+    }
+}
+
+/* Part [lo, lo+n) of an axis. */
+static struct view part(const struct view *a, int axis, int64_t lo, int64_t n)
+{
+    struct view r = *a;
+    r.offset += lo * a->st[axis];
+    r.n[axis] = n;
+    return r;
+}
+
+/* r with the axes of `like`, which split r's axes (and add axes of 1): strides of the parts. */
+static struct view split_like(const struct view *r, const struct view *like)
+{
+    struct view out = {.buffer = r->buffer, .offset = r->offset, .rank = like->rank};
+    int j = like->rank - 1;
+    memcpy(out.n, like->n, sizeof out.n);
+    for (int i = r->rank - 1; i >= 0; i--)
+        for (int64_t n = 1; j >= 0 && n < r->n[i]; n *= like->n[j--])
+            out.st[j] = r->st[i] * n;
+    return out;
+}
+
+static void pad_steps(struct naive *v, const struct view *r, const struct view *a, const struct xt_node_info *f)
+{
+    struct view inner = *r;
+    for (int i = 0; i < r->rank; i++) {
+        int64_t lo = f->attrs[2 * i], hi = f->attrs[2 * i + 1];
+        struct view edge = part(&inner, i, 0, lo);
+        if (lo)
+            copy_view(v, &edge, NULL, f->value);
+        edge = part(&inner, i, inner.n[i] - hi, hi);
+        if (hi)
+            copy_view(v, &edge, NULL, f->value);
+        inner = part(&inner, i, lo, inner.n[i] - lo - hi);
+    }
+    copy_view(v, &inner, a, NULL);
+}
+
+static void roll_steps(struct naive *v, const struct view *r, const struct view *a, int64_t shift, int axis)
+{
+    struct view from = part(a, axis, a->n[axis] - shift, shift), to = part(r, axis, 0, shift);
+    copy_view(v, &to, &from, NULL);
+    from = part(a, axis, 0, a->n[axis] - shift);
+    to = part(r, axis, shift, a->n[axis] - shift);
+    copy_view(v, &to, &from, NULL);
+}
+
+/* The whole batch copied, then the dropped triangle filled row by row. */
+static void triangle_steps(struct naive *v, const struct view *r, const struct view *a, const struct xt_node_info *f)
+{
+    copy_view(v, r, a, NULL);
+    struct step *s = add_step(v);
+    if (!s)
+        return;
+    s->kind = TRIANGLE;
+    s->copy.rank = r->rank;
+    s->copy.width = v->width;
+    for (int i = 0; i < r->rank; i++) {
+        s->copy.n[i] = r->n[i];
+        s->copy.d[i] = r->st[i];
+    }
+    s->dst = r->buffer;
+    s->doff = r->offset;
+    s->k = f->attrs[0];
+    s->lower = f->op == XT_OP_TRIL;
+    memcpy(s->value, f->value, (size_t)v->width);
+}
+
+static void join_steps(struct naive *v, const struct view *r, const struct xt_node_info *f, const struct view *values)
+{
+    int axis = (int)f->attrs[0];
+    int64_t lo = 0;
+    for (int i = 0; i < f->n_args; i++) {
+        struct view a = values[f->args[i]];
+        if (f->op == XT_OP_STACK)
+            insert_axis(&a, axis, 1, 0);
+        struct view to = part(r, axis, lo, a.n[axis]);
+        copy_view(v, &to, &a, NULL);
+        lo += a.n[axis];
+    }
+}
+
+static struct view make_step(struct naive *v, const struct xt_node_info *f, const struct view *values, bool last)
+{
+    struct view a = f->n_args ? values[f->args[0]] : (struct view){0};
+    bool metadata = f->op == XT_OP_RESHAPE || f->op == XT_OP_SQUEEZE || f->op == XT_OP_UNSQUEEZE;
+    if (metadata && is_dense(&a) && !last) {
+        a.rank = f->rank;
+        memcpy(a.n, f->shape, (size_t)f->rank * sizeof *a.n);
+        int64_t offset = a.offset;
+        dense(&a);
+        a.offset = offset;
+        return a;
+    }
+    struct view r = result(v, f, last);
+    if (metadata) { /* read in row-major order into the shape before, then seen in the shape after */
+        struct view to = r;
+        to.rank = a.rank;
+        memcpy(to.n, a.n, sizeof a.n);
+        if (is_dense(&r)) {
+            int64_t offset = r.offset;
+            dense(&to);
+            to.offset = offset;
+        } else { /* a layout after a reshape: through the dense argument, which has any shape */
+            to = r;
+            a.rank = r.rank;
+            memcpy(a.n, r.n, sizeof a.n);
+            int64_t offset = a.offset;
+            dense(&a);
+            a.offset = offset;
+        }
+        copy_view(v, &to, &a, NULL);
+        return r;
+    }
+    switch (f->op) {
+    case XT_OP_PAD: pad_steps(v, &r, &a, f); break;
+    case XT_OP_ROLL: roll_steps(v, &r, &a, f->attrs[0], (int)f->attrs[1]); break;
+    case XT_OP_TRIL:
+    case XT_OP_TRIU: triangle_steps(v, &r, &a, f); break;
+    case XT_OP_CONCAT:
+    case XT_OP_STACK: join_steps(v, &r, f, values); break;
+    default: {
+        apply_view(&a, f);
+        struct view to = a.rank == r.rank ? r : split_like(&r, &a);
+        copy_view(v, &to, &a, NULL);
+    }
+    }
+    return r;
+}
+
+static void mark_used(const struct xt_graph *g, xt_node out, bool *used)
+{
+    used[out] = true;
+    for (xt_node i = out; i >= 0; i--) {
+        struct xt_node_info f;
+        if (!used[i] || xt_node_get(g, i, &f))
+            continue;
+        for (int j = 0; j < f.n_args; j++)
+            used[f.args[j]] = true;
+    }
+}
+
+/* A trailing reshape of dense data is free too: the step before it writes the destination. */
+static xt_node last_mover(const struct xt_graph *g, const struct xt_output_info *o)
+{
+    xt_node x = o->node;
+    struct xt_node_info f;
+    while (o->dense && !xt_node_get(g, x, &f) && f.n_args &&
+           (f.op == XT_OP_RESHAPE || f.op == XT_OP_SQUEEZE || f.op == XT_OP_UNSQUEEZE)) {
+        struct xt_node_info arg;
+        if (xt_node_get(g, f.args[0], &arg) || arg.op == XT_OP_INPUT)
+            break;
+        x = f.args[0];
+    }
+    return x;
+}
+
+static void plan(struct naive *v, struct view *values, bool *used)
+{
+    struct xt_output_info o;
+    struct xt_node_info f;
+    if (xt_output_get(v->g, &o) || xt_node_get(v->g, o.node, &f)) {
+        v->failed = true;
+        return;
+    }
+    v->width = (int)xt_dtype_bytes(f.dtype);
+    mark_used(v->g, o.node, used);
+    xt_node last = last_mover(v->g, &o);
+    for (xt_node i = 0; i <= last && !v->failed; i++) {
+        if (!used[i] || xt_node_get(v->g, i, &f))
+            continue;
+        if (f.op == XT_OP_INPUT) {
+            struct view a = {.buffer = f.input, .rank = f.rank, .offset = f.offset};
+            memcpy(a.n, f.shape, (size_t)f.rank * sizeof *a.n);
+            memcpy(a.st, f.strides, (size_t)f.rank * sizeof *a.st);
+            values[i] = a;
+        }
+        if (f.op != XT_OP_INPUT || i == last) {
+            struct xt_node_info dst = f;
+            if (i == last && i != o.node) { /* the destination's layout is dense: any shape of it */
+                struct view r = make_step(v, &f, values, false);
+                v->n_temps--;
+                free(v->temp[v->n_temps]);
+                for (int s = 0; s < v->n_steps; s++)
+                    if (v->step[s].dst == r.buffer)
+                        v->step[s].dst = DESTINATION;
+                continue;
+            }
+            if (f.op == XT_OP_INPUT) {
+                struct view r = result(v, &dst, true);
+                copy_view(v, &r, &values[i], NULL);
+            } else {
+                values[i] = make_step(v, &f, values, i == last);
+            }
+        }
+    }
+}
+
+struct naive *naive_new(const struct xt_graph *g)
+{
+    struct naive *v = calloc(1, sizeof *v);
+    size_t n = (size_t)xt_node_count(g);
+    struct view *values = calloc(n, sizeof *values);
+    bool *used = calloc(n, sizeof *used);
+    if (v && values && used) {
+        v->g = g;
+        v->n_inputs = xt_input_count(g);
+        plan(v, values, used);
+    }
+    free(values);
+    free(used);
+    if (v && (v->failed || !v->width)) {
+        naive_free(v);
+        v = NULL;
+    }
+    return v;
+}
+
+int naive_steps(const struct naive *v)
+{
+    return v->moves;
+}
+
+static void fill_row(char *dst, int64_t st, int64_t n, const unsigned char *value, int width)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy(dst + i * st, value, (size_t)width);
+}
+
+static void fill(const struct step *s, char *dst)
+{
+    unsigned char first = s->value[0];
+    bool same = true;
+    for (int i = 1; i < s->copy.width; i++)
+        same &= s->value[i] == first;
+    int inner = s->copy.rank - 1;
+    if (same && s->copy.d[inner] == 1) { /* rows by memset */
+        struct strided rows = s->copy;
+        int64_t x[STRIDED_MAX] = {0}, off = 0;
+        for (;;) {
+            memset(dst + off * rows.width, first, (size_t)(rows.n[inner] * rows.width));
+            int i = inner - 1;
+            for (; i >= 0; i--) {
+                off += rows.d[i];
+                if (++x[i] < rows.n[i])
+                    break;
+                off -= rows.d[i] * rows.n[i];
+                x[i] = 0;
+            }
+            if (i < 0)
+                return;
+        }
+    }
+    strided_copy(&s->copy, dst, (const char *)s->value);
+}
+
+static void triangle(const struct step *s, char *dst)
+{
+    int r = s->copy.rank, w = s->copy.width;
+    int64_t rows = s->copy.n[r - 2], cols = s->copy.n[r - 1], x[STRIDED_MAX] = {0};
+    for (;;) {
+        for (int64_t i = 0; i < rows; i++) {
+            int64_t cut = i + s->k + (s->lower ? 1 : 0); /* lower: columns from cut on are dropped; upper: before */
+            cut = cut < 0 ? 0 : cut > cols ? cols : cut;
+            char *row = dst + i * s->copy.d[r - 2] * w;
+            int64_t at = s->lower ? cut : 0, n = s->lower ? cols - cut : cut;
+            fill_row(row + at * s->copy.d[r - 1] * w, s->copy.d[r - 1] * w, n, s->value, w);
+        }
+        int i = r - 3;
+        for (; i >= 0; i--) {
+            dst += s->copy.d[i] * w;
+            if (++x[i] < s->copy.n[i])
+                break;
+            dst -= s->copy.d[i] * w * s->copy.n[i];
+            x[i] = 0;
+        }
+        if (i < 0)
+            return;
+    }
+}
+
+static char *buffer(const struct naive *v, int i, void *dst, const void *const *srcs)
+{
+    if (i == DESTINATION)
+        return dst;
+    return i < v->n_inputs ? (char *)(uintptr_t)srcs[i] : v->temp[i - v->n_inputs];
+}
+
+void naive_run(const struct naive *v, void *dst, const void *const *srcs)
+{
+    for (int i = 0; i < v->n_steps; i++) {
+        const struct step *s = &v->step[i];
+        char *to = buffer(v, s->dst, dst, srcs) + s->doff * v->width;
+        if (s->kind == COPY)
+            strided_copy(&s->copy, to, buffer(v, s->src, dst, srcs) + s->soff * v->width);
+        else if (s->kind == FILL)
+            fill(s, to);
+        else
+            triangle(s, to);
+    }
+}
+
+void naive_free(struct naive *v)
+{
+    if (!v)
+        return;
+    for (int i = 0; i < v->n_temps; i++)
+        free(v->temp[i]);
+    free(v->temp);
+    free(v->step);
+    free(v);
+}

@@ -1,0 +1,70 @@
+/* workloads.c: reads workload lines. */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static char *trimmed(const char *s, size_t n)
+{
+    while (n && strchr(" \t\r", s[0]))
+        s++, n--;
+    while (n && strchr(" \t\r", s[n - 1]))
+        n--;
+    return strndup(s, n);
+}
+
+/* Splits "name | where | chain | .." of n bytes. False when a column is missing. */
+static bool split(const char *line, size_t n, struct bench_workload *w)
+{
+    char **field[] = {&w->name, &w->where, &w->chain};
+    memset(w, 0, sizeof *w);
+    for (int i = 0; i < 3; i++) {
+        const char *bar = memchr(line, '|', n);
+        size_t m = bar ? (size_t)(bar - line) : n;
+        if (!bar && i < 2)
+            return false;
+        *field[i] = trimmed(line, m);
+        line += bar ? m + 1 : m;
+        n -= bar ? m + 1 : m;
+    }
+    return *w->name && *w->chain;
+}
+
+int bench_workloads_read(const char *text, struct bench_workload **out, char *err, size_t err_bytes)
+{
+    int n = 0, cap = 0, line_number = 0;
+    *out = NULL;
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        const char *line = text;
+        text += len + (text[len] == '\n');
+        line_number++;
+        if (line[0] == '#' || len == 0)
+            continue;
+        if (n == cap) {
+            struct bench_workload *more = realloc(*out, (size_t)(cap = cap ? 2 * cap : 64) * sizeof *more);
+            if (!more) {
+                snprintf(err, err_bytes, "out of memory");
+                bench_workloads_free(*out, n);
+                return -1;
+            }
+            *out = more;
+        }
+        if (!split(line, len, &(*out)[n++])) {
+            snprintf(err, err_bytes, "line %d: want 'name | where it occurs | chain'", line_number);
+            bench_workloads_free(*out, n);
+            return -1;
+        }
+    }
+    return n;
+}
+
+void bench_workloads_free(struct bench_workload *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        free(w[i].name);
+        free(w[i].where);
+        free(w[i].chain);
+    }
+    free(w);
+}

@@ -1,0 +1,99 @@
+"""kernels.py: the table of CPU micro-kernels, and the numbers that their templates need.
+
+A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests (tests/test_kernels.c
+goes over the registry) and its benchmark. What an op does is told at XTI_CPU_OPS in runtime/plan/plan.h. Every op
+has a scalar row at every width; another instruction set has a row where it is faster.
+"""
+VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64}
+WIDTHS = [1, 2, 4, 8, 16]
+LANE = 16  # bytes: the shuffles of AVX stay inside lanes of that size
+LINE = 64  # bytes of a cache line
+
+
+def row(op, esize, isa, tile, n=0):
+    rows, cols = tile
+    name = f"xtk_{op}{n or ''}_b{esize}_{rows}x{cols}_{isa}"
+    return {"op": op, "esize": esize, "isa": isa, "n": n, "rows": rows, "cols": cols, "name": name}
+
+
+def scalar_rows():
+    yield row("blocks", 1, "scalar", (1, 1))
+    for op in ["fill", "broadcast", "reverse", "transpose", "walk", "table"]:
+        yield from (row(op, b, "scalar", (1, 1)) for b in WIDTHS)
+    for op in ["deinterleave", "interleave", "strided"]:
+        yield from (row(op, b, "scalar", (n, 1), n) for n in [2, 3, 4] for b in WIDTHS)
+
+
+def vector_rows(isa):
+    v = VECTOR_BYTES[isa]
+    yield row("blocks", 1, isa, (1, v))
+    for b in WIDTHS:
+        yield row("fill", b, isa, (1, v // b))
+        yield row("broadcast", b, isa, (1, v // b))
+        yield row("reverse", b, isa, (1, v // b))
+        yield row("transpose", b, isa, (LANE // b, LINE // b))
+    for op in ["deinterleave", "interleave", "strided"]:
+        yield from (row(op, b, isa, (n, v // b), n) for n in [2, 3, 4] for b in WIDTHS[:-1])
+
+
+def kernels(isas):
+    for isa in isas:
+        yield from scalar_rows() if isa == "scalar" else vector_rows(isa)
+
+
+def transpose_steps(esize):
+    """Registers a0.. hold k source rows a lane; log2(k) perfect shuffles leave column i of every lane in a register
+    each. Yields (new, half, old, old) with half "lo" or "hi"; the last k names are the columns, in order."""
+    k = LANE // esize
+    names = [f"a{i}" for i in range(k)]
+    steps = []
+    for stage in range(k.bit_length() - 1):
+        prefix = "bcde"[stage]
+        new = []
+        for i in range(k):
+            new.append(f"{prefix}{i}")
+            steps.append((new[i], "lo" if i % 2 == 0 else "hi", names[i // 2], names[i // 2 + k // 2]))
+        names = new
+    return steps, names
+
+
+def weave_source(op, n, elems, out, i):
+    """(input, position) of element i of output vector `out`, all vectors of `elems` elements."""
+    if op == "interleave":
+        flat = elems * out + i
+        return flat % n, flat // n
+    flat = n * i + out
+    return flat // elems, flat % elems
+
+
+def weave_indices(op, n, esize):
+    """AVX-512: for each output the index vectors of a chain t = perm2(x0, i1, x1), t = perm2(t, i2, x2), .."""
+    elems = 64 // esize
+    tables = []
+    for out in range(1 if op == "strided" else n):
+        chain = []
+        for step in range(1, n):
+            index = []
+            for i in range(elems):
+                x, at = weave_source(op, n, elems, out, i)
+                if x == step:
+                    index.append(elems + at)
+                else:
+                    index.append(at if x == 0 and step == 1 else i)  # taken from t; junk where a later step fills
+            chain.append(index)
+        tables.append(chain)
+    return tables
+
+
+def weave_masks(op, n, esize):
+    """AVX2: for each output and input the 16 byte selectors of a vpshufb (0x80: zero), the same in both lanes."""
+    elems = LANE // esize
+    tables = []
+    for out in range(1 if op == "strided" else n):
+        masks = [[0x80] * LANE for _ in range(n)]
+        for i in range(elems):
+            x, at = weave_source(op, n, elems, out, i)
+            for byte in range(esize):
+                masks[x][i * esize + byte] = at * esize + byte
+        tables.append(masks)
+    return tables

@@ -1,0 +1,139 @@
+"""lint.py: the rules of the house that a machine can check. `make lint`; exits 1 and names every line that breaks one.
+
+  layers      a file of runtime/ includes its own layer or lower; tools/, bench/, examples/ include only <xt/xt.h>
+  headers     each header compiles alone, as C11; the public one also as C++11
+  public      every symbol that the shared library exports is xt_*
+  names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc
+  text        no tabs, no trailing blanks, 110 columns, no #if 0, no open markers
+  generated   nothing generated is committed
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "api": 6}
+COLUMNS = 110
+PRINTS = re.compile(r"(?<![\w.>])(printf|puts|putchar|exit|abort|_exit|perror|malloc|calloc|realloc|strdup|free)\s*\(")
+MAY = {  # the one file that may, and what
+    "runtime/base/mem.c": {"calloc", "realloc", "free"},
+}
+OPEN = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b|^#if 0")
+
+problems = []
+
+
+def say(path, line, text):
+    problems.append(f"{path}:{line}: {text}")
+
+
+def tracked():
+    out = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    if out.returncode:
+        return sorted(os.path.join(d, f)[2:] for d, _, fs in os.walk(".") for f in fs if not d.startswith("./build"))
+    return sorted(f for f in set(out.stdout.split("\n")) if f and os.path.exists(f))
+
+
+def includes(text):
+    for n, line in enumerate(text.split("\n"), 1):
+        m = re.match(r'\s*#\s*include\s+[<"]([^>"]+)[>"]', line)
+        if m:
+            yield n, m.group(1)
+
+
+def check_layers(path, text):
+    parts = path.split("/")
+    if parts[0] == "runtime":
+        mine = LAYER.get(parts[1])
+        if mine is None:
+            say(path, 1, f"runtime/{parts[1]} is not a layer")
+            return
+        for n, inc in includes(text):
+            other = inc.split("/")[0]
+            if other in LAYER and (LAYER[other] > mine or (LAYER[other] == mine and other != parts[1])):
+                say(path, n, f"{parts[1]} (layer {mine}) includes {inc} (layer {LAYER[other]})")
+    elif parts[0] in ("tools", "bench", "examples"):
+        for n, inc in includes(text):
+            if inc.split("/")[0] in LAYER:
+                say(path, n, f"{parts[0]}/ includes {inc}: only <xt/xt.h>")
+
+
+def check_calls(path, text):
+    if not path.startswith("runtime/"):
+        return
+    plain = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
+    plain = re.sub(r'"(?:[^"\\\n]|\\.)*"', lambda m: '"' + " " * (len(m.group()) - 2) + '"', plain)
+    for n, line in enumerate(plain.split("\n"), 1):
+        for m in PRINTS.finditer(line):
+            if m.group(1) not in MAY.get(path, ()):
+                say(path, n, f"{m.group(1)} in the library")
+
+
+def check_text(path, text):
+    for n, line in enumerate(text.split("\n"), 1):
+        if "\t" in line and not path.endswith(("Makefile", ".txt")):
+            say(path, n, "tab")
+        if line.endswith((" ", "\r")):
+            say(path, n, "trailing blank")
+        if len(line) > COLUMNS and path.endswith((".c", ".h", ".cu", ".py", ".j2", ".sh")):
+            say(path, n, f"{len(line)} columns")
+        if OPEN.search(line) and not path.endswith((".txt", ".md")):
+            say(path, n, "open marker or #if 0")
+
+
+def compiles(path, language):
+    with tempfile.TemporaryDirectory() as d:
+        cmd = language + ["-Wall", "-Wextra", "-Werror", "-Iinclude", "-Iruntime", "-I.", "-fsyntax-only", "-D_GNU_SOURCE"]
+        main = os.path.join(d, "main." + ("cc" if "++" in " ".join(language) else "c"))
+        with open(main, "w") as f:
+            f.write(f'#include "{os.path.abspath(path)}"\nint main(void) {{ return 0; }}\n')
+        out = subprocess.run(cmd + [main], capture_output=True, text=True)
+        if out.returncode:
+            say(path, 1, f"does not compile alone ({' '.join(language)}): {out.stderr.split(chr(10))[0]}")
+
+
+def check_exports():
+    lib = "build/libxtview.so.0"
+    if not os.path.exists(lib):
+        return
+    out = subprocess.run(["nm", "-D", "--defined-only", lib], capture_output=True, text=True).stdout
+    for line in out.split("\n"):
+        name = line.split(" ")[-1]
+        if name and not re.match(r"xt_|_init$|_fini$", name):
+            say(lib, 1, f"exports {name}")
+
+
+def check_generated(path, text):
+    if path.startswith("build/") or path.endswith((".o", ".a", ".so", ".ptx", ".cubin", ".pyc")):
+        if not path.startswith("tests/ptx/"):
+            say(path, 1, "generated file in the tree")
+
+
+def main():
+    cc = os.environ.get("CC", "cc").split()
+    files = tracked()
+    for path in files:
+        try:
+            text = open(path, encoding="utf-8").read()
+        except (UnicodeDecodeError, IsADirectoryError):
+            continue
+        check_generated(path, text)
+        if path.endswith((".c", ".h", ".cu", ".j2", ".py", ".sh", "Makefile")):
+            check_text(path, text)
+        if path.endswith((".c", ".h")):
+            check_layers(path, text)
+            check_calls(path, text)
+    for path in files:
+        if path.endswith(".h"):
+            compiles(path, cc + ["-std=c11", "-xc"])
+    if subprocess.run(["sh", "-c", "command -v c++ >/dev/null"]).returncode == 0:
+        compiles("include/xt/xt.h", ["c++", "-std=c++11", "-xc++"])
+    check_exports()
+    for p in problems:
+        print(p)
+    print(f"lint: {len(files)} files, {len(problems)} problems")
+    sys.exit(1 if problems else 0)
+
+
+main()

@@ -1,0 +1,84 @@
+/* scan.c: lists the cache directory, least recently used first. Layer 5. */
+#include "cache/disk.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static int compare_age(const void *a, const void *b)
+{
+    const struct xti_found *x = a, *y = b;
+    const struct timespec *s = &x->st.st_mtim, *t = &y->st.st_mtim;
+    if (s->tv_sec != t->tv_sec)
+        return s->tv_sec < t->tv_sec ? -1 : 1;
+    if (s->tv_nsec != t->tv_nsec)
+        return s->tv_nsec < t->tv_nsec ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static xt_status add_found(struct xti_scan *s, const char *name, const struct stat *st)
+{
+    if (s->n == s->cap) {
+        size_t cap = s->cap ? 2 * s->cap : 64, bytes;
+        struct xti_found *v = NULL;
+        if (!__builtin_mul_overflow(cap, sizeof *v, &bytes))
+            v = xti_realloc(s->v, bytes);
+        if (!v)
+            return XT_ENOMEM;
+        s->v = v;
+        s->cap = cap;
+    }
+    struct xti_found *f = &s->v[s->n++];
+    memcpy(f->name, name, XTI_NAME_SIZE);
+    f->is_file = S_ISREG(st->st_mode);
+    f->st = *st;
+    s->bytes += f->is_file ? st->st_size : 0;
+    s->files += f->is_file;
+    return XT_OK;
+}
+
+static bool is_temp(const char *name) { return !strncmp(name, XTI_TEMP_PREFIX, strlen(XTI_TEMP_PREFIX)); }
+
+static xt_status look_at(int dir, const char *name, int64_t temps_older_than_s, struct xti_scan *s)
+{
+    struct stat st;
+    bool temp = is_temp(name) && temps_older_than_s >= 0;
+    if ((!temp && !xti_entry_is_name(name)) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+        return XT_OK;
+    if (!temp)
+        return add_found(s, name, &st);
+    if ((int64_t)time(NULL) - (int64_t)st.st_mtim.tv_sec >= temps_older_than_s)
+        unlinkat(dir, name, 0);
+    return XT_OK;
+}
+
+xt_status xti_scan_dir(int dir, int64_t temps_older_than_s, struct xti_scan *out)
+{
+    *out = (struct xti_scan){0};
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* a place of its own in the directory */
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (!list) {
+        if (fd >= 0)
+            close(fd);
+        return XT_EIO;
+    }
+    xt_status s = XT_OK;
+    for (struct dirent *e; !s && (e = readdir(list));)
+        s = look_at(dir, e->d_name, temps_older_than_s, out);
+    closedir(list);
+    if (s)
+        xti_scan_free(out);
+    else if (out->n)
+        qsort(out->v, out->n, sizeof *out->v, compare_age);
+    return s;
+}
+
+void xti_scan_free(struct xti_scan *s)
+{
+    xti_free(s->v);
+    *s = (struct xti_scan){0};
+}

@@ -1,0 +1,34 @@
+/* kernels.h: what a generated micro-kernel is, and the registry of all of them. The functions and the tables come
+ * from gen/kernels.py and templates/cpu. Layer 4. */
+#ifndef XTI_CPU_KERNELS_H
+#define XTI_CPU_KERNELS_H
+
+#include "plan/plan.h"
+
+/* A box of rows x cols units (enum xti_cpu_op says which strides are fixed); strides in bytes. */
+struct xtk_job {
+    int64_t rows, cols;
+    int64_t s_row, s_col, d_row, d_col;
+    const unsigned char *value;     /* fill: 16 bytes, the unit repeated */
+    const struct xti_offset *table; /* table: cols entries */
+    bool stream;                    /* whole destination lines may bypass the cache; the caller fences */
+};
+
+/* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them twice. */
+typedef void (*xtk_fn)(const struct xtk_job *j, char *d, const char *s);
+
+struct xtk_row {
+    const char *name; /* the function's: xtk_<op>_b<unit>_<tile>_<isa> */
+    enum xti_cpu_op op;
+    int unit, param;
+    enum xti_isa isa;
+    int tile_rows, tile_cols; /* units that the widest inner code moves at once */
+    xtk_fn fn;
+};
+extern const struct xtk_row xtk_rows[];
+extern const int xtk_n_rows;
+
+/* The row for the widest instruction set <= isa that has the kernel; the scalar set has every one. */
+const struct xtk_row *xtk_find(enum xti_isa isa, enum xti_cpu_op op, int unit, int param);
+
+#endif

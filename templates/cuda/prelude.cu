@@ -1,0 +1,152 @@
+/* prelude.cu: the types and helpers of the skeletons; inserted once, before all else.
+ * xt_b<N> is N bytes that move together and are aligned to N. The b16 helpers take a narrower word's bytes at the
+ * low end; everything but loads and stores folds away. */
+typedef unsigned char xt_b1;
+typedef unsigned short xt_b2;
+typedef unsigned int xt_b4;
+typedef struct __align__(8) xt_b8 { xt_b4 w[2]; } xt_b8;
+typedef struct __align__(16) xt_b16 { xt_b4 w[4]; } xt_b16;
+typedef unsigned long long xt_size;
+
+#define XT_FN static __device__ __forceinline__
+#define XT_UNROLL _Pragma("unroll")
+#define XT_THREADS 256
+#define XT_PASTE_(a, b) a##b
+#define XT_PASTE(a, b) XT_PASTE_(a, b)
+#define XT_B(bytes) XT_PASTE(xt_b, bytes)
+
+XT_FN xt_b16 xt_zero(void)
+{
+    xt_b16 r;
+    r.w[0] = r.w[1] = r.w[2] = r.w[3] = 0;
+    return r;
+}
+
+/* The first N bytes. */
+XT_FN xt_b1 xt_low_b1(const xt_b16 v) { return (xt_b1)v.w[0]; }
+XT_FN xt_b2 xt_low_b2(const xt_b16 v) { return (xt_b2)v.w[0]; }
+XT_FN xt_b4 xt_low_b4(const xt_b16 v) { return v.w[0]; }
+XT_FN xt_b8 xt_low_b8(const xt_b16 v)
+{
+    xt_b8 r;
+    r.w[0] = v.w[0];
+    r.w[1] = v.w[1];
+    return r;
+}
+XT_FN xt_b16 xt_low_b16(const xt_b16 v) { return v; }
+
+/* The k-th unit of N bytes, and setting it; k is a constant once loops are unrolled. */
+XT_FN xt_b1 xt_get_b1(const xt_b16 v, const int k) { return (xt_b1)(v.w[k / 4] >> k % 4 * 8); }
+XT_FN xt_b2 xt_get_b2(const xt_b16 v, const int k) { return (xt_b2)(v.w[k / 2] >> k % 2 * 16); }
+XT_FN xt_b4 xt_get_b4(const xt_b16 v, const int k) { return v.w[k]; }
+XT_FN xt_b8 xt_get_b8(const xt_b16 v, const int k)
+{
+    xt_b8 r;
+    r.w[0] = v.w[2 * k];
+    r.w[1] = v.w[2 * k + 1];
+    return r;
+}
+XT_FN xt_b16 xt_get_b16(const xt_b16 v, const int k) { return v; }
+
+/* The unit is still zero in v. */
+XT_FN void xt_set_b1(xt_b16 *v, const int k, const xt_b1 x) { v->w[k / 4] |= (xt_b4)x << k % 4 * 8; }
+XT_FN void xt_set_b2(xt_b16 *v, const int k, const xt_b2 x) { v->w[k / 2] |= (xt_b4)x << k % 2 * 16; }
+XT_FN void xt_set_b4(xt_b16 *v, const int k, const xt_b4 x) { v->w[k] = x; }
+XT_FN void xt_set_b8(xt_b16 *v, const int k, const xt_b8 x)
+{
+    v->w[2 * k] = x.w[0];
+    v->w[2 * k + 1] = x.w[1];
+}
+XT_FN void xt_set_b16(xt_b16 *v, const int k, const xt_b16 x) { *v = x; }
+
+/* Sixteen bytes of one repeated unit. */
+XT_FN xt_b16 xt_spread_b4(const xt_b4 x)
+{
+    xt_b16 r;
+    r.w[0] = r.w[1] = r.w[2] = r.w[3] = x;
+    return r;
+}
+XT_FN xt_b16 xt_spread_b1(const xt_b1 x) { return xt_spread_b4(x * 0x01010101u); }
+XT_FN xt_b16 xt_spread_b2(const xt_b2 x) { return xt_spread_b4(x * 0x00010001u); }
+XT_FN xt_b16 xt_spread_b8(const xt_b8 x)
+{
+    xt_b16 r;
+    r.w[0] = r.w[2] = x.w[0];
+    r.w[1] = r.w[3] = x.w[1];
+    return r;
+}
+XT_FN xt_b16 xt_spread_b16(const xt_b16 x) { return x; }
+
+/* A word's bytes at the high end of sixteen; the others are zero. */
+XT_FN xt_b16 xt_top_b4(const xt_b4 x)
+{
+    xt_b16 r = xt_zero();
+    r.w[3] = x;
+    return r;
+}
+XT_FN xt_b16 xt_top_b1(const xt_b1 x) { return xt_top_b4((xt_b4)x << 24); }
+XT_FN xt_b16 xt_top_b2(const xt_b2 x) { return xt_top_b4((xt_b4)x << 16); }
+XT_FN xt_b16 xt_top_b8(const xt_b8 x)
+{
+    xt_b16 r = xt_zero();
+    r.w[2] = x.w[0];
+    r.w[3] = x.w[1];
+    return r;
+}
+XT_FN xt_b16 xt_top_b16(const xt_b16 x) { return x; }
+
+/* The units of N bytes in opposite order. */
+XT_FN xt_b16 xt_reverse_b4(const xt_b16 v)
+{
+    xt_b16 r;
+    r.w[0] = v.w[3];
+    r.w[1] = v.w[2];
+    r.w[2] = v.w[1];
+    r.w[3] = v.w[0];
+    return r;
+}
+XT_FN xt_b16 xt_reverse_bytes(const xt_b16 v, const xt_b4 selector)
+{
+    xt_b16 r = xt_reverse_b4(v);
+    XT_UNROLL
+    for (int i = 0; i < 4; i++)
+        r.w[i] = __byte_perm(r.w[i], 0, selector);
+    return r;
+}
+XT_FN xt_b16 xt_reverse_b1(const xt_b16 v) { return xt_reverse_bytes(v, 0x0123); }
+XT_FN xt_b16 xt_reverse_b2(const xt_b16 v) { return xt_reverse_bytes(v, 0x1032); }
+XT_FN xt_b16 xt_reverse_b8(const xt_b16 v)
+{
+    xt_b16 r;
+    r.w[0] = v.w[2];
+    r.w[1] = v.w[3];
+    r.w[2] = v.w[0];
+    r.w[3] = v.w[1];
+    return r;
+}
+XT_FN xt_b16 xt_reverse_b16(const xt_b16 v) { return v; }
+
+/* Words exchanged so that the byte at b moves to b ^ x, for x a multiple of 4 below the word's width. */
+XT_FN xt_b1 xt_permute_b1(const xt_b1 v, const xt_b4 x) { return v; }
+XT_FN xt_b2 xt_permute_b2(const xt_b2 v, const xt_b4 x) { return v; }
+XT_FN xt_b4 xt_permute_b4(const xt_b4 v, const xt_b4 x) { return v; }
+XT_FN xt_b8 xt_permute_b8(const xt_b8 v, const xt_b4 x)
+{
+    xt_b8 r;
+    r.w[0] = x & 4 ? v.w[1] : v.w[0];
+    r.w[1] = x & 4 ? v.w[0] : v.w[1];
+    return r;
+}
+XT_FN xt_b16 xt_permute_b16(const xt_b16 v, const xt_b4 x)
+{
+    xt_b16 p, r;
+    p.w[0] = x & 4 ? v.w[1] : v.w[0];
+    p.w[1] = x & 4 ? v.w[0] : v.w[1];
+    p.w[2] = x & 4 ? v.w[3] : v.w[2];
+    p.w[3] = x & 4 ? v.w[2] : v.w[3];
+    r.w[0] = x & 8 ? p.w[2] : p.w[0];
+    r.w[1] = x & 8 ? p.w[3] : p.w[1];
+    r.w[2] = x & 8 ? p.w[0] : p.w[2];
+    r.w[3] = x & 8 ? p.w[1] : p.w[3];
+    return r;
+}

@@ -1,0 +1,125 @@
+#!/bin/sh
+# cli_check.sh: the command as scripts use it: forms, exit statuses, files. B: build directory.
+B=${B:-build}
+xt=$B/xt
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+no() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
+expect() { if eval "$2"; then ok; else no "$1: $2"; fi; }
+
+# bad NAME WORDS ARGS..: exit status 2, one line to stderr with all the words, nothing on stdout.
+bad() {
+    name=$1 words=$2
+    shift 2
+    "$xt" "$@" >"$dir/out" 2>"$dir/err"
+    status=$?
+    [ $status -eq 2 ] || { no "$name: status $status"; return; }
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || { no "$name: $(wc -l <"$dir/err") lines"; return; }
+    [ -s "$dir/out" ] && { no "$name: wrote to stdout"; return; }
+    for w in $words; do
+        grep -qF -- "$w" "$dir/err" || { no "$name: no '$w' in: $(cat "$dir/err")"; return; }
+    done
+    ok
+}
+
+# npy FILE DESCR SHAPE BYTES..: a .npy file by hand, bytes as octal escapes.
+npy() {
+    head="{'descr': '$2', 'fortran_order': ${ORDER:-False}, 'shape': ($3), }"
+    while [ $(((${#head} + 11) % 64)) -ne 0 ]; do head="$head "; done
+    len=$((${#head} + 1))
+    printf '\223NUMPY\001\000' >"$1"
+    printf "\\$(printf %03o $((len % 256)))\\$(printf %03o $((len / 256)))" >>"$1"
+    printf '%s\n' "$head" >>"$1"
+    printf "$4" >>"$1"
+}
+body() { tail -c "$2" "$1" | od -An -tu1 | tr -s ' \n' ' '; }
+
+npy "$dir/a.npy" '|u1' '2, 3' '\001\002\003\004\005\006'
+npy "$dir/flat.npy" '|u1' '6,' '\001\002\003\004\005\006'
+
+# run
+for backend in ref cpu; do
+    "$xt" run 'x: u8[2,3]; x.permute(1,0)' "$dir/a.npy" -o "$dir/o.npy" --backend $backend
+    expect "permute $backend" '[ "$(body "$dir/o.npy" 6)" = " 1 4 2 5 3 6 " ]'
+done
+"$xt" run 'x; x.flip(1)' "$dir/a.npy" -o "$dir/o.npy"
+expect 'shape from the file' '[ "$(body "$dir/o.npy" 6)" = " 3 2 1 6 5 4 " ]'
+expect 'shape in the header' 'grep -qa "(2, 3)" "$dir/o.npy"'
+"$xt" run 'x: u8[2,3]:[1,2]+0; x' "$dir/flat.npy" -o "$dir/o.npy"
+expect 'declared strides, flat file' '[ "$(body "$dir/o.npy" 6)" = " 1 3 5 2 4 6 " ]'
+"$xt" run 'x; y; concat(0, x, y)[::2]' "$dir/a.npy" "$dir/a.npy" -o "$dir/o.npy"
+expect 'two inputs' '[ "$(body "$dir/o.npy" 6)" = " 1 2 3 1 2 3 " ]'
+"$xt" run 'x: u8[2,3]; x -> [2,3]:[4,1]+1' "$dir/a.npy" -o "$dir/d.npy"
+expect 'new destination is zero-filled and just large enough' '[ "$(body "$dir/d.npy" 8)" = " 0 1 2 3 0 4 5 6 " ]'
+npy "$dir/e.npy" '|u1' '9,' '\011\011\011\011\011\011\011\011\011'
+"$xt" run 'x: u8[2,3]; x -> [2,3]:[4,1]+1' "$dir/a.npy" -o "$dir/e.npy"
+expect 'an existing destination keeps the rest' '[ "$(body "$dir/e.npy" 9)" = " 9 1 2 3 9 4 5 6 9 " ]'
+ORDER=True npy "$dir/f.npy" '|u1' '2, 3' '\001\002\003\004\005\006'
+"$xt" run 'x; x' "$dir/f.npy" -o "$dir/o.npy"
+expect 'column-major file' '[ "$(body "$dir/o.npy" 6)" = " 1 3 5 2 4 6 " ]'
+npy "$dir/z.npy" '|u1' '0, 3' ''
+"$xt" run 'x; x.permute(1,0)' "$dir/z.npy" -o "$dir/o.npy"
+expect 'zero size' 'grep -qa "(3, 0)" "$dir/o.npy"'
+npy "$dir/s.npy" '|u1' '' '\007'
+"$xt" run 'x; x.expand(2,2)' "$dir/s.npy" -o "$dir/o.npy"
+expect 'scalar' '[ "$(body "$dir/o.npy" 4)" = " 7 7 7 7 " ]'
+"$xt" run 'x; x' "$dir/a.npy" -o "$dir/a2.npy" && "$xt" run 'x; x.flip(0)' "$dir/a2.npy" -o "$dir/a2.npy"
+expect 'a file onto itself' '[ "$(body "$dir/a2.npy" 6)" = " 4 5 6 1 2 3 " ]'
+
+# bad input
+cp "$dir/a.npy" "$dir/keep.npy"
+bad 'reshape' 'reshape [2,3] [5,5] 6 25' run 'x; x.reshape(5,5)' "$dir/a.npy" -o "$dir/keep.npy"
+expect 'output untouched' 'cmp -s "$dir/a.npy" "$dir/keep.npy"'
+bad 'syntax' 'column' run 'x; x.permute(1,0' "$dir/a.npy" -o "$dir/none.npy"
+expect 'no output file' '[ ! -e "$dir/none.npy" ]'
+bad 'unknown operation' 'frobnicate' run 'x; x.frobnicate(1)' "$dir/a.npy" -o "$dir/none.npy"
+bad 'missing file' 'missing.npy' run 'x; x' "$dir/missing.npy" -o "$dir/none.npy"
+bad 'declared shape differs' '[3,2] [2,3]' run 'x: u8[3,2]; x' "$dir/a.npy" -o "$dir/none.npy"
+bad 'declared dtype differs' 'f32 u8' run 'x: f32[2,3]; x' "$dir/a.npy" -o "$dir/none.npy"
+bad 'too few files' '2 1' run 'x: u8[2,3]; y: u8[2,3]; concat(0,x,y)' "$dir/a.npy" -o "$dir/none.npy"
+bad 'flat buffer too small' '7' run 'x: u8[2,3]:[4,1]+0; x' "$dir/flat.npy" -o "$dir/none.npy"
+bad 'not an npy' 'tool' run 'x; x' "$0" -o "$dir/none.npy"
+bad 'overlapping destination' 'destination' run 'x: u8[2,3]; x -> [2,3]:[1,1]+0' "$dir/a.npy" -o "$dir/none.npy"
+bad 'no output' '-o' run 'x; x' "$dir/a.npy"
+bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu
+bad 'unknown option' '--frob' explain 'x: u8[2]; x' --frob
+bad 'unknown command' 'frob' frob
+bad 'explain without a shape' 'x' explain 'x; x'
+bad 'unknown arch' 'sm_1' explain 'x: u8[4,4]; x.T' --arch sm_1
+bad 'output directory' 'nowhere' run 'x; x' "$dir/a.npy" -o "$dir/nowhere/o.npy"
+expect 'nothing left behind' '[ -z "$(find "$dir" -name "*tmp*")" ]'
+
+# the others
+expect 'help' '"$xt" | grep -q "xt run"'
+expect 'explain' '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "strategy"'
+"$xt" explain 'x: u8[2,3]; y: u8[1,3]; concat(0, x, y).pad((1,1),(0,2), value=7)' --json >"$dir/j.json"
+for key in shape class pieces bytes_read bytes_written strategy refused signature source soff doff dims divs guards; do
+    expect "json $key" 'grep -q "\"'$key'\"" "$dir/j.json"'
+done
+expect 'json parses' '! command -v python3 >/dev/null || python3 -c "import json,sys; json.load(open(sys.argv[1]))" "$dir/j.json"'
+expect 'env' '"$xt" env | grep -q XT_CACHE_DIR'
+expect 'cache path' '[ "$("$xt" cache path)" = "$(XT_DEBUG= "$xt" cache path)" ]'
+expect 'cache clear' '"$xt" cache clear | grep -q removed'
+expect 'cache list' '"$xt" cache list | grep -q bytes'
+
+# emit, where NVRTC is
+if "$xt" emit 'x: f32[40,60]; x.permute(1,0)' --arch sm_90 --dir "$dir/emit" >"$dir/out" 2>"$dir/err"; then
+    for f in kernel.cu kernel.ptx kernel.cubin launch.json; do
+        expect "emit $f" '[ -s "$dir/emit/'$f'" ]'
+    done
+    XT_DEBUG=cache "$xt" emit 'x: f32[40,60]; x.permute(1,0)' --arch sm_90 --dir "$dir/again" 2>"$dir/err" >"$dir/out"
+    expect 'second emit takes the cubin from disk' 'grep -q "hit on disk" "$dir/err" && grep -q " disk" "$dir/out"'
+    XT_DEBUG=cache "$xt" emit 'y: i32[2,20,60]; y.reshape(40,60).transpose(0,1).reshape(4,15,40)' --arch sm_90 \
+        --dir "$dir/other" 2>"$dir/err" >"$dir/out"
+    expect 'another chain with the same map too' 'grep -q "hit on disk" "$dir/err"'
+    expect 'same cubin' 'cmp -s "$dir/emit/kernel.cubin" "$dir/other/kernel.cubin"'
+    expect 'listed' '"$xt" cache list | grep -q permute'
+elif grep -q NVRTC "$dir/err"; then
+    echo "skipped: emit (no NVRTC)"
+else
+    no "emit: $(cat "$dir/err")"
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

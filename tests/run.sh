@@ -1,0 +1,44 @@
+#!/bin/sh
+# run.sh: runs the test programs given as arguments, then the scripts, and ends with one line that counts it all:
+# "N passed, N failed". B: build directory. Each program ends with Check's line, each script with "N passed, N failed".
+set -u
+B=${B:-build}
+passed=0 failed=0
+# A cache of its own: tests neither read nor fill the user's.
+XT_CACHE_DIR=$(mktemp -d) && export XT_CACHE_DIR || exit 1
+log=$(mktemp)
+trap 'rm -rf "$XT_CACHE_DIR" "$log"' EXIT
+trap 'exit 130' INT TERM
+
+count() { # name, exit status: adds the last counting line of $log
+    line=$(grep -E '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$|^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
+    set -- "$1" "$2" $(printf '%s\n' "$line" | grep -oE '[0-9]+')
+    case "$line" in
+    *Checks*) good=$(($4 - $5 - $6)) bad=$(($5 + $6)) ;;
+    *passed*) good=$3 bad=$4 ;;
+    *) good=0 bad=1 ;;
+    esac
+    if [ "$2" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
+    passed=$((passed + good)) failed=$((failed + bad))
+    if [ "$bad" -ne 0 ]; then cat "$log"; else grep -E '^(skipped|note):' "$log"; fi
+    printf '%-28s %5d passed %5d failed\n' "$1" "$good" "$bad"
+}
+
+for t in "$@"; do
+    "$t" >"$log" 2>&1
+    count "$(basename "$t")" $?
+done
+for s in tests/*_check.sh; do
+    [ -e "$s" ] || continue
+    B=$B sh "$s" >"$log" 2>&1
+    count "$(basename "$s")" $?
+done
+python=$(sh tools/bootstrap.sh --python 2>/dev/null || echo python3)
+for p in "$python" /usr/bin/python3; do
+    if "$p" -c 'import numpy' 2>/dev/null; then python=$p; fi
+done
+"$python" tests/numpy_check.py --xt "$B/xt" --n "${XT_TEST_NUMPY:-300}" --seed 1 >"$log" 2>&1
+count numpy_check.py $?
+
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]

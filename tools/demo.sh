@@ -1,0 +1,49 @@
+#!/bin/sh
+# demo.sh: what `make run` shows. A chain on a .npy file: explained, run, compared byte for byte with the reference
+# evaluator, and timed against the same steps one by one. B: build directory.
+set -eu
+B=${B:-build}
+dir=$B/demo
+mkdir -p "$dir"
+chain='x: u8[1080,1920,3]; x[::-1, 8:1912].permute(2,0,1).pad((0,0),(4,4),(8,8), value=16)'
+
+python=$(sh tools/bootstrap.sh --python)
+"$python" - "$dir/photo.npy" <<'END'
+"""Writes a picture, u8[1080,1920,3], as .npy by hand: a sky, a sun and a sea."""
+import struct, sys
+rows = []
+for y in range(1080):
+    sea = y > 640
+    row = bytearray()
+    for x in range(1920):
+        sun = (x - 1400) ** 2 + (y - 300) ** 2 < 90 * 90
+        row += bytes((255, 220, 90) if sun else ((y // 9) % 40, 90 + (x * y) % 23, 160) if sea else (110 + y // 6, 170 + y // 12, 235))
+    rows.append(bytes(row))
+head = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1080, 1920, 3), }"
+head += b" " * (117 - len(head)) + b"\n"
+with open(sys.argv[1], "wb") as f:
+    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + b"".join(rows))
+END
+
+echo "xt: upside down, cropped, pixels to planes, framed: one copy"
+echo
+"$B/xt" explain "$chain"
+echo
+"$B/xt" run "$chain" "$dir/photo.npy" -o "$dir/out.npy" --backend cpu
+"$B/xt" run "$chain" "$dir/photo.npy" -o "$dir/reference.npy" --backend ref
+cmp "$dir/out.npy" "$dir/reference.npy"
+bytes=$(wc -c <"$dir/out.npy")
+echo "$dir/photo.npy -> $dir/out.npy: $bytes bytes, every one equal to the reference evaluator's"
+if "$B/xt" run "$chain" "$dir/photo.npy" -o "$dir/cuda.npy" --backend cuda 2>"$dir/cuda.txt"; then
+    cmp "$dir/cuda.npy" "$dir/reference.npy"
+    echo "the same on the GPU: equal"
+else
+    echo "no GPU run here: $(sed 's/^xt: //' "$dir/cuda.txt")"
+fi
+echo
+printf 'this picture | make run | %s\n' "$chain" >"$dir/workload.txt"
+printf 'batch of 16 | make run | %s\n' \
+    'x: u8[16,1080,1920,3]; x[:, ::-1, 8:1912].permute(0,3,1,2).pad((0,0),(0,0),(4,4),(8,8), value=16)' >>"$dir/workload.txt"
+printf 'attention heads | make run | %s\n' \
+    'x: f16[4,2048,4096]; x.reshape(4,2048,32,128).permute(0,2,1,3)[:, :, ::-1].reshape(128,2048,128)' >>"$dir/workload.txt"
+"$B/xt" bench --quick "$dir/workload.txt"
