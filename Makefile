@@ -15,6 +15,7 @@ ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -pthr
               -I$(B)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LIBS := -ldl -lm
+CHECK_LIBS = $(shell sh tools/bootstrap.sh --check-libs)
 PYTHON = $(shell sh tools/bootstrap.sh --python)
 
 LAYERS  ?= base graph map plan cpu cuda cache api
@@ -22,7 +23,7 @@ SOURCES := $(foreach l,$(LAYERS),$(sort $(wildcard runtime/$(l)/*.c)))
 OBJECTS := $(SOURCES:%.c=$(B)/obj/%.o)
 
 # Generated sources: one micro-kernel file an instruction set, the registry, the embedded CUDA skeletons.
-MACHINE := $(shell $(CC) -dumpmachine)
+MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ISAS    := scalar $(if $(findstring x86_64,$(MACHINE)),avx2 avx512)
 ISA_FLAGS_avx2   := -mavx2 -mbmi -mbmi2
 ISA_FLAGS_avx512 := -mavx2 -mbmi -mbmi2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mprefer-vector-width=512
@@ -99,7 +100,7 @@ $(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/*.c)) $(B)/gen/ben
 
 $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lcheck -lm -lrt $(LIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
 
 $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
 	@mkdir -p $(@D)

@@ -33,10 +33,7 @@ for s in tests/*_check.sh; do
     B=$B sh "$s" >"$log" 2>&1
     count "$(basename "$s")" $?
 done
-python=$(sh tools/bootstrap.sh --python 2>/dev/null || echo python3)
-for p in "$python" /usr/bin/python3; do
-    if "$p" -c 'import numpy' 2>/dev/null; then python=$p; fi
-done
+python=$(sh tools/bootstrap.sh --python numpy 2>/dev/null || echo python3)
 "$python" tests/numpy_check.py --xt "$B/xt" --n "${XT_TEST_NUMPY:-300}" --seed 1 >"$log" 2>&1
 count numpy_check.py $?
 

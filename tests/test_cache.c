@@ -283,7 +283,8 @@ START_TEST(a_list_shows_valid_entries_alone_oldest_first_and_clear_removes_all)
     ck_assert_str_eq(l.what[2], "third?[2J");
     ck_assert_int_eq(xti_disk_clear(d, &removed, &err), XT_OK);
     ck_assert_int_eq(removed, 5);
-    ck_assert_int_eq(count_names("."), 1); /* README; the grep pattern is any first character */
+    ck_assert_int_eq(count_names("[0-9a-f]"), 0);
+    ck_assert_int_eq(count_names("README"), 1);
     ck_assert_int_eq(stats_of(d).bytes, 0);
     ck_assert_int_eq(get_text(d, "first", "payload"), 0);
     xti_disk_close(d);
@@ -716,7 +717,8 @@ static int store_above_the_file_limit(void *arg)
     struct rlimit r = {100, 100};
     setrlimit(RLIMIT_FSIZE, &r);
     put_text(d, "k", content);
-    return get_text(d, "k", content) != 0 || stats_of(d).store_failed != 1;
+    struct xti_blob b; /* no assertions from here: they write to a file */
+    return xti_disk_get(d, "k", 1, &b) || stats_of(d).store_failed != 1;
 }
 
 START_TEST(a_file_size_limit_does_not_kill_the_host)
@@ -742,15 +744,17 @@ START_TEST(a_setuid_program_has_no_disk_cache)
         printf("skipped: setpriv or setuid does not work here\n");
         return;
     }
-    ck_assert_msg(strstr(line, "raised privileges") != NULL, "%s", line);
+    ck_assert_msg(strstr(line, "raised privileges") && !strstr(line, "is used"), "%s", line);
 }
 END_TEST
 
 static int probe(void)
 {
     for (int i = 0; i < 2; i++) {
-        struct xti_disk *d = open_dir(i ? "/tmp/xt-given" : NULL);
-        printf("%s%s", xti_disk_path(d) ? xti_disk_path(d) : "", xti_disk_path(d) ? "" : xti_disk_why(d));
+        struct xti_disk *d;
+        if (xti_disk_open(i ? "/tmp/xt-given" : NULL, &d, NULL))
+            return 1;
+        printf("%s%s", xti_disk_path(d) ? xti_disk_path(d) : "", xti_disk_path(d) ? "is used" : xti_disk_why(d));
         xti_disk_close(d);
     }
     printf("\n");
@@ -1157,7 +1161,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "--probe"))
         return probe();
-    ck_assert_int_gt(readlink("/proc/self/exe", self_exe, sizeof self_exe - 1), 0);
+    if (readlink("/proc/self/exe", self_exe, sizeof self_exe - 1) < 0)
+        return 1;
     Suite *s = suite_create("cache");
     TCase *c = tcase_create("disk");
     tcase_set_timeout(c, 120);

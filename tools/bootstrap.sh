@@ -39,7 +39,7 @@ check_libs() { # Debian and Ubuntu have only a static check: what it needs (subu
     for libs in '-lcheck -lsubunit -lm -lrt -lpthread' '-lcheck -lm -lrt -lpthread' \
         "$(pkg-config --cflags --libs check 2>/dev/null)"; do
         # shellcheck disable=SC2086 # flags are words
-        links '#include <check.h>\nint main(void) { return !srunner_create(suite_create("")); }' $libs &&
+        links '#include <check.h>\nint main(void) { srunner_run_all(srunner_create(0), CK_SILENT); }' $libs &&
             echo "$libs" && return 0
     done
     return 1
@@ -67,8 +67,8 @@ missing() { # $1 package set: prints what is missing, sorted: numpy, the one tha
 
 apt() { # quiet; what it said is in $log. dpkg wants sbin on PATH
     log=$($sudo env DEBIAN_FRONTEND=noninteractive PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin" \
-        apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 \
-        "$@" </dev/null 2>&1)
+        apt-get -qq -y --no-install-recommends -o Dpkg::Use-Pty=0 -o Acquire::Retries=1 \
+        -o DPkg::Lock::Timeout=300 "$@" </dev/null 2>&1)
 }
 
 apt_install() { # packages; a failing update is no error, it may be another repository's

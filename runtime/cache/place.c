@@ -132,7 +132,11 @@ static int open_or_make(int at, const char *name, const char *dir, bool make, st
     int fd = open_trusted(at, name, dir, why);
     if (fd >= 0 || why->error != ENOENT || !make)
         return fd;
-    return make_path(at, name) ? open_trusted(at, name, dir, why) : fail_errno(why, dir, "cannot be made: ");
+    if (make_path(at, name))
+        return open_trusted(at, name, dir, why);
+    fail_errno(why, dir, "cannot be made: ");
+    why->lasting |= why->error == ENOENT; /* a parent that no mkdir could make */
+    return -1;
 }
 
 int xti_place_open(const char *dir, bool make, struct xti_refusal *why)

@@ -101,7 +101,7 @@ int xti_row_own(struct xti_work *p, int r);     /* the same row for changing: r 
 void xti_row_drop(struct xti_work *p, int r);
 static inline int xti_row_share(struct xti_work *p, int r)
 {
-    p->ref[r]++;
+    p->ref[r] = (short)(p->ref[r] + (r > XTI_ROW_ZERO));
     return r;
 }
 void xti_row_add(struct xti_pool *pool, int n, int64_t *row, int64_t a, const int64_t *v); /* row += a*v */
@@ -114,6 +114,8 @@ void xti_scratch_zero(const struct xti_work *p, int64_t *v);
 void xti_scratch_load(const struct xti_work *p, int64_t *v, int r);
 
 int xti_dim_new(struct xti_work *p, int64_t n);
+int xti_div_new(struct xti_work *p, const int64_t *num, int64_t den);
+void xti_div_free(struct xti_work *p, int col);
 void xti_work_subst(struct xti_work *p, int col, const int64_t *e); /* col := e; e may hold col itself */
 void xti_dim_flip(struct xti_work *p, int col);
 void xti_dim_factor(struct xti_work *p, int col, int64_t m); /* x = m*y + z: col becomes z; m divides ext */
@@ -133,13 +135,13 @@ bool xti_work_range(const struct xti_work *p, const int64_t *e, int64_t *lo, int
 bool xti_floor_reduce(const struct xti_work *p, int64_t *num, int64_t *den, int64_t *out, bool reduce);
 void xti_work_div(struct xti_work *p, int64_t *num, int64_t den, int64_t *out); /* out += floor(num/den) */
 void xti_work_simplify(struct xti_work *p, bool reduce);   /* all divs again, after the dims have changed */
-void xti_div_free(struct xti_work *p, int col);
 
 /* Columns of the divs that the given rows need, dependencies first. */
 int xti_work_live(const struct xti_work *p, int n, const short *rows, short *cols);
 
 /* ---- normal.c */
-int xti_work_rows(const struct xti_work *p, short *rows);  /* all but dst, numerators and known digits */
+enum { XTI_MAX_ROWS = 2 + XTI_MAX_GUARDS + XTI_COORDS };
+int xti_work_rows(const struct xti_work *p, short *rows); /* all but dst, numerators and known digits */
 /* Makes d positive, merges what merges, drops dead divs. order: the dims' columns, outermost first. */
 int xti_work_normal(struct xti_work *p, bool reduce, short *order);
 

@@ -90,7 +90,8 @@ struct xti_step {
     int n_loops;
     struct xti_loop loop[XTI_MAX_LOOPS];
     struct xti_loop row, col; /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
-    int n_table;             /* XTI_CPU_TABLE: entries that replace the columns; owned by the plan's arena */
+    int n_table_dims;        /* XTI_CPU_TABLE: loop[n_loops ..] that the table replaces, outermost first */
+    int n_table;             /* its entries; owned by the plan's arena */
     struct xti_offset *table;
     int64_t s_byte, d_byte;   /* of the first unit, from the buffers' starts */
     int64_t tile_rows, tile_cols; /* cache block of rows and columns, in units; 0: whole. For explain */
@@ -117,7 +118,11 @@ struct xti_cuda_step {
     int64_t tile_a, tile_b;    /* transpose: units of the tile, powers of two */
     int64_t first_block, blocks;
     int64_t shared_bytes;
+    int body;                  /* steps with the same body share one function: see xti_plan.table */
 };
+
+/* More pieces than this do not get a function each. */
+enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 256 };
 
 struct xti_plan {
     struct xti_target target;
@@ -131,6 +136,8 @@ struct xti_plan {
     int threads_per_block;
     int64_t blocks;
     int64_t grid;            /* CUDA: blocks launched; fewer than `blocks` when the device's limit says so */
+    int n_bodies;            /* CUDA: functions of the kernel */
+    bool table;              /* CUDA: their numbers come from a table, because several pieces share one */
     bool index32;
     int64_t bytes_read, bytes_written;
     struct xti_str refused;  /* "transpose: inner extent 3 < 16\n" .. */

@@ -11,6 +11,11 @@ typedef unsigned long long xt_size;
 #define XT_FN static __device__ __forceinline__
 #define XT_UNROLL _Pragma("unroll")
 #define XT_THREADS 256
+/* values of XT_FROM */
+#define XT_COPY 0
+#define XT_REVERSE 1
+#define XT_SPLAT 2
+#define XT_FILL 3
 #define XT_PASTE_(a, b) a##b
 #define XT_PASTE(a, b) XT_PASTE_(a, b)
 #define XT_B(bytes) XT_PASTE(xt_b, bytes)

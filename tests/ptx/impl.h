@@ -55,7 +55,7 @@ struct insn {
     int dst[MAX_VECTOR], src[MAX_SOURCES];
     uint64_t mask;         /* of the result */
     uint64_t address_mask; /* 32-bit address registers wrap at 32 bits */
-    int64_t offset;        /* of the address */
+    int64_t offset, offset2; /* of the address; cp.async: of the destination, of the source */
     int target;            /* bra: instruction index; brx: branch table index; barrier: its number; wait: groups */
 };
 
@@ -103,6 +103,7 @@ struct ptx_module {
     char *text;
     const char **line; /* starts of lines, [1..n_lines] */
     int n_lines;
+    int target; /* 90 for sm_90 */
     struct var *vars;
     int n_vars;
     struct entry *entries;

@@ -1,0 +1,57 @@
+/* dispatch.c: what this machine is: instruction set, caches, threads. Layer 4. */
+#include "cpu/cpu.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "base/os.h"
+
+/* Each of the sets that ISA_FLAGS_* in the Makefile lets the compiler use. */
+static enum xti_isa widest_isa(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vbmi");
+    return avx512 ? XTI_ISA_AVX512 : avx2 ? XTI_ISA_AVX2 : XTI_ISA_SCALAR;
+#else
+    return XTI_ISA_SCALAR;
+#endif
+}
+
+/* XT_ISA can only narrow: asking for what the processor lacks, or for an unknown name, changes nothing. */
+static enum xti_isa chosen_isa(void)
+{
+    enum xti_isa widest = widest_isa();
+    const char *name = xti_env(XTI_ENV_ISA);
+    for (int i = 0; name && i <= (int)widest; i++)
+        if (!strcmp(name, xti_isa_name[i]))
+            return (enum xti_isa)i;
+    return widest;
+}
+
+/* What sysconf knows, else a size that is common. */
+static int64_t cache_bytes(int name, int64_t otherwise)
+{
+    long n = sysconf(name);
+    return n > 0 ? n : otherwise;
+}
+
+enum { MAX_THREADS = 1024 };
+
+void xti_cpu_target(int threads, struct xti_target *t)
+{
+    int64_t n = threads > 0 ? threads : xti_env_int(XTI_ENV_THREADS, 0);
+    n = n > 0 ? n : xti_cpu_count();
+    *t = (struct xti_target){
+        .backend = XT_CPU,
+        .isa = chosen_isa(),
+        .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
+        .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
+        .l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
+        .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
+    };
+}

@@ -1,0 +1,186 @@
+/* run.c: executes the steps of a CPU plan: the loops around the micro-kernels. No allocation, no recursion. Layer 4. */
+#include "cpu/run.h"
+
+#include <string.h>
+
+#include "cpu/cpu.h"
+
+/* Where a loop stands. from: the point with which the current block begins. */
+struct level {
+    int64_t i, end; /* of the loop's steps */
+    int64_t pad;    /* points by which the first block is shorter */
+    char *d;
+    const char *s;
+};
+
+struct nest {
+    const struct xti_step *step;
+    xtk_fn kernel;
+    struct xtk_job job;
+    struct xti_share share;
+    int64_t extent[XTI_MAX_LOOPS]; /* as cut by the blocked loops outside */
+    struct level level[XTI_MAX_LOOPS + 1];
+};
+
+static int64_t *extent_of(struct nest *t, int cuts)
+{
+    return cuts == XTI_CUTS_ROW ? &t->job.rows : cuts == XTI_CUTS_COL ? &t->job.cols : &t->extent[cuts];
+}
+
+/* Points by which the first block has to be shorter so that the second begins on a destination line. */
+static int64_t padding(const struct xti_loop *l, const char *d)
+{
+    int64_t to_line = (int64_t)(-(uintptr_t)d & 63);
+    if (!l->align || l->d <= 0 || to_line % l->d)
+        return 0;
+    int64_t head = to_line / l->d % l->block;
+    return head ? l->block - head : 0;
+}
+
+static void enter(struct nest *t, int k)
+{
+    const struct xti_loop *l = &t->step->loop[k];
+    struct level *v = &t->level[k];
+    int64_t n = t->extent[k];
+    v->i = v->pad = 0;
+    if (l->cuts != XTI_CUTS_NONE) {
+        v->pad = padding(l, v->d);
+        n = (l->whole + v->pad + l->block - 1) / l->block;
+    }
+    v->end = n;
+    if (k == t->step->split) {
+        v->i = xti_share_of(n, t->share.part, t->share.parts);
+        v->end = xti_share_of(n, t->share.part + 1, t->share.parts);
+    }
+}
+
+/* Puts the next level where step i of loop k begins. */
+static void place(struct nest *t, int k)
+{
+    const struct xti_loop *l = &t->step->loop[k];
+    struct level *v = &t->level[k];
+    int64_t at = v->i;
+    if (l->cuts != XTI_CUTS_NONE) {
+        int64_t lo = v->i * l->block - v->pad, hi = lo + l->block;
+        at = lo > 0 ? lo : 0;
+        *extent_of(t, l->cuts) = (hi < l->whole ? hi : l->whole) - at;
+    }
+    v[1].d = v->d + at * l->d;
+    v[1].s = v->s + at * l->s;
+}
+
+static void run_innermost(struct nest *t, int k)
+{
+    const struct xti_loop *l = &t->step->loop[k];
+    const struct level *v = &t->level[k];
+    char *d = v->d + v->i * l->d;
+    const char *s = v->s + v->i * l->s;
+    for (int64_t i = v->i; i < v->end; i++, d += l->d, s += l->s)
+        t->kernel(&t->job, d, s);
+}
+
+static void run_loops(struct nest *t)
+{
+    int k = 0, last = t->step->n_loops - 1;
+    enter(t, 0);
+    for (;;) {
+        if (k == last && t->step->loop[k].cuts == XTI_CUTS_NONE) {
+            run_innermost(t, k);
+        } else if (t->level[k].i < t->level[k].end) {
+            place(t, k);
+            if (k == last)
+                t->kernel(&t->job, t->level[k + 1].d, t->level[k + 1].s), t->level[k].i++;
+            else
+                enter(t, ++k);
+            continue;
+        }
+        if (--k < 0)
+            return;
+        t->level[k].i++;
+    }
+}
+
+void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned char *value, char *d, const char *s,
+                  struct xti_share share)
+{
+    struct nest t; /* 10 KB, written as far as there are loops */
+    t.step = step;
+    t.kernel = xtk_find(isa, step->kernel, step->unit, step->param)->fn;
+    t.share = share;
+    t.job = (struct xtk_job){.rows = step->row.n,
+                             .cols = step->n_table ? step->n_table : step->col.n,
+                             .s_row = step->row.s,
+                             .s_col = step->col.s,
+                             .d_row = step->row.d,
+                             .d_col = step->col.d,
+                             .value = value,
+                             .table = step->table,
+                             .stream = step->stream};
+    for (int k = 0; k < step->n_loops; k++)
+        t.extent[k] = step->loop[k].n;
+    t.level[0].d = d;
+    t.level[0].s = s;
+    if (step->n_loops)
+        run_loops(&t);
+    else
+        t.kernel(&t.job, d, s);
+}
+
+/* Sixteen bytes of a fill's value, whatever its width. */
+static void repeat_value(const unsigned char *value, int esize, unsigned char out[16])
+{
+    for (int i = 0; i < 16; i += esize)
+        memcpy(out + i, value, (size_t)esize);
+}
+
+static void run_step(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+{
+    const struct xti_plan *p = c->plan;
+    const struct xti_piece *piece = &p->map.piece[step->piece];
+    const char *src = piece->src < 0 ? NULL : c->src[piece->src];
+    unsigned char value[16];
+    if (step->general) {
+        xti_run_general(piece, p->map.esize, p->target.isa, c->dst, src, share);
+        return;
+    }
+    if (piece->src < 0)
+        repeat_value(piece->value, p->map.esize, value);
+    xti_run_nest(step, p->target.isa, value, c->dst + step->d_byte, piece->src < 0 ? (const char *)value : src + step->s_byte,
+                 share);
+}
+
+void xti_run_share(const struct xti_copy *c, struct xti_share share)
+{
+    bool stream = false;
+    for (int i = 0; i < c->plan->n_steps; i++) {
+        const struct xti_step *step = &c->plan->step[i];
+        stream |= step->stream;
+        if (step->split >= 0 || step->general)
+            run_step(c, step, share);
+        else if (i % share.parts == share.part)
+            run_step(c, step, (struct xti_share){0, 1});
+    }
+#if defined(__x86_64__)
+    if (stream)
+        __builtin_ia32_sfence(); /* streaming stores are not ordered by what tells others that we are done */
+#endif
+}
+
+/* Below it one thread is faster: two pthreads cost 50 us to start and join, in which one core copies 1 MiB; 4 MiB
+ * are left as a margin for a busy machine. A caller's own pool is asked from a tenth of that on. */
+enum { THREAD_BYTES = 4 << 20, POOL_BYTES = 1 << 19 };
+
+xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par,
+                      struct xti_err *err)
+{
+    struct xti_copy c = {.plan = p, .dst = dst, .src = src};
+    bool pool = par && par->fn;
+    int parts = p->bytes_written < (pool ? POOL_BYTES : THREAD_BYTES) ? 1 : p->target.threads;
+    if (parts < 2)
+        xti_run_share(&c, (struct xti_share){0, 1});
+    else if (pool)
+        xti_run_pool(&c, parts, par);
+    else
+        xti_run_threads(&c, parts);
+    return XT_OK;
+}

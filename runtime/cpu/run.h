@@ -1,0 +1,35 @@
+/* run.h: a share of a plan, as threads.c hands it out. Internal to cpu. Layer 4. */
+#ifndef XTI_CPU_RUN_H
+#define XTI_CPU_RUN_H
+
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+/* Part `part` of `parts`: [n*part/parts, n*(part+1)/parts) of the n steps of a split loop. */
+struct xti_share {
+    int part, parts;
+};
+static inline int64_t xti_share_of(int64_t n, int part, int parts)
+{
+    return n / parts * part + n % parts * part / parts;
+}
+
+struct xti_copy {
+    const struct xti_plan *plan;
+    char *dst;
+    const void *const *src;
+};
+
+/* Runs the share of every step and makes its stores visible to others. Shares write different bytes. */
+void xti_run_share(const struct xti_copy *c, struct xti_share share);
+void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned char *value, char *d, const char *s,
+                  struct xti_share share);
+/* A piece with divs and guards. (general.c) */
+void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, char *dst, const char *src,
+                     struct xti_share share);
+
+/* Call xti_run_share for every part and return when all are done. (threads.c) */
+void xti_run_threads(const struct xti_copy *c, int parts);
+void xti_run_pool(const struct xti_copy *c, int parts, const struct xti_parallel *par);
+
+#endif

@@ -1,0 +1,87 @@
+/* join.c: operations with several operands: concat and stack. Layer 1. */
+#include "graph/build.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+/* Starts with the first operand, checks that all are nodes of one dtype and rank. */
+static bool start_join(struct xti_build *b, struct xt_graph *g, enum xt_op op, int n, const xt_node *xs)
+{
+    const char *name = xti_op_info(op)->name;
+    if (g && !g->err.e.status) {
+        *b = (struct xti_build){.g = g, .op = op, .name = name};
+        if (n < 1 || !xs || n > XTI_MAX_NODES) {
+            xti_build_fail(b, n > XTI_MAX_NODES ? XT_EUNSUPPORTED : XT_EINVAL, -1, "%d operands%s", n,
+                           n >= 1 && !xs ? ", and the list is NULL" : "");
+            return false;
+        }
+    }
+    for (int i = n - 1; i >= 0; i--)
+        if (!xti_build_start(b, g, op, name, xs ? xs[i] : -1))
+            return false;
+    for (int i = 1; i < n; i++) {
+        const struct xti_node *y = &g->node[xs[i]];
+        if (y->dtype != b->x->dtype) {
+            xti_build_fail(b, XT_EDTYPE, -1, "operand %d is %s, operand 0 is %s", i, xt_dtype_name(y->dtype),
+                           xt_dtype_name(b->x->dtype));
+            return false;
+        }
+    }
+    return n > 0;
+}
+
+/* The operands agree in rank and in every extent but that of axis `but`. */
+static bool check_shapes(struct xti_build *b, int but, int n, const xt_node *xs)
+{
+    for (int i = 1; i < n; i++) {
+        const struct xti_node *y = &b->g->node[xs[i]];
+        char s[XTI_SHAPE_TEXT], t[XTI_SHAPE_TEXT];
+        xti_shape_text(s, sizeof s, y->rank, y->shape);
+        xti_shape_text(t, sizeof t, b->x->rank, b->x->shape);
+        if (y->rank != b->x->rank) {
+            xti_build_fail(b, XT_ERANK, -1, "operand %d %s and operand 0 %s differ in rank", i, s, t);
+            return false;
+        }
+        for (int a = 0; a < y->rank; a++) {
+            if (a != but && y->shape[a] != b->x->shape[a]) {
+                xti_build_fail(b, XT_ESHAPE, a, "operand %d %s and operand 0 %s differ on axis %d", i, s, t, a);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+xt_node xt_concat(struct xt_graph *g, int axis, int n, const xt_node *xs)
+{
+    struct xti_build b;
+    if (!start_join(&b, g, XT_OP_CONCAT, n, xs) || !xti_build_axis(&b, &axis, b.x->rank) ||
+        !check_shapes(&b, axis, n, xs))
+        return -1;
+    xti_build_same_shape(&b);
+    for (int i = 1; i < n; i++) {
+        const struct xti_node *y = &g->node[xs[i]];
+        char s[XTI_SHAPE_TEXT];
+        xti_shape_text(s, sizeof s, y->rank, y->shape);
+        if (!xti_add64(b.shape[axis], y->shape[axis], &b.shape[axis]))
+            return xti_build_fail(&b, XT_EOVERFLOW, axis, "with operand %d %s axis %d needs more than 63 bits", i, s,
+                                  axis);
+    }
+    b.attr[b.n_attrs++] = axis;
+    return xti_build_join(&b, n, xs);
+}
+
+xt_node xt_stack(struct xt_graph *g, int axis, int n, const xt_node *xs)
+{
+    struct xti_build b;
+    if (!start_join(&b, g, XT_OP_STACK, n, xs) || !xti_build_axis(&b, &axis, b.x->rank + 1) ||
+        !xti_build_rank(&b, b.x->rank + 1) || !check_shapes(&b, -1, n, xs))
+        return -1;
+    b.rank = b.x->rank + 1;
+    for (int i = 0; i < b.rank; i++)
+        b.shape[i] = i == axis ? n : b.x->shape[i - (i > axis)];
+    b.attr[b.n_attrs++] = axis;
+    return xti_build_join(&b, n, xs);
+}

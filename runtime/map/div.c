@@ -1,0 +1,279 @@
+/* div.c: bounds of affine forms over a box, and floors of them. mod(e, m) is e - m*floor(e/m), so that a later
+ * reshape that puts the parts together again cancels the floor by plain addition. Layer 2. */
+#include "map/work.h"
+
+#include <string.h>
+
+enum { RANGE_WORK = 64 }; /* nested divs looked at for one range; a sound "unknown" follows */
+
+static bool add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi)
+{
+    return a > 0 ? xti_mad64(a, l, *lo, lo) && xti_mad64(a, h, *hi, hi)
+                 : xti_mad64(a, h, *lo, lo) && xti_mad64(a, l, *hi, hi);
+}
+
+static bool range_of(const struct xti_work *p, const int64_t *e, int *work, int64_t *lo, int64_t *hi);
+
+/* a*q with a = -t*den is t*mod(num, den) - t*num: bounds of e with that put in, which are tighter. */
+static bool range_mod(const struct xti_work *p, const int64_t *e, int q, int *work, int64_t *lo, int64_t *hi)
+{
+    int64_t r[XTI_COLS], den = p->ext[q], t = -(e[q] / den), top;
+    const int64_t *num = xti_row(p, p->num[q]);
+    for (int v = 0; v < p->nc; v++) {
+        int64_t term;
+        if (!xti_mul64(t, num[v], &term) || !xti_sub64(v == q ? 0 : e[v], term, &r[v]))
+            return false;
+    }
+    return range_of(p, r, work, lo, hi) && xti_mul64(den - 1, t, &top) &&
+           xti_add64(*lo, top < 0 ? top : 0, lo) && xti_add64(*hi, top > 0 ? top : 0, hi);
+}
+
+static bool range_of(const struct xti_work *p, const int64_t *e, int *work, int64_t *lo, int64_t *hi)
+{
+    *lo = *hi = e[0];
+    if (p->n_divs) {
+        if (--*work < 0)
+            return false;
+        for (int v = 1; v < p->nc; v++)
+            if (e[v] && p->kind[v] == XTI_COL_DIV && e[v] % p->ext[v] == 0)
+                return range_mod(p, e, v, work, lo, hi);
+    }
+    for (int v = 1; v < p->nc; v++) {
+        int64_t l = 0, h = p->ext[v] - 1;
+        if (!e[v])
+            continue;
+        if (p->kind[v] == XTI_COL_DIV) {
+            if (!range_of(p, xti_row(p, p->num[v]), work, &l, &h))
+                return false;
+            l = xti_floor_div(l, p->ext[v]);
+            h = xti_floor_div(h, p->ext[v]);
+        }
+        if (!add_range(e[v], l, h, lo, hi))
+            return false;
+    }
+    return true;
+}
+
+bool xti_work_range(const struct xti_work *p, const int64_t *e, int64_t *lo, int64_t *hi)
+{
+    int work = RANGE_WORK;
+    return range_of(p, e, &work, lo, hi);
+}
+
+/* Is floor(e/den) one number on the box? */
+static bool one_period(const struct xti_work *p, const int64_t *e, int64_t den, int64_t *floor)
+{
+    int64_t lo, hi;
+    if (!xti_work_range(p, e, &lo, &hi))
+        return false;
+    *floor = xti_floor_div(lo, den);
+    return *floor == xti_floor_div(hi, den);
+}
+
+/* floor((T + floor(E/s))/d) = floor((s*T + E)/(s*d)), and -floor(E/s) = floor((s-1-E)/s). Left alone when the
+ * numbers grow too large: flat is only simpler. */
+static bool flatten(const struct xti_work *p, int64_t *num, int64_t *den, int q)
+{
+    int64_t r[XTI_COLS], s = p->ext[q], a = num[q], d;
+    const int64_t *inner = xti_row(p, p->num[q]);
+    if (!xti_mul64(*den, s, &d))
+        return false;
+    for (int v = 0; v < p->nc; v++) {
+        int64_t t = v == q ? 0 : num[v];
+        if (!xti_mul64(t, s, &t) || !(a > 0 ? xti_add64(t, inner[v], &t) : xti_sub64(t, inner[v], &t)))
+            return false;
+        r[v] = t;
+    }
+    if (a < 0 && !xti_add64(r[0], s - 1, &r[0]))
+        return false;
+    memcpy(num, r, (size_t)p->nc * sizeof *r);
+    *den = d;
+    return true;
+}
+
+static int find_unit_div(const struct xti_work *p, const int64_t *num)
+{
+    if (p->n_divs)
+        for (int v = 1; v < p->nc; v++)
+            if ((num[v] == 1 || num[v] == -1) && p->kind[v] == XTI_COL_DIV)
+                return v;
+    return 0;
+}
+
+static void take_constant(struct xti_pool *pool, int64_t *num, int64_t den, int64_t *out)
+{
+    int64_t f = xti_floor_div(num[0], den);
+    num[0] = xti_floor_mod(num[0], den);
+    if (!xti_add64(out[0], f, &out[0]))
+        xti_pool_fail(pool, XT_EOVERFLOW);
+}
+
+static void divide_by_gcd(const struct xti_work *p, int64_t *num, int64_t *den)
+{
+    int64_t g = *den;
+    for (int v = 1; v < p->nc && g > 1; v++)
+        if (num[v] == INT64_MIN)
+            return;
+        else if (num[v])
+            g = xti_gcd64(g, num[v]);
+    if (g < 2)
+        return;
+    *den /= g;
+    for (int v = 1; v < p->nc; v++)
+        num[v] /= g;
+    num[0] = xti_floor_div(num[0], g);
+}
+
+/* a mod den with a's sign, or (near) in (-den/2, den/2]. */
+static int64_t remainder_of(int64_t a, int64_t den, bool near)
+{
+    int64_t r = a % den;
+    if (near && r > den / 2)
+        return r - den;
+    return near && r < 0 && -r >= den - den / 2 ? r + den : r;
+}
+
+static void reduce_row(const struct xti_work *p, const int64_t *num, int64_t den, bool near, int64_t *low)
+{
+    low[0] = num[0];
+    for (int v = 1; v < p->nc; v++)
+        low[v] = num[v] ? remainder_of(num[v], den, near) : 0;
+}
+
+static void add_quotients(const struct xti_work *p, const int64_t *num, const int64_t *low, int64_t den, int64_t *out)
+{
+    bool fits = true;
+    for (int v = 1; v < p->nc; v++)
+        if (num[v] != low[v])
+            fits &= xti_add64(out[v], num[v] / den + (num[v] % den - low[v]) / den, &out[v]);
+    if (!fits)
+        xti_pool_fail(p->pool, XT_EOVERFLOW);
+}
+
+bool xti_floor_reduce(const struct xti_work *p, int64_t *num, int64_t *den, int64_t *out, bool reduce)
+{
+    int64_t low[XTI_COLS], floor;
+    take_constant(p->pool, num, *den, out);
+    for (int q; (q = find_unit_div(p, num)) && flatten(p, num, den, q);)
+        take_constant(p->pool, num, *den, out);
+    divide_by_gcd(p, num, den);
+    for (int near = 0; near < 2; near++) { /* near last: what `reduce` hands back */
+        reduce_row(p, num, *den, near, low);
+        if (!one_period(p, low, *den, &floor))
+            continue;
+        add_quotients(p, num, low, *den, out);
+        if (!xti_add64(out[0], floor, &out[0]))
+            xti_pool_fail(p->pool, XT_EOVERFLOW);
+        return false;
+    }
+    if (reduce) {
+        add_quotients(p, num, low, *den, out);
+        memcpy(num, low, (size_t)p->nc * sizeof *num);
+    }
+    return true;
+}
+
+static int find_div(const struct xti_work *p, const int64_t *num, int64_t den, int skip)
+{
+    for (int v = 1; v < p->nc; v++)
+        if (v != skip && p->kind[v] == XTI_COL_DIV && p->ext[v] == den &&
+            !memcmp(xti_row(p, p->num[v]), num, (size_t)p->nc * sizeof *num))
+            return v;
+    return 0;
+}
+
+void xti_work_div(struct xti_work *p, int64_t *num, int64_t den, int64_t *out)
+{
+    if (!xti_floor_reduce(p, num, &den, out, false) || p->pool->st)
+        return;
+    int q = p->n_divs ? find_div(p, num, den, 0) : 0;
+    out[q ? q : xti_div_new(p, num, den)] += 1;
+}
+
+static bool is_zero(const struct xti_work *p, const int64_t *v)
+{
+    int64_t any = 0;
+    for (int i = 0; i < p->nc; i++)
+        any |= v[i];
+    return !any;
+}
+
+/* Renews one div. True when other rows have changed. */
+static bool renew(struct xti_work *p, int q, bool reduce)
+{
+    int64_t num[XTI_COLS], out[XTI_COLS], den = p->ext[q];
+    xti_scratch_load(p, num, p->num[q]);
+    xti_scratch_zero(p, out);
+    bool left = xti_floor_reduce(p, num, &den, out, reduce);
+    if (p->pool->st)
+        return false;
+    int twin = left ? find_div(p, num, den, q) : 0;
+    if (left && !twin) {
+        int r = xti_row_own(p, p->num[q]);
+        memcpy(xti_row(p, r), num, (size_t)p->nc * sizeof *num);
+        p->num[q] = (short)r;
+        p->ext[q] = den;
+        if (is_zero(p, out))
+            return false;
+        out[q] = 1;
+        xti_work_subst(p, q, out);
+        return true;
+    }
+    if (twin)
+        out[twin] += 1;
+    xti_work_subst(p, q, out);
+    xti_div_free(p, q);
+    return true;
+}
+
+void xti_work_simplify(struct xti_work *p, bool reduce)
+{
+    for (int v = 1; v < p->nc && p->n_divs && !p->pool->st;) {
+        bool changed = p->kind[v] == XTI_COL_DIV && renew(p, v, reduce);
+        v = changed ? 1 : v + 1;
+    }
+}
+
+static bool ready(const struct xti_work *p, int q, const unsigned char *done)
+{
+    const int64_t *num = xti_row(p, p->num[q]);
+    for (int v = 1; v < p->nc; v++)
+        if (num[v] && p->kind[v] == XTI_COL_DIV && !done[v])
+            return false;
+    return true;
+}
+
+/* Marks the divs of row r. */
+static int mark(const struct xti_work *p, int r, unsigned char *need)
+{
+    const int64_t *row = xti_row(p, r);
+    int n = 0;
+    for (int v = 1; v < p->nc; v++)
+        if (row[v] && p->kind[v] == XTI_COL_DIV && !need[v])
+            need[v] = 1, n++;
+    return n;
+}
+
+int xti_work_live(const struct xti_work *p, int n_rows, const short *rows, short *cols)
+{
+    unsigned char need[XTI_COLS] = {0}, done[XTI_COLS] = {0};
+    int wanted = 0, n = 0;
+    if (!p->n_divs)
+        return 0;
+    for (int i = 0; i < n_rows; i++)
+        wanted += mark(p, rows[i], need);
+    for (int more = wanted; more;) {
+        more = 0;
+        for (int v = 1; v < p->nc; v++)
+            if (need[v] == 1)
+                need[v] = 2, more += mark(p, p->num[v], need);
+        wanted += more;
+    }
+    for (int before = -1; n < wanted && n != before;) {
+        before = n;
+        for (int v = 1; v < p->nc; v++)
+            if (need[v] && !done[v] && ready(p, v, done))
+                cols[n++] = (short)v, done[v] = 1;
+    }
+    return n;
+}

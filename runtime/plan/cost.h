@@ -1,0 +1,40 @@
+/* cost.h: the measured numbers behind CPU plans and the rules built on them: when stores bypass the cache, in which
+ * order loops run, how they are blocked, which one threads share. Internal to plan. Layer 3. */
+#ifndef XTI_PLAN_COST_H
+#define XTI_PLAN_COST_H
+
+#include "plan/plan.h"
+
+enum { XTI_LINE = 64 }; /* bytes of a cache line */
+
+/* A piece as the strategies see it: byte strides, the contiguous run taken out. */
+struct xti_nest {
+    const struct xti_piece *piece;
+    int esize;
+    int64_t run;    /* bytes contiguous on both sides; of the destination alone for a fill */
+    int unit;       /* run if it is a width of the kernels, else 0 */
+    int n_dims;
+    struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
+    int64_t s_byte, d_byte;
+    int cd, cs;     /* dims with d == unit and with |s| == unit, cs != cd; -1: none, or unit is 0 */
+    int64_t bytes;  /* written */
+};
+void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
+
+/* True when a step that writes so much should not leave it in the cache. */
+bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
+
+/* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts, strides from
+ * step->row or col), or of loop `cuts`, which must come later than the new one after xti_cost_order. */
+void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align);
+
+/* Sorts the loops, outermost first, into the order in which memory likes them. */
+void xti_cost_order(struct xti_step *step);
+
+/* Makes the innermost loop the kernel's rows, when the kernel has none and leaves them free. */
+void xti_cost_take_row(struct xti_step *step);
+
+/* Chooses the loop that threads share, adding a blocked one when none serves. */
+void xti_cost_split(const struct xti_target *t, struct xti_step *step);
+
+#endif

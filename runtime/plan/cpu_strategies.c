@@ -1,0 +1,431 @@
+/* cpu_strategies.c: how a piece can be copied on a CPU, from the most special to the one that serves everything.
+ * `applicable` has one condition a line; `make` fills the step. In: a piece of a checked map. Layer 3. */
+#include "base/num.h"
+#include "plan/cost.h"
+
+enum {
+    LANE_BYTES = 16,       /* the smallest register tile of a transpose is LANE_BYTES wide on both sides */
+    WEAVE_MAX = 4,         /* gen/kernels.py has interleave, deinterleave and strided for 2, 3, 4 */
+    WEAVE_MIN_COLS = 8,    /* below it the rows of 2..4 units cost more than moving the units */
+    CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
+    BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
+    TABLE_ENTRIES = 1024,  /* 8 KiB of offsets and, with f32, 4 KiB on each side fit the first cache together */
+    TABLE_MAX_CALL_BYTES = 128,      /* the table serves when any other kernel would move less in one call */
+};
+
+#define NEST(p, piece)                                                                                         \
+    struct xti_nest t;                                                                                         \
+    xti_nest_of(&(p)->map, piece, &t)
+
+static bool affine_copy(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *x = &p->map.piece[piece];
+    if (!xti_piece_affine(x))
+        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
+    if (x->src < 0)
+        return xti_refuse(why, "no source");
+    return true;
+}
+
+static bool unit_copy(const struct xti_plan *p, int piece, const struct xti_nest *t, struct xti_why *why)
+{
+    if (!affine_copy(p, piece, why))
+        return false;
+    if (!t->unit)
+        return xti_refuse(why, "inner run of %lld B is no unit", (long long)t->run);
+    return true;
+}
+
+static const struct xti_loop one = {.n = 1, .cuts = XTI_CUTS_NONE};
+
+/* What every step begins with: one unit, the dims that are neither row nor col as loops. */
+static void start(const struct xti_plan *p, const struct xti_nest *t, enum xti_cpu_op kernel, int unit, int row, int col,
+                  struct xti_step *step)
+{
+    step->kernel = kernel;
+    step->unit = unit;
+    step->s_byte = t->s_byte;
+    step->d_byte = t->d_byte;
+    step->row = row < 0 ? one : t->dim[row];
+    step->col = col < 0 ? one : t->dim[col];
+    for (int i = 0; i < t->n_dims; i++)
+        if (i != row && i != col)
+            step->loop[step->n_loops++] = t->dim[i];
+    step->stream = xti_cost_stream(&p->target, p->bytes_written);
+}
+
+static void finish(struct xti_step *step)
+{
+    xti_cost_order(step);
+    xti_cost_take_row(step);
+}
+
+/* ---- memcpy */
+
+static bool memcpy_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!affine_copy(p, piece, why))
+        return false;
+    if (t.n_dims)
+        return xti_refuse(why, "%d dims beside the run of %lld B", t.n_dims, (long long)t.run);
+    return true;
+}
+
+/* ---- rows: runs of bytes that are no unit of the other kernels */
+
+static bool rows_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!affine_copy(p, piece, why))
+        return false;
+    if (t.unit)
+        return xti_refuse(why, "inner run of %d B is a unit", t.unit);
+    return true;
+}
+
+static int smallest(const struct xti_step *step, bool source)
+{
+    int best = 0;
+    for (int i = 1; i < step->n_loops; i++) {
+        uint64_t a = xti_abs64(source ? step->loop[i].s : step->loop[i].d);
+        uint64_t b = xti_abs64(source ? step->loop[best].s : step->loop[best].d);
+        best = a < b ? i : best;
+    }
+    return best;
+}
+
+/* Runs shorter than a line: both sides' lines are used up block by block, while they are in the first cache. */
+static void block_rows(struct xti_step *step, int64_t run)
+{
+    int a = smallest(step, true), b = smallest(step, false);
+    int64_t block = 512 / run > 4 ? 512 / run : 4;
+    if (a == b || step->loop[a].n <= block || step->loop[b].n <= block)
+        return;
+    xti_cost_block(step, a, block, false);
+    xti_cost_block(step, b, block, false);
+}
+
+static void rows_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    bool again = false;
+    start(p, &t, XTI_CPU_BLOCKS, 1, -1, -1, step);
+    step->col = (struct xti_loop){.n = t.run, .s = 1, .d = 1, .cuts = XTI_CUTS_NONE};
+    for (int i = 0; i < t.n_dims; i++)
+        again |= t.dim[i].s == 0;
+    if (t.run < XTI_LINE && t.n_dims > 1 && t.bytes > p->target.l1_bytes / 2)
+        block_rows(step, t.run);
+    xti_cost_block(step, XTI_CUTS_COL, again ? BROADCAST_CHUNK_BYTES : CHUNK_BYTES, true);
+    finish(step);
+}
+
+/* ---- fill */
+
+static bool fill_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *x = &p->map.piece[piece];
+    if (x->src >= 0)
+        return xti_refuse(why, "reads a source");
+    if (!xti_piece_affine(x))
+        return xti_refuse(why, "%d guards", x->n_guards);
+    return true;
+}
+
+static void fill_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_FILL, t.esize, -1, -1, step);
+    step->col = (struct xti_loop){.n = t.run / t.esize, .d = t.esize, .cuts = XTI_CUTS_NONE};
+    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.esize, true);
+    finish(step);
+}
+
+/* ---- reverse */
+
+static bool reverse_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!unit_copy(p, piece, &t, why))
+        return false;
+    if (t.cd < 0)
+        return xti_refuse(why, "destination has no contiguous dim");
+    if (t.dim[t.cd].s != -t.unit)
+        return xti_refuse(why, "source stride of that dim is %lld B", (long long)t.dim[t.cd].s);
+    return true;
+}
+
+static void reverse_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_REVERSE, t.unit, -1, t.cd, step);
+    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    finish(step);
+}
+
+/* ---- transposes: a dim contiguous in the source and another one contiguous in the destination */
+
+static bool two_sides(const struct xti_plan *p, int piece, const struct xti_nest *t, struct xti_why *why)
+{
+    if (!unit_copy(p, piece, t, why))
+        return false;
+    if (t->cd < 0)
+        return xti_refuse(why, "destination has no contiguous dim");
+    if (t->cs < 0)
+        return xti_refuse(why, "source has no contiguous dim beside it");
+    return true;
+}
+
+static bool interleave_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!two_sides(p, piece, &t, why))
+        return false;
+    const struct xti_loop *cs = &t.dim[t.cs], *cd = &t.dim[t.cd];
+    if (cd->n > WEAVE_MAX)
+        return xti_refuse(why, "destination's contiguous extent %lld > %d", (long long)cd->n, WEAVE_MAX);
+    if (cs->d != cd->n * t.unit)
+        return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cd->n);
+    if (cs->n < WEAVE_MIN_COLS)
+        return xti_refuse(why, "source's contiguous extent %lld < %d", (long long)cs->n, WEAVE_MIN_COLS);
+    return true;
+}
+
+static void interleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_INTERLEAVE, t.unit, t.cd, t.cs, step);
+    step->param = (int)step->row.n;
+    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    finish(step);
+}
+
+static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!two_sides(p, piece, &t, why))
+        return false;
+    const struct xti_loop *cs = &t.dim[t.cs], *cd = &t.dim[t.cd];
+    if (cs->n > WEAVE_MAX)
+        return xti_refuse(why, "source's contiguous extent %lld > %d", (long long)cs->n, WEAVE_MAX);
+    if (cd->s != cs->n * t.unit)
+        return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cs->n);
+    if (cd->n < WEAVE_MIN_COLS)
+        return xti_refuse(why, "destination's contiguous extent %lld < %d", (long long)cd->n, WEAVE_MIN_COLS);
+    return true;
+}
+
+static void deinterleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_DEINTERLEAVE, t.unit, t.cs, t.cd, step);
+    step->param = (int)step->row.n;
+    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    finish(step);
+}
+
+static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!two_sides(p, piece, &t, why))
+        return false;
+    if (t.dim[t.cs].n * t.unit < LANE_BYTES)
+        return xti_refuse(why, "source's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cs].n, t.unit, LANE_BYTES);
+    if (t.dim[t.cd].n * t.unit < LANE_BYTES)
+        return xti_refuse(why, "destination's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cd].n, t.unit,
+                          LANE_BYTES);
+    return true;
+}
+
+static void transpose_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_TRANSPOSE, t.unit, t.cs, t.cd, step);
+    /* Whole lines need rows that begin alike; other rows go through the cache. */
+    step->stream = step->stream && step->row.d % XTI_LINE == 0;
+    if (step->stream) {
+        xti_cost_block(step, XTI_CUTS_ROW, 2048 / t.unit, false);
+        xti_cost_block(step, XTI_CUTS_COL, XTI_LINE / t.unit, true);
+    } else if (t.bytes > p->target.l1_bytes / 2) {
+        xti_cost_block(step, XTI_CUTS_ROW, 512 / t.unit, false);
+        xti_cost_block(step, XTI_CUTS_COL, 512 / t.unit, true);
+    }
+    xti_cost_order(step);
+}
+
+/* ---- broadcast, strided: the destination's contiguous dim with a special source stride */
+
+static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!unit_copy(p, piece, &t, why))
+        return false;
+    if (t.cd < 0)
+        return xti_refuse(why, "destination has no contiguous dim");
+    if (t.dim[t.cd].s != 0)
+        return xti_refuse(why, "source stride of that dim is %lld B", (long long)t.dim[t.cd].s);
+    return true;
+}
+
+static void broadcast_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_BROADCAST, t.unit, -1, t.cd, step);
+    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, true);
+    finish(step);
+}
+
+static bool strided_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!unit_copy(p, piece, &t, why))
+        return false;
+    if (t.cd < 0)
+        return xti_refuse(why, "destination has no contiguous dim");
+    int64_t s = t.dim[t.cd].s;
+    if (s < 2 * t.unit || s > WEAVE_MAX * t.unit || s % t.unit)
+        return xti_refuse(why, "source stride of that dim is %lld B", (long long)s);
+    if (t.dim[t.cd].n < WEAVE_MIN_COLS)
+        return xti_refuse(why, "extent %lld < %d", (long long)t.dim[t.cd].n, WEAVE_MIN_COLS);
+    return true;
+}
+
+static void strided_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_STRIDED, t.unit, -1, t.cd, step);
+    step->param = (int)(step->col.s / t.unit);
+    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    finish(step);
+}
+
+/* ---- table: many small dims. The innermost ones of both sides become a list of offsets. */
+
+static int64_t longest(const struct xti_nest *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->n_dims; i++)
+        n = t->dim[i].n > n ? t->dim[i].n : n;
+    return n;
+}
+
+static bool table_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!unit_copy(p, piece, &t, why))
+        return false;
+    if (t.n_dims < 3)
+        return xti_refuse(why, "%d dims < 3", t.n_dims);
+    if (longest(&t) * t.unit >= TABLE_MAX_CALL_BYTES)
+        return xti_refuse(why, "extent of %lld units of %d B is worth a call", (long long)longest(&t), t.unit);
+    return true;
+}
+
+/* The dim not yet in the table with the smallest stride on that side that fits; -1: none. */
+static int next_dim(const struct xti_nest *t, const bool *in, bool source, int64_t room)
+{
+    int best = -1;
+    for (int i = 0; i < t->n_dims; i++) {
+        uint64_t st = xti_abs64(source ? t->dim[i].s : t->dim[i].d);
+        /* Offsets are 32 bits: TABLE_ENTRIES strides below 2^20 stay inside. */
+        bool fits = !in[i] && t->dim[i].n <= room && xti_abs64(t->dim[i].s) < 1 << 20 && xti_abs64(t->dim[i].d) < 1 << 20;
+        if (fits && (best < 0 || st < xti_abs64(source ? t->dim[best].s : t->dim[best].d)))
+            best = i;
+    }
+    return best;
+}
+
+/* The dims of the table are put behind the loops: xti_plan_make lists their offsets. */
+static void table_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    bool in[XTI_MAX_DIMS] = {false};
+    int64_t room = TABLE_ENTRIES;
+    for (int k = 0, i; (i = next_dim(&t, in, k % 2, room)) >= 0; k++) {
+        in[i] = true;
+        room /= t.dim[i].n;
+    }
+    start(p, &t, XTI_CPU_TABLE, t.unit, -1, -1, step);
+    step->stream = false;
+    step->n_loops = 0;
+    for (int i = 0; i < t.n_dims; i++)
+        if (!in[i])
+            step->loop[step->n_loops++] = t.dim[i];
+    finish(step);
+    step->n_table = 1;
+    step->n_table_dims = 0;
+    for (int i = 0; i < t.n_dims; i++)
+        if (in[i]) {
+            step->loop[step->n_loops + step->n_table_dims++] = t.dim[i];
+            step->n_table *= (int)t.dim[i].n;
+        }
+}
+
+/* ---- walk: any strides, unit by unit */
+
+static bool walk_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    return unit_copy(p, piece, &t, why);
+}
+
+static int longest_beside(const struct xti_nest *t, int other)
+{
+    int best = -1;
+    for (int i = 0; i < t->n_dims; i++)
+        if (i != other && (best < 0 || t->dim[i].n > t->dim[best].n))
+            best = i;
+    return best;
+}
+
+static void walk_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    /* Columns: the destination's contiguous dim when it is long, else the source's, else the longest. */
+    int col = t.cd >= 0 && t.dim[t.cd].n >= WEAVE_MIN_COLS ? t.cd : t.cs >= 0 ? t.cs : longest_beside(&t, -1);
+    int row = col == t.cd && t.cs >= 0 ? t.cs : col == t.cs && t.cd >= 0 ? t.cd : -1;
+    start(p, &t, XTI_CPU_WALK, t.unit, row, col, step);
+    step->stream = false;
+    if (t.bytes > p->target.l1_bytes / 2) {
+        xti_cost_block(step, XTI_CUTS_COL, 64, false);
+        if (row >= 0)
+            xti_cost_block(step, XTI_CUTS_ROW, 64, false);
+    }
+    finish(step);
+}
+
+/* ---- general: divs and guards */
+
+static bool general_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    return true;
+}
+
+static void general_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    const struct xti_piece *x = &p->map.piece[piece];
+    step->general = true;
+    step->kernel = XTI_CPU_WALK;
+    step->unit = p->map.esize;
+    step->row = step->col = one;
+    step->s_byte = x->src < 0 ? 0 : x->soff * p->map.esize;
+    step->d_byte = x->doff * p->map.esize;
+}
+
+/* clang-format off */
+const struct xti_strategy xti_cpu_strategies[] = {
+    {.name = "memcpy",       .applicable = memcpy_applies,       .make = rows_make},
+    {.name = "fill",         .applicable = fill_applies,         .make = fill_make},
+    {.name = "rows",         .applicable = rows_applies,         .make = rows_make},
+    {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
+    {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},
+    {.name = "deinterleave", .applicable = deinterleave_applies, .make = deinterleave_make},
+    {.name = "transpose",    .applicable = transpose_applies,    .make = transpose_make},
+    {.name = "table",        .applicable = table_applies,        .make = table_make},
+    {.name = "broadcast",    .applicable = broadcast_applies,    .make = broadcast_make},
+    {.name = "strided",      .applicable = strided_applies,      .make = strided_make},
+    {.name = "walk",         .applicable = walk_applies,         .make = walk_make},
+    {.name = "general",      .applicable = general_applies,      .make = general_make},
+};
+/* clang-format on */
+const int xti_n_cpu_strategies = sizeof xti_cpu_strategies / sizeof xti_cpu_strategies[0];

@@ -1,0 +1,65 @@
+/* nest.c: a piece of a map as the CPU strategies see it. Layer 3. */
+#include "plan/cost.h"
+
+static bool is_width(int64_t bytes)
+{
+    return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
+}
+
+/* Takes the contiguous innermost dim out of the loops. */
+static void take_run(struct xti_nest *t)
+{
+    const struct xti_loop *last = &t->dim[t->n_dims - 1];
+    bool fill = t->piece->src < 0;
+    t->run = t->esize;
+    if (t->n_dims && last->d == t->esize && (fill || last->s == t->esize)) {
+        t->run *= last->n;
+        t->n_dims--;
+    }
+    t->unit = fill ? t->esize : is_width(t->run) ? (int)t->run : 0;
+}
+
+/* Turns the source's contiguous dim around when it runs backwards: kernels want +unit. */
+static void turn_source(struct xti_nest *t)
+{
+    struct xti_loop *l = &t->dim[t->cs];
+    if (l->s > 0)
+        return;
+    t->s_byte += (l->n - 1) * l->s;
+    t->d_byte += (l->n - 1) * l->d;
+    l->s = -l->s;
+    l->d = -l->d;
+}
+
+static void find_contiguous(struct xti_nest *t)
+{
+    t->cd = t->cs = -1;
+    if (!t->unit || t->piece->src < 0)
+        return;
+    for (int i = 0; i < t->n_dims; i++)
+        if (t->dim[i].d == t->unit)
+            t->cd = i;
+    for (int i = 0; i < t->n_dims; i++)
+        if (i != t->cd && (t->dim[i].s == t->unit || t->dim[i].s == -t->unit))
+            t->cs = i;
+    if (t->cs >= 0)
+        turn_source(t);
+}
+
+void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)
+{
+    const struct xti_piece *p = &m->piece[piece];
+    int64_t e = m->esize;
+    out->piece = p;
+    out->esize = m->esize;
+    out->n_dims = p->n_dims;
+    out->s_byte = p->src < 0 ? 0 : p->soff * e;
+    out->d_byte = p->doff * e;
+    out->bytes = xti_piece_numel(p) * e;
+    for (int i = 0; i < p->n_dims; i++) {
+        const struct xti_dim *x = &p->dim[i];
+        out->dim[i] = (struct xti_loop){.n = x->n, .s = p->src < 0 ? 0 : x->s * e, .d = x->d * e, .cuts = XTI_CUTS_NONE};
+    }
+    take_run(out);
+    find_contiguous(out);
+}

@@ -1,0 +1,179 @@
+/* plan.c: makes a plan of a map for a target. CPU: one step a piece, by the first strategy that applies. CUDA: hands
+ * over to cuda_strategies.c. The plan keeps a copy of the map. Layer 3. */
+#include "plan/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/num.h"
+#include "plan/cost.h"
+
+const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512"};
+
+const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT] = {
+#define X(id, name) #name,
+    XTI_CPU_OPS(X)
+#undef X
+};
+
+bool xti_refuse(struct xti_why *why, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(why->text, sizeof why->text, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const struct xti_why *why)
+{
+    xti_str_addf(&p->refused, "piece %d: %s: %s\n", piece, strategy, why->text);
+}
+
+/* ---- copy of a map */
+
+/* Duplicates n elements; sets *failed when that fails, NULL for none. */
+static void *dup(struct xti_arena *a, const void *p, size_t n, size_t elem_bytes, bool *failed)
+{
+    if (!n || !p || *failed)
+        return NULL;
+    void *q = xti_arena_dup(a, p, n * elem_bytes);
+    *failed = !q;
+    return q;
+}
+
+static void copy_piece(struct xti_arena *a, const struct xti_piece *p, struct xti_piece *out, bool *failed)
+{
+    size_t dims = (size_t)p->n_dims, divs = (size_t)p->n_divs, guards = (size_t)p->n_guards;
+    *out = *p;
+    out->dim = dup(a, p->dim, dims, sizeof *p->dim, failed);
+    out->div = dup(a, p->div, divs, sizeof *p->div, failed);
+    out->sq = dup(a, p->sq, divs, sizeof *p->sq, failed);
+    out->guard = dup(a, p->guard, guards, sizeof *p->guard, failed);
+    for (size_t i = 0; i < divs && !*failed; i++) {
+        out->div[i].x = dup(a, p->div[i].x, dims, sizeof *p->div[i].x, failed);
+        out->div[i].q = dup(a, p->div[i].q, i, sizeof *p->div[i].q, failed);
+    }
+    for (size_t i = 0; i < guards && !*failed; i++) {
+        out->guard[i].x = dup(a, p->guard[i].x, dims, sizeof *p->guard[i].x, failed);
+        out->guard[i].q = dup(a, p->guard[i].q, divs, sizeof *p->guard[i].q, failed);
+    }
+}
+
+static xt_status copy_map(const struct xti_map *m, struct xti_map *out, struct xti_err *err)
+{
+    bool failed = false;
+    *out = *m;
+    out->arena = (struct xti_arena){0};
+    out->piece = dup(&out->arena, m->piece, (size_t)m->n_pieces, sizeof *m->piece, &failed);
+    out->src_lo = dup(&out->arena, m->src_lo, (size_t)m->n_srcs, sizeof *m->src_lo, &failed);
+    out->src_hi = dup(&out->arena, m->src_hi, (size_t)m->n_srcs, sizeof *m->src_hi, &failed);
+    for (int i = 0; i < m->n_pieces && !failed; i++)
+        copy_piece(&out->arena, &m->piece[i], &out->piece[i], &failed);
+    return failed ? xti_fail(err, XT_ENOMEM, "copy of a map of %d pieces", m->n_pieces) : XT_OK;
+}
+
+/* ---- CPU */
+
+/* Lists the offsets of the loops that the table replaces, the last one fastest. */
+static xt_status list_offsets(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+{
+    struct xti_offset *t = xti_arena_alloc(&p->arena, (size_t)step->n_table * sizeof *t);
+    if (!t)
+        return xti_fail(err, XT_ENOMEM, "table of %d offsets", step->n_table);
+    int n = 1;
+    t[0] = (struct xti_offset){0, 0};
+    for (int k = step->n_table_dims - 1; k >= 0; k--) {
+        const struct xti_loop *l = &step->loop[step->n_loops + k];
+        for (int i = n; i < n * l->n; i++)
+            t[i] = (struct xti_offset){t[i - n].s + (int32_t)l->s, t[i - n].d + (int32_t)l->d};
+        n *= (int)l->n;
+    }
+    step->table = t;
+    return XT_OK;
+}
+
+static const struct xti_strategy *choose(struct xti_plan *p, int piece)
+{
+    struct xti_why why = {{0}};
+    for (int i = 0; i + 1 < xti_n_cpu_strategies; i++) {
+        if (xti_cpu_strategies[i].applicable(p, piece, &why))
+            return &xti_cpu_strategies[i];
+        xti_plan_refused(p, piece, xti_cpu_strategies[i].name, &why);
+    }
+    return &xti_cpu_strategies[xti_n_cpu_strategies - 1];
+}
+
+static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    if (p->map.n_pieces && !(p->step = xti_alloc_array((size_t)p->map.n_pieces, sizeof *p->step)))
+        return xti_fail(err, XT_ENOMEM, "%d steps", p->map.n_pieces);
+    p->n_steps = p->map.n_pieces;
+    for (int i = 0; i < p->n_steps && !s; i++) {
+        struct xti_step *step = &p->step[i];
+        step->piece = i;
+        step->strategy = choose(p, i);
+        step->bytes = xti_piece_numel(&p->map.piece[i]) * p->map.esize;
+        step->strategy->make(p, i, step);
+        xti_cost_split(&p->target, step);
+        s = step->n_table ? list_offsets(p, step, err) : XT_OK;
+    }
+    return s;
+}
+
+/* ---- both */
+
+/* Guards hide points of a box from reading: what they cannot hide is bounded by what is written at all. */
+static void count_bytes(struct xti_plan *p)
+{
+    int64_t read = 0;
+    for (int i = 0; i < p->map.n_pieces; i++)
+        if (p->map.piece[i].src >= 0)
+            read += xti_piece_numel(&p->map.piece[i]);
+    p->bytes_written = p->map.numel * p->map.esize;
+    p->bytes_read = (read < p->map.numel ? read : p->map.numel) * p->map.esize;
+}
+
+xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p, struct xti_err *err)
+{
+    *p = (struct xti_plan){.target = *t};
+    xt_status s = copy_map(m, &p->map, err);
+    if (!s) {
+        count_bytes(p);
+        s = t->backend == XT_CUDA ? xti_plan_cuda(p, err) : plan_cpu(p, err);
+    }
+    if (!s && p->refused.failed)
+        s = xti_fail(err, XT_ENOMEM, "text of refused strategies");
+    if (s)
+        xti_plan_free(p);
+    return s;
+}
+
+void xti_plan_free(struct xti_plan *p)
+{
+    if (!p)
+        return;
+    xti_plan_cuda_free(p);
+    xti_map_free(&p->map);
+    xti_arena_free(&p->arena);
+    xti_free(p->step);
+    xti_free(p->cuda_step);
+    xti_str_free(&p->refused);
+    *p = (struct xti_plan){0};
+}
+
+const char *xti_plan_strategy(const struct xti_plan *p)
+{
+    const struct xti_strategy *best = NULL;
+    int64_t most = -1;
+    for (int i = 0; i < p->n_steps; i++) {
+        int piece = p->cuda_step ? p->cuda_step[i].piece : p->step[i].piece;
+        int64_t n = xti_piece_numel(&p->map.piece[piece]);
+        if (n > most) {
+            most = n;
+            best = p->cuda_step ? p->cuda_step[i].strategy : p->step[i].strategy;
+        }
+    }
+    return best ? best->name : "empty";
+}

@@ -1,0 +1,440 @@
+/* test_cpu.c: CPU plans against xti_map_eval, byte for byte: random maps on every instruction set, with caches of
+ * every size (so that blocking and streaming happen on small shapes), cut into shares as threads do. */
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "cpu/run.h"
+
+/* ------------------------------------------------------------------------------------------- random maps */
+
+static uint64_t rng;
+
+static int64_t below(int64_t n)
+{
+    rng = rng * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((rng >> 33) % (uint64_t)n);
+}
+
+enum { RANK = 9, PIECES = 4, DIVS = 3, GUARDS = 3, SRCS = 2 };
+
+/* A map and the arrays that its pieces point to. */
+struct sample {
+    struct xti_map map;
+    struct xti_piece piece[PIECES];
+    struct xti_dim dim[PIECES][RANK];
+    struct xti_div div[PIECES][DIVS];
+    struct xti_guard guard[PIECES][GUARDS];
+    int64_t x[PIECES][DIVS + GUARDS][RANK], q[PIECES][DIVS + GUARDS][DIVS], sq[PIECES][DIVS];
+    int64_t src_lo[SRCS], src_hi[SRCS];
+};
+
+static int64_t extent(int rank)
+{
+    static const int64_t common[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 64, 65, 100};
+    int64_t n = common[below(sizeof common / sizeof *common)];
+    return rank > 4 && n > 8 ? 2 + n % 3 : rank > 2 && n > 33 ? n % 33 + 1 : n;
+}
+
+static void shuffle(int *order, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int k = (int)below(i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+}
+
+/* Strides of a dense array whose dims are nested in a random order, then spoilt a little. */
+static void random_source(struct xti_piece *p)
+{
+    int order[RANK];
+    int64_t st = 1;
+    bool keep = below(3) == 0;
+    shuffle(order, p->n_dims);
+    for (int i = 0; i < p->n_dims; i++) {
+        struct xti_dim *x = &p->dim[keep ? p->n_dims - 1 - i : order[i]];
+        x->s = st;
+        st *= x->n;
+        int spoil = (int)below(14);
+        if (spoil == 0)
+            x->s = 0;
+        if (spoil == 1)
+            st += below(5);
+        if (spoil == 2)
+            x->s *= 2 + below(3), st *= 5;
+        if (spoil == 3)
+            x->s = -x->s;
+        if (spoil == 4)
+            st = (st + 63) / 64 * 64;
+    }
+}
+
+/* Destinations nest: outermost first in the array. Returns the elements spanned. */
+static int64_t random_destination(struct xti_piece *p)
+{
+    int64_t st = below(8) ? 1 : 1 + below(3);
+    for (int i = p->n_dims - 1; i >= 0; i--) {
+        p->dim[i].d = st;
+        st *= p->dim[i].n;
+        if (below(6) == 0)
+            st += below(4);
+        if (below(6) == 0)
+            st = (st + 63) / 64 * 64;
+    }
+    return st;
+}
+
+static void random_rows(struct sample *m, int k)
+{
+    struct xti_piece *p = &m->piece[k];
+    p->n_divs = (int)below(DIVS + 1);
+    p->n_guards = (int)below(GUARDS + 1);
+    for (int j = 0; j < p->n_divs + p->n_guards; j++) {
+        int64_t *x = m->x[k][j], *q = m->q[k][j], lowest = 0, total = 0;
+        for (int i = 0; i < p->n_dims; i++) {
+            x[i] = below(3) ? below(7) - 3 : 0;
+            lowest += x[i] < 0 ? x[i] * (p->dim[i].n - 1) : 0;
+            total += llabs(x[i]) * (p->dim[i].n - 1);
+        }
+        for (int i = 0; i < DIVS; i++)
+            q[i] = below(3);
+        if (j < p->n_divs) { /* numerators >= 0 */
+            m->div[k][j] = (struct xti_div){.den = 2 + below(9), .c = below(6) - lowest, .x = x, .q = q};
+            m->sq[k][j] = below(9) - 4;
+        } else {
+            m->guard[k][j - p->n_divs] = (struct xti_guard){.c = below(total + 4) - total / 2 - 1, .x = x, .q = q};
+            for (int i = 0; i < DIVS; i++)
+                q[i] -= 1;
+        }
+    }
+}
+
+/* The addresses that a piece may touch: bounds by the box, quotients below 2^20 are found by looking. */
+struct bounds {
+    struct sample *m;
+    int64_t lo[PIECES], hi[PIECES];
+};
+
+static bool see(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
+{
+    struct bounds *b = arg;
+    int k = (int)(p - b->m->piece);
+    if (p->src < 0)
+        return true;
+    b->lo[k] = s < b->lo[k] ? s : b->lo[k];
+    b->hi[k] = s > b->hi[k] ? s : b->hi[k];
+    return true;
+}
+
+/* general: with divs and guards. */
+static void random_map(struct sample *m, bool general)
+{
+    static const int widths[] = {1, 2, 4, 8, 16};
+    memset(m, 0, sizeof *m);
+    m->map = (struct xti_map){.esize = widths[below(5)], .n_pieces = 1 + (int)below(PIECES), .piece = m->piece,
+                              .n_srcs = SRCS, .src_lo = m->src_lo, .src_hi = m->src_hi};
+    int64_t doff = below(3) ? 0 : below(70);
+    m->map.dst_lo = doff;
+    for (int k = 0; k < m->map.n_pieces; k++) {
+        struct xti_piece *p = &m->piece[k];
+        *p = (struct xti_piece){.src = (int)below(SRCS + 1) - (below(3) == 0), .doff = doff, .dim = m->dim[k],
+                                .div = m->div[k], .sq = m->sq[k], .guard = m->guard[k]};
+        p->src = p->src >= SRCS ? SRCS - 1 : p->src;
+        int rank = (int)below(RANK);
+        int64_t numel = 1;
+        for (int i = 0; i < rank; i++) {
+            int64_t n = extent(rank);
+            if (n > 1 && numel * n <= (general ? 2000 : 40000))
+                m->dim[k][p->n_dims++].n = n, numel *= n;
+        }
+        doff += random_destination(p) + (below(4) ? 0 : below(9));
+        if (p->src >= 0)
+            random_source(p);
+        else
+            for (int i = 0; i < 16; i++)
+                p->value[i] = (unsigned char)below(256);
+        if (general)
+            random_rows(m, k);
+        m->map.numel += numel;
+        m->map.dst_hi = doff;
+    }
+    struct bounds b = {.m = m};
+    for (int k = 0; k < PIECES; k++)
+        b.lo[k] = INT64_MAX, b.hi[k] = INT64_MIN;
+    xti_map_visit(&m->map, see, &b);
+    for (int i = 0; i < SRCS; i++)
+        m->src_lo[i] = 0, m->src_hi[i] = -1;
+    for (int k = 0; k < m->map.n_pieces; k++) {
+        struct xti_piece *p = &m->piece[k];
+        if (p->src < 0 || b.lo[k] > b.hi[k])
+            continue;
+        int64_t shift = -b.lo[k] + below(9);
+        p->soff += shift;
+        if (b.hi[k] + shift > m->src_hi[p->src])
+            m->src_hi[p->src] = b.hi[k] + shift;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------- running */
+
+enum { MARGIN = 256, CANARY = 0x5a };
+
+/* Buffers that fit a map exactly, so that a sanitizer sees every step outside. */
+struct buffers {
+    size_t bytes;
+    char *dst, *want;
+    void *src[SRCS];
+};
+
+static struct buffers buffers_of(const struct xti_map *m, int misalign)
+{
+    struct buffers b = {.bytes = (size_t)((m->dst_hi + 1) * m->esize) + 2 * MARGIN};
+    b.dst = aligned_alloc(64, (b.bytes + 64 + 63) / 64 * 64);
+    b.want = malloc(b.bytes);
+    memset(b.want, CANARY, b.bytes);
+    for (int i = 0; i < m->n_srcs && i < SRCS; i++) {
+        size_t n = (size_t)((m->src_hi[i] + 1) * m->esize);
+        unsigned char *p = malloc(n ? n : 1);
+        uint32_t x = 7 + (uint32_t)i;
+        for (size_t k = 0; k < n; k++)
+            p[k] = (unsigned char)((x = x * 1664525 + 1013904223) >> 24);
+        b.src[i] = p;
+    }
+    xti_map_eval(m, b.want + MARGIN, (const void *const *)b.src);
+    b.dst += misalign;
+    return b;
+}
+
+static void free_buffers(struct buffers *b, int misalign)
+{
+    free(b->dst - misalign);
+    free(b->want);
+    for (int i = 0; i < SRCS; i++)
+        free(b->src[i]);
+}
+
+static const char *describe(const struct xti_plan *p)
+{
+    static char text[4000];
+    size_t n = 0;
+    text[0] = 0;
+    for (int k = 0; k < p->map.n_pieces && n < sizeof text - 400; k++) {
+        const struct xti_piece *x = &p->map.piece[k];
+        n += (size_t)sprintf(text + n, "\n  %s b%d src %d soff %lld doff %lld divs %d guards %d", p->step[k].strategy->name,
+                             p->map.esize, x->src, (long long)x->soff, (long long)x->doff, x->n_divs, x->n_guards);
+        for (int i = 0; i < x->n_dims; i++)
+            n += (size_t)sprintf(text + n, " (%lld,%lld,%lld)", (long long)x->dim[i].n, (long long)x->dim[i].s,
+                                 (long long)x->dim[i].d);
+    }
+    return text;
+}
+
+/* Runs the plan in `parts` shares, one after the other, from the last to the first. */
+static void run_shares(const struct xti_plan *p, const struct buffers *b, int parts)
+{
+    struct xti_copy c = {.plan = p, .dst = b->dst + MARGIN, .src = (const void *const *)b->src};
+    memset(b->dst, CANARY, b->bytes);
+    for (int i = parts - 1; i >= 0; i--)
+        xti_run_share(&c, (struct xti_share){i, parts});
+}
+
+static void same_bytes(const struct xti_plan *p, const struct buffers *b, const char *when, long long seed)
+{
+    for (size_t i = 0; i < b->bytes; i++)
+        if (b->dst[i] != b->want[i])
+            ck_abort_msg("%s, %s, seed %lld: byte %lld is %d, not %d%s", when, xti_isa_name[p->target.isa], seed,
+                         (long long)i - MARGIN, b->dst[i], b->want[i], describe(p));
+}
+
+static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_t cache, int threads)
+{
+    struct xti_target t;
+    struct xti_plan p;
+    struct xti_err err = {0};
+    xti_cpu_target(threads, &t);
+    ck_assert_int_le(isa, t.isa);
+    t.isa = isa;
+    if (cache)
+        t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 4 * cache;
+    ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
+    return p;
+}
+
+static enum xti_isa machine(void)
+{
+    struct xti_target t;
+    xti_cpu_target(1, &t);
+    return t.isa;
+}
+
+/* Every instruction set; real caches and tiny ones; one share and several; the destination on and off its line. */
+static void check_map(const struct xti_map *m, long long seed)
+{
+    static const int64_t caches[] = {0, 64, 1024};
+    int misalign = seed % 3 == 0 ? 16 : seed % 3 == 1 ? 0 : m->esize;
+    struct buffers b = buffers_of(m, misalign);
+    for (int isa = 0; isa <= (int)machine(); isa++)
+        for (int c = 0; c < 3; c++) {
+            int parts = seed % 2 ? 1 : 2 + (int)(seed % 5);
+            struct xti_plan p = plan_of(m, (enum xti_isa)isa, caches[c], parts);
+            run_shares(&p, &b, parts);
+            same_bytes(&p, &b, c ? "small caches" : "the machine's caches", seed);
+            xti_plan_free(&p);
+        }
+    free_buffers(&b, misalign);
+}
+
+enum { ROUNDS = 60, PER_ROUND = 60 };
+
+START_TEST(a_random_affine_map_is_copied)
+{
+    static struct sample m;
+    for (int i = 0; i < PER_ROUND; i++) {
+        long long seed = _i * PER_ROUND + i;
+        rng = (uint64_t)seed * 977 + 5;
+        random_map(&m, false);
+        check_map(&m.map, seed);
+    }
+}
+END_TEST
+
+START_TEST(a_random_map_with_divs_and_guards_is_copied)
+{
+    static struct sample m;
+    for (int i = 0; i < PER_ROUND; i++) {
+        long long seed = _i * PER_ROUND + i;
+        rng = (uint64_t)seed * 1327 + 11;
+        random_map(&m, true);
+        check_map(&m.map, seed);
+    }
+}
+END_TEST
+
+/* ------------------------------------------------------------------------------------- shapes past the caches */
+
+struct big {
+    const char *what;
+    int esize;
+    int n_dims;
+    struct xti_dim dim[6];
+    int64_t soff;
+};
+
+/* clang-format off */
+static const struct big big[] = {
+    {"transpose f32", 4, 2, {{1537, 1, 1600}, {1600, 1537, 1}}, 0},
+    {"transpose f32, rows not on lines", 4, 2, {{1537, 1, 1601}, {1601, 1537, 1}}, 0},
+    {"transpose f16", 2, 2, {{2100, 1, 2112}, {2112, 2100, 1}}, 0},
+    {"transpose u8", 1, 2, {{3001, 1, 3008}, {3008, 3001, 1}}, 0},
+    {"transpose f64, backwards", 8, 2, {{1100, -1, 1104}, {1104, 1100, 1}}, 1099},
+    {"transpose c128", 16, 2, {{800, 1, 804}, {804, 800, 1}}, 0},
+    {"head merge f16", 2, 3, {{700, 128, 16 * 128}, {16, 700 * 128, 128}, {128, 1, 1}}, 0},
+    {"memcpy", 1, 1, {{9000001, 1, 1}}, 0},
+    {"reverse u8", 1, 1, {{9000001, -1, 1}}, 9000000},
+    {"even elements f32", 4, 1, {{2300001, 2, 1}}, 0},
+    {"planar to RGB u8", 1, 2, {{3000001, 1, 3}, {3, 3000001, 1}}, 0},
+    {"RGB to planar u8", 1, 2, {{3, 1, 3000001}, {3000001, 3, 1}}, 0},
+    {"broadcast of a row f32", 4, 2, {{4, 0, 600001}, {600001, 1, 1}}, 0},
+    {"broadcast of a column f32", 4, 2, {{1500, 1, 1601}, {1601, 0, 1}}, 0},
+    {"rows of 3 f32, transposed", 4, 3, {{900, 3, 2700}, {900, 2700, 3}, {3, 1, 1}}, 0},
+    {"batch of small transposes f16", 2, 3, {{1100, 4096, 4096}, {64, 1, 64}, {64, 64, 1}}, 0},
+};
+/* clang-format on */
+
+static void run_pool(void *pool, int n, void (*task)(void *, int), void *arg)
+{
+    ++*(int *)pool;
+    for (int i = n - 1; i >= 0; i--)
+        task(arg, i);
+}
+
+START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
+{
+    const struct big *x = &big[_i];
+    struct xti_dim dim[6];
+    memcpy(dim, x->dim, sizeof dim);
+    struct xti_piece piece = {.soff = x->soff, .n_dims = x->n_dims, .dim = dim};
+    int64_t lo[1] = {0}, hi[1] = {x->soff}, d_hi = 0, numel = 1;
+    for (int i = 0; i < x->n_dims; i++) {
+        hi[0] += dim[i].s > 0 ? dim[i].s * (dim[i].n - 1) : 0;
+        d_hi += dim[i].d * (dim[i].n - 1);
+        numel *= dim[i].n;
+    }
+    struct xti_map m = {.esize = x->esize, .n_pieces = 1, .piece = &piece, .n_srcs = 1, .numel = numel, .dst_hi = d_hi,
+                        .src_lo = lo, .src_hi = hi};
+    struct buffers b = buffers_of(&m, 16);
+    for (int isa = 0; isa <= (int)machine(); isa++)
+        for (int threads = 1; threads <= 5; threads += threads == 1 ? 1 : 3)
+            for (int pooled = 0; pooled < 2; pooled++) {
+                int calls = 0;
+                struct xti_parallel par = {pooled ? run_pool : NULL, &calls};
+                struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 0, threads);
+                memset(b.dst, CANARY, b.bytes);
+                ck_assert(!xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, &par, NULL));
+                same_bytes(&p, &b, x->what, threads);
+                ck_assert_int_eq(calls, pooled && threads > 1);
+                ck_assert(threads == 1 || p.step[0].split >= 0);
+                xti_plan_free(&p);
+            }
+    free_buffers(&b, 16);
+}
+END_TEST
+
+START_TEST(an_empty_map_copies_nothing)
+{
+    struct xti_map m = {.esize = 4, .dst_hi = -1};
+    struct xti_plan p = plan_of(&m, machine(), 0, 4);
+    ck_assert_int_eq(p.n_steps, 0);
+    ck_assert(!xti_cpu_run(&p, NULL, NULL, NULL, NULL));
+    xti_plan_free(&p);
+}
+END_TEST
+
+START_TEST(a_plan_that_runs_out_of_memory_leaks_nothing)
+{
+    static struct sample m;
+    struct xti_target t;
+    xti_cpu_target(2, &t);
+    for (int seed = 0; seed < 40; seed++) {
+        rng = (uint64_t)seed;
+        random_map(&m, seed % 2);
+        int64_t before = xti_live_allocations();
+        for (int n = 1;; n++) {
+            struct xti_plan p;
+            struct xti_err err = {0};
+            xti_fail_alloc(n, 0);
+            xt_status s = xti_plan_make(&m.map, &t, &p, &err);
+            xti_fail_alloc(0, 0);
+            ck_assert(s == XT_OK || s == XT_ENOMEM);
+            if (!s)
+                xti_plan_free(&p);
+            ck_assert_int_eq(xti_live_allocations(), before);
+            if (!s)
+                break;
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cpu");
+    TCase *t = tcase_create("cpu");
+    tcase_set_timeout(t, 300);
+    tcase_add_loop_test(t, a_random_affine_map_is_copied, 0, ROUNDS);
+    tcase_add_loop_test(t, a_random_map_with_divs_and_guards_is_copied, 0, ROUNDS);
+    tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
+                        sizeof big / sizeof *big);
+    tcase_add_test(t, an_empty_map_copies_nothing);
+    tcase_add_test(t, a_plan_that_runs_out_of_memory_leaks_nothing);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

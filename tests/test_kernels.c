@@ -1,0 +1,230 @@
+/* test_kernels.c: every row of the micro-kernel registry against the definition of its job, byte for byte: every
+ * extent around its tile, tails, misaligned addresses, streaming or not. Source and destination end at a page that
+ * must not be touched (or begin behind one), and the destination's other bytes are canaries. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cpu/cpu.h"
+#include "cpu/kernels.h"
+
+enum { AREA = 1 << 20, PAGE = 4096, CANARY = 0xa5 };
+
+/* AREA bytes between two pages that fault. */
+static char *guarded(void)
+{
+    char *p = mmap(NULL, AREA + 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert(p != MAP_FAILED);
+    ck_assert(!mprotect(p, PAGE, PROT_NONE) && !mprotect(p + PAGE + AREA, PAGE, PROT_NONE));
+    return p + PAGE;
+}
+
+static char *src_area, *dst_area, *want;
+
+static void setup(void)
+{
+    src_area = guarded();
+    dst_area = guarded();
+    want = malloc(AREA);
+    uint32_t x = 1;
+    for (int i = 0; i < AREA; i++)
+        src_area[i] = (char)((x = x * 1664525 + 1013904223) >> 24);
+    memset(dst_area, CANARY, AREA);
+    memset(want, CANARY, AREA);
+}
+
+static void teardown(void)
+{
+    munmap(src_area - PAGE, AREA + 2 * PAGE);
+    munmap(dst_area - PAGE, AREA + 2 * PAGE);
+    free(want);
+}
+
+/* Lowest and highest byte offset of the box, the highest exclusive. */
+static void span(const struct xtk_job *j, int unit, int64_t row, int64_t col, int64_t *lo, int64_t *hi)
+{
+    int64_t r = (j->rows - 1) * row, c = (j->cols - 1) * col;
+    *lo = (r < 0 ? r : 0) + (c < 0 ? c : 0);
+    *hi = (r > 0 ? r : 0) + (c > 0 ? c : 0) + unit;
+}
+
+struct layout {
+    int64_t pad;   /* bytes between rows beyond what they need */
+    int at_end;    /* the box ends at the end of the area, else it begins at its start */
+    int64_t shift; /* bytes away from there */
+    bool stream, reversed; /* reversed: the rows of the destination from the last to the first */
+};
+
+static int64_t wide(int64_t bytes)
+{
+    return bytes > 0 ? bytes : 1;
+}
+
+/* The strides that the op fixes, and dense or padded ones for the others. */
+static struct xtk_job job_of(const struct xtk_row *k, int64_t rows, int64_t cols, const struct layout *l)
+{
+    int64_t u = k->unit, n = k->param;
+    struct xtk_job j = {.rows = rows, .cols = cols, .stream = l->stream};
+    j.s_col = j.d_col = u;
+    j.s_row = wide(cols * u) + l->pad;
+    j.d_row = wide(cols * u) + l->pad;
+    switch (k->op) {
+    case XTI_CPU_BROADCAST: j.s_col = 0, j.s_row = u + l->pad; break;
+    case XTI_CPU_REVERSE: j.s_col = -u; break;
+    case XTI_CPU_TRANSPOSE: j.s_row = u, j.s_col = wide(rows * u) + l->pad; break;
+    case XTI_CPU_WALK: j.s_col = 3 * u + l->pad, j.d_col = 2 * u, j.s_row = -u, j.d_row = 2 * wide(cols * u) + l->pad; break;
+    case XTI_CPU_DEINTERLEAVE: j.rows = n, j.s_row = u, j.s_col = n * u; break;
+    case XTI_CPU_INTERLEAVE: j.rows = n, j.d_row = u, j.d_col = n * u; break;
+    case XTI_CPU_STRIDED: j.s_col = n * u, j.s_row = wide(cols * n * u) + l->pad; break;
+    default: break;
+    }
+    if (l->reversed && k->op != XTI_CPU_INTERLEAVE)
+        j.d_row = -j.d_row;
+    return j;
+}
+
+static const unsigned char value[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+static unsigned char repeated[16];
+static struct xti_offset table[4096];
+
+static void define(const struct xtk_row *k, const struct xtk_job *j, char *d, const char *s)
+{
+    for (int64_t r = 0; r < j->rows; r++)
+        for (int64_t c = 0; c < j->cols; c++) {
+            int64_t dc = k->op == XTI_CPU_TABLE ? table[c].d : c * j->d_col;
+            int64_t sc = k->op == XTI_CPU_TABLE ? table[c].s : c * j->s_col;
+            for (int b = 0; b < k->unit; b++)
+                d[r * j->d_row + dc + b] = k->op == XTI_CPU_FILL ? (char)value[b] : s[r * j->s_row + sc + b];
+        }
+}
+
+static void run_one(const struct xtk_row *k, int64_t rows, int64_t cols, const struct layout *l)
+{
+    struct xtk_job j = job_of(k, rows, cols, l);
+    int64_t s_lo, s_hi, d_lo, d_hi;
+    for (int i = 0; i < 16; i++)
+        repeated[i] = value[i % k->unit];
+    j.value = repeated;
+    if (k->op == XTI_CPU_TABLE) { /* every unit of a row, backwards and from the middle */
+        for (int64_t c = 0; c < cols; c++)
+            table[c] = (struct xti_offset){(int32_t)((cols - 1 - c) * k->unit), (int32_t)(c * k->unit)};
+        j.table = table;
+    }
+    span(&j, k->unit, j.s_row, j.s_col, &s_lo, &s_hi);
+    span(&j, k->unit, j.d_row, j.d_col, &d_lo, &d_hi);
+    if (s_hi - s_lo + l->shift > AREA || d_hi - d_lo + l->shift > AREA)
+        return;
+    int64_t s_at = (l->at_end ? AREA - s_hi - l->shift : l->shift - s_lo);
+    int64_t d_at = (l->at_end ? AREA - d_hi - l->shift : l->shift - d_lo);
+    define(k, &j, want + d_at, src_area + s_at);
+    k->fn(&j, dst_area + d_at, src_area + s_at);
+    int64_t from = d_at + d_lo - 256 > 0 ? d_at + d_lo - 256 : 0, to = d_at + d_hi + 256 < AREA ? d_at + d_hi + 256 : AREA;
+    if (memcmp(dst_area + from, want + from, (size_t)(to - from)))
+        ck_abort_msg("%s: %lld rows, %lld cols, pad %lld, at_end %d, shift %lld, stream %d, reversed %d", k->name,
+                     (long long)j.rows, (long long)j.cols, (long long)l->pad, l->at_end, (long long)l->shift, l->stream,
+                     l->reversed);
+    memset(dst_area + from, CANARY, (size_t)(to - from));
+    memset(want + from, CANARY, (size_t)(to - from));
+}
+
+/* pad 64 * n keeps rows on lines; shift 64 puts the first one there. */
+static const struct layout layouts[] = {
+    {0, 1, 0, false, false},  {0, 0, 0, true, false},   {16, 1, 3, false, true},
+    {64, 0, 64, true, false}, {48, 1, 16, true, false}, {32, 0, 5, true, true},
+};
+
+/* Around 0, 1, 2 and 3 tiles, and what the vectors' heads and tails need. */
+static int extents(int tile, int64_t *out)
+{
+    int n = 0;
+    for (int i = 0; i <= 3; i++)
+        for (int d = -1; d <= 1; d++)
+            if (i * tile + d >= 0 && (!n || i * tile + d > out[n - 1]))
+                out[n++] = i * tile + d;
+    return n;
+}
+
+static void test_row(const struct xtk_row *k)
+{
+    int64_t rows[16], cols[64];
+    int n_rows = extents(k->tile_rows, rows), n_cols = extents(k->tile_cols, cols);
+    if (k->param) /* the op has as many rows as its N */
+        rows[0] = k->param, n_rows = k->op == XTI_CPU_STRIDED ? n_rows : 1;
+    if (k->tile_cols == 1)
+        cols[n_cols++] = 33;
+    cols[n_cols++] = k->tile_cols * 2 + k->tile_cols / 2 + 1;
+    cols[n_cols++] = 5 * k->tile_cols + 3;
+    cols[n_cols++] = 320 / k->unit + 2 * k->tile_cols;
+    for (int r = 0; r < n_rows; r++)
+        for (int c = 0; c < n_cols; c++)
+            for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++)
+                run_one(k, rows[r], cols[c], &layouts[l]);
+}
+
+static enum xti_isa machine(void)
+{
+    struct xti_target t;
+    xti_cpu_target(1, &t);
+    return t.isa;
+}
+
+START_TEST(every_row_copies_its_box_and_nothing_else)
+{
+    const struct xtk_row *k = &xtk_rows[_i];
+    if (k->isa <= machine())
+        test_row(k);
+}
+END_TEST
+
+START_TEST(every_run_length_is_copied_whole)
+{
+    for (int isa = 0; isa <= (int)machine(); isa++)
+        for (int64_t n = 0; n < 700; n += n < 300 ? 1 : 37)
+            for (size_t l = 0; l < sizeof layouts / sizeof *layouts; l++)
+                run_one(xtk_find((enum xti_isa)isa, XTI_CPU_BLOCKS, 1, 0), 3, n, &layouts[l]);
+}
+END_TEST
+
+START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
+{
+    for (int isa = 0; isa <= (int)machine(); isa++)
+        for (int op = 0; op < XTI_CPU_OP_COUNT; op++)
+            for (int u = 1; u <= 16; u *= 2)
+                for (int n = 2; n <= 4; n++) {
+                    int param = op >= XTI_CPU_DEINTERLEAVE ? n : 0;
+                    if (op == XTI_CPU_BLOCKS && u > 1)
+                        continue;
+                    const struct xtk_row *k = xtk_find((enum xti_isa)isa, (enum xti_cpu_op)op, u, param);
+                    ck_assert_msg(k >= xtk_rows && k < xtk_rows + xtk_n_rows, "%s b%d", xti_cpu_op_name[op], u);
+                    ck_assert(k->op == (enum xti_cpu_op)op && k->unit == u && k->param == param && (int)k->isa <= isa);
+                }
+}
+END_TEST
+
+START_TEST(names_of_rows_are_unique)
+{
+    for (int i = 0; i < xtk_n_rows; i++)
+        for (int k = 0; k < i; k++)
+            ck_assert_str_ne(xtk_rows[i].name, xtk_rows[k].name);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("kernels");
+    TCase *t = tcase_create("kernels");
+    tcase_set_timeout(t, 300);
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, every_row_copies_its_box_and_nothing_else, 0, xtk_n_rows);
+    tcase_add_test(t, every_run_length_is_copied_whole);
+    tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
+    tcase_add_test(t, names_of_rows_are_unique);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
