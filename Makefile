@@ -2,6 +2,7 @@
 #   DEBUG=1                  -O1 -g with assertions
 #   SAN=address,undefined    sanitizers, in a build directory of their own
 #   B=dir                    build directory
+#   WERROR=1                 warnings are errors
 
 DEBUG ?= 0
 SAN   ?=
@@ -10,7 +11,7 @@ comma := ,
 
 CC       ?= cc
 CFLAGS   ?= $(if $(SAN)$(filter 1,$(DEBUG)),-O1 -g,-O2 -g -DNDEBUG)
-WARNINGS := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
+WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -pthread -MMD -MP -Iinclude -Iruntime \
               -I$(B)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
@@ -81,7 +82,7 @@ $(B)/gen/bench_workloads_text.c: bench/workloads.txt gen/gen.py
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -I. -c $< -o $@
+	$(CC) $(ALL_CFLAGS) -I. -Itests -c $< -o $@
 
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(CC) $(ALL_CFLAGS) $(ISA_FLAGS_$(patsubst kernels_%,%,$*)) -c $< -o $@

@@ -24,7 +24,7 @@
 #include "base/mem.h"
 #include "base/os.h"
 
-/* ------------------------------------------------------------------------------------------------- helpers */
+/* ---------------------------------------------------------------------------------------- helpers */
 
 static char root[64], dir[96], self_exe[512];
 
@@ -41,10 +41,7 @@ static void start(void)
     unsetenv("XT_CACHE_DIR");
 }
 
-static void finish(void)
-{
-    nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
+static void finish(void) { nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 static struct xti_disk *open_dir(const char *path)
 {
@@ -144,7 +141,7 @@ static bool is_root(const char *what)
     return false;
 }
 
-/* --------------------------------------------------------------------------------------------- plain working */
+/* ---------------------------------------------------------------------------------- plain working */
 
 START_TEST(what_was_put_comes_back_in_every_size)
 {
@@ -306,7 +303,7 @@ START_TEST(clear_reports_what_it_cannot_remove)
 }
 END_TEST
 
-/* ---------------------------------------------------------------------------------------------------- damage */
+/* ----------------------------------------------------------------------------------------- damage */
 
 static const char victim[] = "the key", content[] = "forty-two bytes that matter to somebody ok";
 
@@ -370,7 +367,8 @@ START_TEST(bytes_behind_an_entry_and_hostile_lengths_are_refused)
         write_file(path, b, n + more);
         ck_assert_int_eq(get_text(d, victim, content), 0);
     }
-    static const uint64_t hostile[] = {UINT64_MAX, UINT64_MAX - 71, 1ull << 63, 1ull << 32, 64 << 20, 1000, 0};
+    static const uint64_t hostile[] = {UINT64_MAX, UINT64_MAX - 71, 1ull << 63, 1ull << 32, 64 << 20, 1000,
+                                       0};
     for (int field = 0; field < 4; field++)
         for (size_t i = 0; i < sizeof hostile / sizeof *hostile; i++) {
             unsigned char c[1024];
@@ -441,8 +439,16 @@ static void make_0666(const char *path) { chmod(path, 0666); }
 static void make_0620(const char *path) { chmod(path, 0620); }
 static void make_foreign(const char *path) { ck_assert_int_eq(chown(path, 65534, 65534), 0); }
 static void make_huge(const char *path) { ck_assert_int_eq(truncate(path, (off_t)100 << 30), 0); }
-static void make_dangling(const char *path) { unlink(path); ck_assert_int_eq(symlink("/nowhere", path), 0); }
-static void make_device(const char *path) { unlink(path); ck_assert_int_eq(mknod(path, S_IFCHR | 0600, 0x105), 0); }
+static void make_dangling(const char *path)
+{
+    unlink(path);
+    ck_assert_int_eq(symlink("/nowhere", path), 0);
+}
+static void make_device(const char *path)
+{
+    unlink(path);
+    ck_assert_int_eq(mknod(path, S_IFCHR | 0600, 0x105), 0);
+}
 
 static void make_socket(const char *path)
 {
@@ -459,9 +465,9 @@ static const struct {
     void (*make)(const char *path);
     bool root, stays; /* stays: nothing can be renamed over it */
 } odd_entry[] = {
-    {"symlink", make_symlink, 0, 0},   {"FIFO", make_fifo, 0, 0},       {"directory", make_directory, 0, 1},
-    {"0666", make_0666, 0, 0},         {"0620", make_0620, 0, 0},       {"foreign", make_foreign, 1, 0},
-    {"100 GiB", make_huge, 0, 0},      {"dangling", make_dangling, 0, 0}, {"/dev/zero", make_device, 1, 0},
+    {"symlink", make_symlink, 0, 0}, {"FIFO", make_fifo, 0, 0},         {"directory", make_directory, 0, 1},
+    {"0666", make_0666, 0, 0},       {"0620", make_0620, 0, 0},         {"foreign", make_foreign, 1, 0},
+    {"100 GiB", make_huge, 0, 0},    {"dangling", make_dangling, 0, 0}, {"/dev/zero", make_device, 1, 0},
     {"socket", make_socket, 0, 0},
 };
 
@@ -492,7 +498,7 @@ START_TEST(an_entry_that_others_could_have_made_is_refused_and_replaced)
 }
 END_TEST
 
-/* -------------------------------------------------------------------------------------------- the directory */
+/* ---------------------------------------------------------------------------------- the directory */
 
 /* Off, with a reason that contains `word`, and every call harmless. */
 static void expect_off(const char *path, const char *word)
@@ -735,8 +741,8 @@ START_TEST(a_setuid_program_has_no_disk_cache)
         return;
     snprintf(copy, sizeof copy, "%s/setuid", root);
     chmod(root, 0755);
-    snprintf(cmd, sizeof cmd, "cp %s %s && chmod 4755 %s && XT_CACHE_DIR=%s setpriv --reuid 65534 %s --probe", self_exe,
-             copy, copy, dir, copy);
+    snprintf(cmd, sizeof cmd, "cp %s %s && chmod 4755 %s && XT_CACHE_DIR=%s setpriv --reuid 65534 %s --probe",
+             self_exe, copy, copy, dir, copy);
     FILE *p = popen(cmd, "r");
     char *got = fgets(line, sizeof line, p);
     pclose(p);
@@ -754,14 +760,16 @@ static int probe(void)
         struct xti_disk *d;
         if (xti_disk_open(i ? "/tmp/xt-given" : NULL, &d, NULL))
             return 1;
-        printf("%s%s", xti_disk_path(d) ? xti_disk_path(d) : "", xti_disk_path(d) ? "is used" : xti_disk_why(d));
+        printf("%s%s", xti_disk_path(d) ? xti_disk_path(d) : "",
+               xti_disk_path(d) ? "is used" : xti_disk_why(d));
         xti_disk_close(d);
     }
     printf("\n");
     return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------- house-keeping */
+/* -----------------------------------------------------------------------------------------------
+ * house-keeping */
 
 START_TEST(stale_temporary_files_are_swept_and_fresh_ones_stay)
 {
@@ -838,7 +846,10 @@ START_TEST(a_hit_marks_its_entry_as_used_once_an_hour)
     char path[256];
     struct stat st;
     put_text(d, "k", "v");
-    static const struct { int64_t age; bool touched; } c[] = {{3700, true}, {1800, false}, {-86400, true}};
+    static const struct {
+        int64_t age;
+        bool touched;
+    } c[] = {{3700, true}, {1800, false}, {-86400, true}};
     for (int i = 0; i < 3; i++) {
         set_age(entry_path("k", path), c[i].age);
         ck_assert_int_eq(get_text(d, "k", "v"), 1);
@@ -851,7 +862,7 @@ START_TEST(a_hit_marks_its_entry_as_used_once_an_hour)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------------------- many at a time */
+/* --------------------------------------------------------------------------------- many at a time */
 
 static void fill_payload(char *out, size_t n, int key)
 {
@@ -961,7 +972,8 @@ START_TEST(a_reader_sees_one_writers_bytes_whole)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------------------------------ locks */
+/* ------------------------------------------------------------------------------------------------------
+ * locks */
 
 struct holder {
     struct xti_disk *d;
@@ -1072,7 +1084,7 @@ START_TEST(a_lock_file_of_another_kind_is_no_lock_but_no_harm)
 }
 END_TEST
 
-/* ----------------------------------------------------------------------------------------------- no memory */
+/* -------------------------------------------------------------------------------------- no memory */
 
 static void ignore_entry(void *arg, const char *file, int64_t bytes, const char *what) { ++*(int *)arg; }
 

@@ -1,5 +1,5 @@
-/* test_memo.c: the memory cache builds a key once however many ask, forgets failures, drops the least recently
- * used, and survives a fork. */
+/* test_memo.c: the memory cache builds a key once however many ask, forgets failures, drops the least
+ * recently used, and survives a fork. */
 #include "cache/cache.h"
 
 #include <check.h>
@@ -188,10 +188,12 @@ static void *ask_all(void *arg)
         int key = (i * 7 + (c->keeps ? 0 : seed)) % c->n_keys;
         void *out, *none = NULL;
         bool hit;
-        ck_assert_int_eq(xti_memo_get(c->m, &key, sizeof key, c->keeps ? build_slowly : build_thing, &key, &out, &hit, NULL),
+        ck_assert_int_eq(xti_memo_get(c->m, &key, sizeof key, c->keeps ? build_slowly : build_thing, &key,
+                                      &out, &hit, NULL),
                          XT_OK);
         ck_assert_int_eq(((struct thing *)out)->key, key);
-        if (c->keeps && !__atomic_compare_exchange_n(&c->object[key], &none, out, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+        if (c->keeps && !__atomic_compare_exchange_n(&c->object[key], &none, out, false, __ATOMIC_SEQ_CST,
+                                                     __ATOMIC_SEQ_CST))
             ck_assert_ptr_eq(none, out);
         atomic_fetch_add(&c->hits, hit);
         unref_thing(out);
@@ -244,7 +246,8 @@ static void *ask_in_vain(void *arg)
     int me = atomic_fetch_add(&f->next, 1), key = 5;
     void *out = f;
     pthread_barrier_wait(&f->gate);
-    ck_assert_int_eq(xti_memo_get(f->m, &key, sizeof key, build_badly, &key, &out, NULL, &f->err[me]), XT_ECOMPILE);
+    ck_assert_int_eq(xti_memo_get(f->m, &key, sizeof key, build_badly, &key, &out, NULL, &f->err[me]),
+                     XT_ECOMPILE);
     ck_assert_ptr_null(out);
     return NULL;
 }
@@ -346,7 +349,8 @@ static void *ask_for_ever(void *arg)
         void *out;
         bool is_slow = i % 200 == 0;
         key += is_slow ? 1000 + slow++ % 3 : 0;
-        if (!xti_memo_get(arg, &key, sizeof key, is_slow ? build_slowly : build_thing, &key, &out, NULL, NULL))
+        if (!xti_memo_get(arg, &key, sizeof key, is_slow ? build_slowly : build_thing, &key, &out, NULL,
+                          NULL))
             unref_thing(out);
     }
     return NULL;

@@ -81,7 +81,7 @@ static int parse(struct job *j)
     if (!given)
         return fail("out of memory");
     for (int i = 0; i < j->n; i++) {
-        given[i].dtype = j->in[i].dtype;
+        given[i].dtype = j->in[i].raw ? (xt_dtype)0 : j->in[i].dtype;
         given[i].rank = j->in[i].rank;
         memcpy(given[i].shape, j->in[i].shape, sizeof given[i].shape);
     }
@@ -102,6 +102,9 @@ static int check_buffers(struct job *j)
         char file[256];
         if (xt_node_get(j->graph, xt_input_node(j->graph, i), &info))
             return fail_last("chain");
+        if (j->in[i].raw && xt_dtype_bytes(info.dtype) != xt_dtype_bytes(j->in[i].dtype))
+            return fail("run: input %s is %s, its file has raw elements of %zu bytes", info.name,
+                        xt_dtype_name(info.dtype), xt_dtype_bytes(j->in[i].dtype));
         if (info.dense)
             continue;
         int64_t need = xt_src_min_bytes(j->kernel, i);

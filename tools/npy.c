@@ -1,6 +1,6 @@
-/* npy.c: the .npy format as numpy.lib.format describes it: magic, version, header length, a Python dict literal
- * with 'descr', 'fortran_order' and 'shape', then the elements. The dict is parsed here, not evaluated: nothing
- * but those three keys and these literals is accepted. */
+/* npy.c: the .npy format as numpy.lib.format describes it: magic, version, header length, a Python dict
+ * literal with 'descr', 'fortran_order' and 'shape', then the elements. The dict is parsed here, not
+ * evaluated: nothing but those three keys and these literals is accepted. */
 #include "npy.h"
 
 #include <errno.h>
@@ -34,7 +34,8 @@ static const struct kind {
     {"V1", '|', XT_F8E4M3, 1, 1}, {"V2", '<', XT_BF16, 2, 1}, {"V4", '|', XT_U32, 4, 1},
     {"V8", '|', XT_U64, 8, 1},   {"V16", '|', XT_C128, 16, 1},
     {"f1", '<', XT_F8E5M2, 1, 0}, /* what ml_dtypes saves; np.load refuses it, so V1 is written */
-    {"bfloat16", 0, XT_BF16, 2, 0}, {"float8_e4m3fn", 0, XT_F8E4M3, 1, 0}, {"float8_e5m2", 0, XT_F8E5M2, 1, 0},
+    {"bfloat16", 0, XT_BF16, 2, 0},
+    {"float8_e4m3fn", 0, XT_F8E4M3, 1, 0}, {"float8_e5m2", 0, XT_F8E5M2, 1, 0},
 };
 /* clang-format on */
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
@@ -59,7 +60,8 @@ __attribute__((format(printf, 2, 3))) static int fail(const struct sink *to, con
     return -1;
 }
 
-/* -------------------------------------------------------------------------------------------- the dict literal */
+/* -------------------------------------------------------------------------------------------- the dict
+ * literal */
 
 struct text {
     const char *p, *end;
@@ -156,17 +158,21 @@ static int parse_descr(struct text *t, const struct kind **kind, const struct si
     if (!*kind || (ordered && !(*kind)->order))
         return fail(to, "element type '%s' is not supported", descr);
     if (descr[0] == '>' && (*kind)->width > 1)
-        return fail(to, "element type '%s' is big-endian; convert it: a.astype(a.dtype.newbyteorder('<'))", descr);
+        return fail(to, "element type '%s' is big-endian; convert it: a.astype(a.dtype.newbyteorder('<'))",
+                    descr);
     return 0;
 }
 
 static int parse_order(struct text *t, struct npy *a, const struct sink *to)
 {
     a->fortran_order = accept_word(t, "True");
-    return a->fortran_order || accept_word(t, "False") ? 0 : fail(to, "'fortran_order' is neither True nor False");
+    return a->fortran_order || accept_word(t, "False")
+               ? 0
+               : fail(to, "'fortran_order' is neither True nor False");
 }
 
-static int parse_item(struct text *t, struct npy *a, const struct kind **kind, unsigned *seen, const struct sink *to)
+static int parse_item(struct text *t, struct npy *a, const struct kind **kind, unsigned *seen,
+                      const struct sink *to)
 {
     static const char *const names[] = {"descr", "fortran_order", "shape"};
     char key[32];
@@ -200,7 +206,8 @@ static int parse_header(struct text t, struct npy *a, const struct kind **kind, 
     return seen == 7 ? 0 : fail(to, "the header lacks 'descr', 'fortran_order' or 'shape'");
 }
 
-/* ------------------------------------------------------------------------------------------------------ reading */
+/* ------------------------------------------------------------------------------------------------------
+ * reading */
 
 static int read_exactly(FILE *f, void *p, size_t bytes, const struct sink *to)
 {
@@ -329,7 +336,8 @@ int npy_read(const char *path, struct npy *out, char *err, size_t err_size)
     return npy_read_as(path, (xt_dtype)0, out, err, err_size);
 }
 
-/* ------------------------------------------------------------------------------------------------------ writing */
+/* ------------------------------------------------------------------------------------------------------
+ * writing */
 
 static const struct kind *find_written(xt_dtype dtype)
 {
@@ -348,8 +356,8 @@ static size_t make_header(const struct npy *a, const struct kind *k, char *out)
 {
     char *text = out + MAGIC_BYTES + 2;
     size_t room = HEADER_ROOM - MAGIC_BYTES - 2 - ALIGN;
-    size_t n = (size_t)snprintf(text, room, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", k->order, k->code,
-                                a->fortran_order ? "True" : "False");
+    size_t n = (size_t)snprintf(text, room, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", k->order,
+                                k->code, a->fortran_order ? "True" : "False");
     for (int i = 0; i < a->rank; i++)
         n += (size_t)snprintf(text + n, room - n, "%s%lld", i ? ", " : "", (long long)a->shape[i]);
     n += (size_t)snprintf(text + n, room - n, "%s), }", a->rank == 1 ? "," : "");

@@ -1,7 +1,8 @@
-/* npy.h: reads and writes NumPy's .npy files, one array a file, in memory and whole. Any bytes are safe to read.
+/* npy.h: reads and writes NumPy's .npy files, one array a file, in memory and whole. Any bytes are safe to
+ * read.
  *
- * NumPy has no code for bf16 and fp8: ml_dtypes saves them as raw bytes, '<V2' and '|V1', and gets them back with
- * np.load(f).view(ml_dtypes.bfloat16). Written here the same way; see `raw` for reading. */
+ * NumPy has no code for bf16 and fp8: ml_dtypes saves them as raw bytes, '<V2' and '|V1', and gets them back
+ * with np.load(f).view(ml_dtypes.bfloat16). Written here the same way; see `raw` for reading. */
 #ifndef XT_TOOLS_NPY_H
 #define XT_TOOLS_NPY_H
 
@@ -27,9 +28,9 @@ int npy_read(const char *path, struct npy *out, char *err, size_t err_size);
 /* The same; raw elements as wide as dtype's are of that type. Other files keep their own type: compare it. */
 int npy_read_as(const char *path, xt_dtype dtype, struct npy *out, char *err, size_t err_size);
 
-/* Writes dtype, shape, fortran_order and data to a temporary file beside path, then renames it: path holds the
- * old file or the new one, whole. What is there and is no regular file is refused; a symbolic link's target is
- * replaced, not the link. 0, or -1 with a message. */
+/* Writes dtype, shape, fortran_order and data to a temporary file beside path, then renames it: path holds
+ * the old file or the new one, whole. What is there and is no regular file is refused; a symbolic link's
+ * target is replaced, not the link. 0, or -1 with a message. */
 int npy_write(const char *path, const struct npy *a, char *err, size_t err_size);
 
 #endif

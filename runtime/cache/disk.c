@@ -1,6 +1,6 @@
 /* disk.c: the disk cache's calls. Every call opens the directory anew and checks it again: a few microseconds
- * beside a compile of 30 ms, and nothing to go stale when the host forks, closes descriptors or somebody deletes
- * or replaces the directory. Layer 5. */
+ * beside a compile of 30 ms, and nothing to go stale when the host forks, closes descriptors or somebody
+ * deletes or replaces the directory. Layer 5. */
 #include "cache/disk.h"
 
 #include <errno.h>
@@ -59,10 +59,7 @@ void xti_disk_close(struct xti_disk *d)
     xti_free(d);
 }
 
-const char *xti_disk_path(const struct xti_disk *d)
-{
-    return atomic_load(&d->why) ? NULL : d->dir;
-}
+const char *xti_disk_path(const struct xti_disk *d) { return atomic_load(&d->why) ? NULL : d->dir; }
 
 const char *xti_disk_why(const struct xti_disk *d)
 {
@@ -110,8 +107,8 @@ static const char *take_payload(struct xti_file *f, const void *key, size_t key_
     return NULL;
 }
 
-static enum xti_read get_at(int dir, const char *name, const void *key, size_t key_bytes, struct xti_blob *out,
-                            const char **why)
+static enum xti_read get_at(int dir, const char *name, const void *key, size_t key_bytes,
+                            struct xti_blob *out, const char **why)
 {
     struct xti_file f;
     enum xti_read r = xti_file_read(dir, name, &f, why);
@@ -144,10 +141,7 @@ bool xti_disk_get(struct xti_disk *d, const void *key, size_t key_bytes, struct 
     return r == XTI_READ_OK;
 }
 
-static size_t cut_what(const char *what)
-{
-    return what ? strnlen(what, XTI_ENTRY_WHAT_MAX) : 0;
-}
+static size_t cut_what(const char *what) { return what ? strnlen(what, XTI_ENTRY_WHAT_MAX) : 0; }
 
 static const char *put_at(struct xti_disk *d, int dir, const char *name, const struct xti_entry *e)
 {
@@ -164,11 +158,15 @@ static const char *put_at(struct xti_disk *d, int dir, const char *name, const s
     return why;
 }
 
-void xti_disk_put(struct xti_disk *d, const void *key, size_t key_bytes, const char *what, const void *payload,
-                  size_t payload_bytes)
+void xti_disk_put(struct xti_disk *d, const void *key, size_t key_bytes, const char *what,
+                  const void *payload, size_t payload_bytes)
 {
-    struct xti_entry e = {.key = key, .payload = payload, .what = (char *)what, .key_bytes = key_bytes,
-                          .what_bytes = cut_what(what), .payload_bytes = payload_bytes};
+    struct xti_entry e = {.key = key,
+                          .payload = payload,
+                          .what = (char *)what,
+                          .key_bytes = key_bytes,
+                          .what_bytes = cut_what(what),
+                          .payload_bytes = payload_bytes};
     char name[XTI_NAME_SIZE];
     if (!xti_disk_path(d))
         return;
@@ -180,7 +178,8 @@ void xti_disk_put(struct xti_disk *d, const void *key, size_t key_bytes, const c
         close(dir);
     }
     atomic_fetch_add(why ? &d->store_failed : &d->stored, 1);
-    xti_logf(XTI_LOG_CACHE, "%s %s%s%s", why ? "not stored" : "stored", name, why ? ": " : "", why ? why : "");
+    xti_logf(XTI_LOG_CACHE, "%s %s%s%s", why ? "not stored" : "stored", name, why ? ": " : "",
+             why ? why : "");
 }
 
 void xti_disk_drop(struct xti_disk *d, const void *key, size_t key_bytes)

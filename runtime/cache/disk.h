@@ -9,22 +9,24 @@
 #include "cache/entry.h"
 
 struct xti_disk {
-    char *dir;            /* NULL: off since open */
-    _Atomic(char *) why;  /* set at most once; NULL: on */
+    char *dir;           /* NULL: off since open */
+    _Atomic(char *) why; /* set at most once; NULL: on */
     int64_t max_bytes, max_entries;
     atomic_llong hits, refused, stored, store_failed;
-    atomic_llong new_bytes, new_entries; /* stored by this process since it last looked at the whole directory */
+    atomic_llong new_bytes,
+        new_entries; /* stored by this process since it last looked at the whole directory */
     atomic_bool looked;
 };
 
 /* The trusted directory, for the caller to close; -1: refused, absent or off. */
 int xti_disk_dir(struct xti_disk *d, bool make);
 
-/* ---- lock.c: one byte of the file `lock`, held through a descriptor. XTI_LOCK_TRIM is the evictor's byte. */
+/* ---- lock.c: one byte of the file `lock`, held through a descriptor. XTI_LOCK_TRIM is the evictor's byte.
+ */
 
 enum { XTI_LOCK_TRIM = 0, XTI_LOCK_BUSY = -1, XTI_LOCK_NONE = -2 };
 int xti_lock_take(int dir, int64_t byte, int64_t limit_ns); /* a token, or why not */
-void xti_lock_drop(int token); /* accepts the negative ones */
+void xti_lock_drop(int token);                              /* accepts the negative ones */
 
 /* ---- scan.c: everything in the directory that has an entry's name. */
 

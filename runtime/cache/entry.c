@@ -85,7 +85,11 @@ const char *xti_entry_decode(void *buf, size_t bytes, struct xti_entry *e)
     if (memcmp(sum, p + bytes - sizeof sum, sizeof sum))
         return "checksum differs";
     p += XTI_ENTRY_HEADER;
-    *e = (struct xti_entry){.key = p, .what = (char *)p + key, .payload = p + key + what, .key_bytes = key,
-                            .what_bytes = what, .payload_bytes = payload};
+    *e = (struct xti_entry){.key = p,
+                            .what = (char *)p + key,
+                            .payload = p + key + what,
+                            .key_bytes = key,
+                            .what_bytes = what,
+                            .payload_bytes = payload};
     return NULL;
 }

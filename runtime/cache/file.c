@@ -1,6 +1,6 @@
-/* file.c: reads a file that is trusted only after it was looked at, and replaces a file in one step. Never maps
- * a file: a mapping turns a full disk or a file that shrinks into SIGBUS. No fsync: after a power cut entries may
- * be lost or empty, and the checksum refuses those. Layer 5. */
+/* file.c: reads a file that is trusted only after it was looked at, and replaces a file in one step. Never
+ * maps a file: a mapping turns a full disk or a file that shrinks into SIGBUS. No fsync: after a power cut
+ * entries may be lost or empty, and the checksum refuses those. Layer 5. */
 #include "cache/entry.h"
 
 #include <errno.h>

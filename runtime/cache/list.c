@@ -20,10 +20,12 @@ static xt_status scan_all(struct xti_disk *d, int64_t temps_older_than_s, int *d
         return XT_OK;
     close(*dir);
     *dir = -1;
-    return xti_fail(err, r, "disk cache %s: %s", d->dir, r == XT_ENOMEM ? "out of memory" : "cannot be listed");
+    return xti_fail(err, r, "disk cache %s: %s", d->dir,
+                    r == XT_ENOMEM ? "out of memory" : "cannot be listed");
 }
 
-/* A terminal may be on the other side. The byte after `what` is the payload's or the checksum's: done with. */
+/* A terminal may be on the other side. The byte after `what` is the payload's or the checksum's: done with.
+ */
 static const char *clean_text(struct xti_entry *e)
 {
     for (size_t i = 0; i < e->what_bytes; i++)
@@ -52,8 +54,8 @@ static xt_status list_one(int dir, const struct xti_found *f,
     return XT_OK;
 }
 
-xt_status xti_disk_list(struct xti_disk *d, void (*each)(void *, const char *, int64_t, const char *), void *arg,
-                        struct xti_err *err)
+xt_status xti_disk_list(struct xti_disk *d, void (*each)(void *, const char *, int64_t, const char *),
+                        void *arg, struct xti_err *err)
 {
     int dir;
     struct xti_scan s;
@@ -77,7 +79,8 @@ xt_status xti_disk_clear(struct xti_disk *d, int64_t *removed, struct xti_err *e
         if (!unlinkat(dir, s.v[i].name, 0))
             count++;
         else if (errno != ENOENT && !r)
-            r = xti_fail(err, XT_EIO, "disk cache %s: cannot remove %s: %s", d->dir, s.v[i].name, strerror(errno));
+            r = xti_fail(err, XT_EIO, "disk cache %s: cannot remove %s: %s", d->dir, s.v[i].name,
+                         strerror(errno));
     }
     xti_scan_free(&s);
     if (dir >= 0)

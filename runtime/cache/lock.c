@@ -1,6 +1,6 @@
 /* lock.c: locks among processes and threads, as byte ranges of one file. OFD locks end with their process and
- * belong to the descriptor, so that two threads exclude each other too. Polled, never waited for: a holder may
- * be stopped, and on network file systems a blocking lock may hang. Layer 5. */
+ * belong to the descriptor, so that two threads exclude each other too. Polled, never waited for: a holder
+ * may be stopped, and on network file systems a blocking lock may hang. Layer 5. */
 #include "cache/disk.h"
 
 #include <errno.h>
@@ -79,11 +79,9 @@ int xti_disk_lock(struct xti_disk *d, const void *key, size_t key_bytes)
     int token = xti_lock_take(dir, lock_byte(key, key_bytes), wait_ns);
     close(dir);
     if (token < 0)
-        xti_logf(XTI_LOG_CACHE, "no lock: %s", token == XTI_LOCK_BUSY ? "busy for 2 s" : "not available here");
+        xti_logf(XTI_LOG_CACHE, "no lock: %s",
+                 token == XTI_LOCK_BUSY ? "busy for 2 s" : "not available here");
     return token < 0 ? -1 : token;
 }
 
-void xti_disk_unlock(struct xti_disk *d, int token)
-{
-    xti_lock_drop(token);
-}
+void xti_disk_unlock(struct xti_disk *d, int token) { xti_lock_drop(token); }

@@ -1,6 +1,7 @@
 /* memo.c: a hash table of objects and of builds under way, under one mutex that is never held while building.
- * Objects are kept in order of use; builds are not in that order and so are never dropped. A fork waits until no
- * thread is inside the lock, and the child forgets the builds of threads that it does not have. Layer 5. */
+ * Objects are kept in order of use; builds are not in that order and so are never dropped. A fork waits until
+ * no thread is inside the lock, and the child forgets the builds of threads that it does not have. Layer 5.
+ */
 #include "cache/cache.h"
 
 #include <assert.h>
@@ -41,7 +42,7 @@ struct xti_memo {
     struct xti_memo *next_memo; /* of all_memos */
 };
 
-/* -------------------------------------------------------------------------------------------- table, order */
+/* ----------------------------------------------------------------------------------- table, order */
 
 static struct entry **find_slot(struct xti_memo *m, uint64_t hash, const void *key, size_t key_bytes)
 {
@@ -85,7 +86,7 @@ static struct entry *pop_excess(struct xti_memo *m)
     return e;
 }
 
-/* ---------------------------------------------------------------------------------------------------- fork */
+/* ------------------------------------------------------------------------------------------- fork */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xti_memo *all_memos;
@@ -133,10 +134,7 @@ static void after_fork_in_child(void)
     after_fork();
 }
 
-static void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
+static void watch_forks(void) { pthread_atfork(before_fork, after_fork, after_fork_in_child); }
 
 static void register_memo(struct xti_memo *m)
 {
@@ -157,14 +155,15 @@ static void unregister_memo(struct xti_memo *m)
     pthread_mutex_unlock(&all_lock);
 }
 
-/* --------------------------------------------------------------------------------------------- new and free */
+/* ----------------------------------------------------------------------------------- new and free */
 
 static xt_status fail_memory(struct xti_err *err)
 {
     return xti_fail(err, XT_ENOMEM, "memory cache: out of memory");
 }
 
-xt_status xti_memo_new(const struct xti_memo_ops *ops, size_t max_entries, struct xti_memo **out, struct xti_err *err)
+xt_status xti_memo_new(const struct xti_memo_ops *ops, size_t max_entries, struct xti_memo **out,
+                       struct xti_err *err)
 {
     *out = NULL;
     size_t n = 16;
@@ -203,7 +202,7 @@ void xti_memo_free(struct xti_memo *m)
     xti_free(m);
 }
 
-/* ------------------------------------------------------------------------------------------------- building */
+/* --------------------------------------------------------------------------------------- building */
 
 /* Called with the lock held. */
 static struct entry *start_flight(struct xti_memo *m, uint64_t hash, const void *key, size_t key_bytes)
@@ -244,7 +243,8 @@ static void leave_flight(struct xti_memo *m, struct flight *f)
     xti_free(f);
 }
 
-static xt_status land(struct xti_memo *m, struct entry *e, void *object, xt_status s, const struct xti_err *why)
+static xt_status land(struct xti_memo *m, struct entry *e, void *object, xt_status s,
+                      const struct xti_err *why)
 {
     struct flight *f = e->flight;
     struct entry *gone = NULL;
@@ -314,8 +314,8 @@ static xt_status wait_for(struct xti_memo *m, struct flight *f, void **out, stru
 }
 
 xt_status xti_memo_get(struct xti_memo *m, const void *key, size_t key_bytes,
-                       xt_status (*build)(void *arg, void **object, struct xti_err *err), void *arg, void **out,
-                       bool *hit, struct xti_err *err)
+                       xt_status (*build)(void *arg, void **object, struct xti_err *err), void *arg,
+                       void **out, bool *hit, struct xti_err *err)
 {
     uint64_t hash = xti_hash64(key, key_bytes);
     *out = NULL;

@@ -15,9 +15,11 @@
 #include "base/env.h"
 #include "base/mem.h"
 
-#define GENERATION "k1" /* changes with the entry format, so that two versions of xt can share a directory */
+/* Changes with the entry format, so that two versions of xt can share a directory. */
+#define GENERATION "k1"
 
-__attribute__((format(printf, 3, 4))) static int refuse(struct xti_refusal *why, bool lasting, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int refuse(struct xti_refusal *why, bool lasting,
+                                                        const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -81,8 +83,8 @@ static int fail_errno(struct xti_refusal *why, const char *dir, const char *doin
 {
     int e = errno;
     char text[64];
-    const char *s = e == ENOTDIR || e == ELOOP ? "a symbolic link, or not a directory"
-                                               : strerror_r(e, text, sizeof text);
+    const char *s =
+        e == ENOTDIR || e == ELOOP ? "a symbolic link, or not a directory" : strerror_r(e, text, sizeof text);
     refuse(why, is_lasting(e), "%.256s: %s%s", dir, doing, s);
     why->error = e;
     return -1;

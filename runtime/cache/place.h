@@ -1,5 +1,5 @@
-/* place.h: which directory the disk cache lives in, and whether it may be trusted: whoever can write there can
- * run code in this process's name. Layer 5. */
+/* place.h: which directory the disk cache lives in, and whether it may be trusted: whoever can write there
+ * can run code in this process's name. Layer 5. */
 #ifndef XTI_CACHE_PLACE_H
 #define XTI_CACHE_PLACE_H
 
@@ -16,8 +16,8 @@ struct xti_refusal {
 char *xti_place_choose(const char *dir, struct xti_refusal *why);
 
 /* A descriptor of dir/k1, or -1 with *why. make: makes what is missing, 0700. Both directories must belong to
- * this user, be no symbolic links and not be writable by others; parents are as the user has them. Without make,
- * a missing directory is no lasting refusal. */
+ * this user, be no symbolic links and not be writable by others; parents are as the user has them. Without
+ * make, a missing directory is no lasting refusal. */
 int xti_place_open(const char *dir, bool make, struct xti_refusal *why);
 
 #endif

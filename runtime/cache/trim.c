@@ -45,8 +45,8 @@ static void remove_oldest(struct xti_disk *d, int dir, const struct xti_scan *s)
         files--;
         removed++;
     }
-    xti_logf(XTI_LOG_CACHE, "evicted %lld entries: %lld of %lld bytes left", (long long)removed, (long long)bytes,
-             (long long)s->bytes);
+    xti_logf(XTI_LOG_CACHE, "evicted %lld entries: %lld of %lld bytes left", (long long)removed,
+             (long long)bytes, (long long)s->bytes);
 }
 
 void xti_disk_trim(struct xti_disk *d, int dir, size_t bytes)

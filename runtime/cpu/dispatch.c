@@ -4,6 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include "base/env.h"
 #include "base/os.h"
 
@@ -33,6 +37,20 @@ static enum xti_isa chosen_isa(void)
     return widest;
 }
 
+/* The third level that one core sees. sysconf adds up the whole socket's on AMD (glibc 2.36: 256 MiB where a core
+ * complex has 32). Leaf 4 (Intel) and 0x8000001d (AMD) list the caches in the same format. */
+static int64_t l3_bytes(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d, leaves[] = {0x8000001d, 4};
+    for (int l = 0; l < 2; l++)
+        for (unsigned i = 0; i < 8 && __get_cpuid_count(leaves[l], i, &a, &b, &c, &d) && (a & 31); i++)
+            if ((a >> 5 & 7) == 3)
+                return ((int64_t)(b >> 22) + 1) * ((b >> 12 & 0x3ff) + 1) * ((b & 0xfff) + 1) * ((int64_t)c + 1);
+#endif
+    return 0;
+}
+
 /* What sysconf knows, else a size that is common. */
 static int64_t cache_bytes(int name, int64_t otherwise)
 {
@@ -46,12 +64,13 @@ void xti_cpu_target(int threads, struct xti_target *t)
 {
     int64_t n = threads > 0 ? threads : xti_env_int(XTI_ENV_THREADS, 0);
     n = n > 0 ? n : xti_cpu_count();
+    int64_t l3 = l3_bytes();
     *t = (struct xti_target){
         .backend = XT_CPU,
         .isa = chosen_isa(),
         .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
         .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
-        .l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
+        .l3_bytes = l3 > 0 ? l3 : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };
 }

@@ -13,6 +13,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "cuda/emit.h"
 #include "cuda/nvrtc.h"
 
 enum { STACK_BYTES = 16 << 20 };
@@ -213,6 +214,6 @@ xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct
     }
     dump(name, "ptx", out->ptx, out->ptx_bytes - 1);
     dump(name, "cubin", out->cubin, out->cubin_bytes);
-    xti_logf(XTI_LOG_PTX, "%s sm_%d\n%s", name, sm, out->ptx);
+    xti_cuda_log_text(XTI_LOG_PTX, name, out->ptx);
     return XT_OK;
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/env.h"
+#include "base/log.h"
 #include "cuda/emit.h"
 #include "cuda/skeletons.h"
 
@@ -20,6 +22,18 @@ const char *xti_skeleton_text(const char *name)
         if (!strcmp(xti_skeletons[i].name, name))
             return xti_skeletons[i].text;
     return NULL;
+}
+
+void xti_cuda_log_text(enum xti_log what, const char *name, const char *text)
+{
+    if (!xti_log_on(what))
+        return;
+    xti_logf(what, "%s:", name);
+    while (*text) {
+        int n = (int)strcspn(text, "\n");
+        xti_logf(what, "%.*s", n, text);
+        text += n + (text[n] == '\n');
+    }
 }
 
 int xti_emit_fill(const struct xti_plan *p, int piece)
@@ -223,6 +237,23 @@ static xt_status put_plan(const struct xti_plan *p, const char *name, const char
     return XT_OK;
 }
 
+/* XT_OVERRIDE: the file <name>.cu there takes the place of the source. */
+static void override(const char *name, struct xti_str *source)
+{
+    char path[4096], part[4096];
+    const char *dir = xti_env(XTI_ENV_OVERRIDE);
+    int n = dir && *dir ? snprintf(path, sizeof path, "%s/%s.cu", dir, name) : -1;
+    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "rb") : NULL;
+    if (!f)
+        return;
+    xti_str_free(source);
+    *source = (struct xti_str){0};
+    for (size_t got; (got = fread(part, 1, sizeof part, f)) > 0;)
+        xti_str_addn(source, part, got);
+    fclose(f);
+    xti_logf(XTI_LOG_SRC, "%s: replaced by %s", name, path);
+}
+
 xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source, struct xti_err *err)
 {
     char elem[128];
@@ -238,7 +269,11 @@ xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_s
     s = put_plan(p, name, "xt_a", source, err);
     if (!s)
         s = put_plan(p->elem, elem, "xt_e", source, err);
-    if (!s && source->failed)
+    if (!s)
+        override(name, source);
+    if (!s && (source->failed || !source->s))
         s = xti_fail(err, XT_ENOMEM, "source of %s", name);
+    if (!s)
+        xti_cuda_log_text(XTI_LOG_SRC, name, source->s);
     return s;
 }

@@ -2,6 +2,7 @@
 #ifndef XTI_CUDA_EMIT_H
 #define XTI_CUDA_EMIT_H
 
+#include "base/log.h"
 #include "base/str.h"
 #include "plan/plan.h"
 
@@ -28,5 +29,8 @@ void xti_emit_number(const struct xti_plan *p, int64_t v, struct xti_str *b);
 
 /* Number of the piece's fill value among the map's fill pieces. */
 int xti_emit_fill(const struct xti_plan *p, int piece);
+
+/* XT_DEBUG: a long text, line by line. */
+void xti_cuda_log_text(enum xti_log what, const char *name, const char *text);
 
 #endif

@@ -430,7 +430,7 @@ static void side_of_box(struct xti_work *p, int64_t t, int room, struct xti_work
 void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt, struct xti_works *ge)
 {
     struct xti_works boxes = {0};
-    p->probe = (short)xti_row_share(p, r);
+    p->probe = (short)r;
     if (place(p, t, lt, ge))
         return;
     xti_work_resolve(p, room, &boxes);

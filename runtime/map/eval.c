@@ -29,8 +29,8 @@ static int64_t row_value(int64_t c, int n_x, const int64_t *x, const int64_t *at
     return (int64_t)((uint64_t)c + dot(n_x, x, at) + dot(n_q, q, div));
 }
 
-/* Evaluates divs and guards at point `at`: false when a guard hides it, else *extra is what the divs add to the
- * source address. */
+/* Evaluates divs and guards at point `at`: false when a guard hides it, else *extra is what the divs add to
+ * the source address. */
 static bool point_value(const struct xti_piece *p, const int64_t *at, uint64_t *extra)
 {
     int64_t q[XTI_MAX_DIVS];
@@ -106,8 +106,8 @@ static bool visit_run(void *arg, const struct xti_piece *p, const struct run *r)
     return true;
 }
 
-void xti_map_visit(const struct xti_map *m, bool (*visit)(void *arg, const struct xti_piece *p, int64_t d, int64_t s),
-                   void *arg)
+void xti_map_visit(const struct xti_map *m,
+                   bool (*visit)(void *arg, const struct xti_piece *p, int64_t d, int64_t s), void *arg)
 {
     struct visitor v = {visit, arg};
     for (int i = 0; i < m->n_pieces; i++)
@@ -124,9 +124,9 @@ struct copier {
 };
 
 /* n elements of a constant size: the compiler turns each into plain loads and stores. */
-#define STEPS(size)                                                                                            \
-    for (int64_t i = 0; i < n; i++)                                                                            \
-        memcpy(d + i * dstep, s + i * sstep, size)
+#define STEPS(size)                                                                                          \
+    for (int64_t i = 0; i < n; i++)                                                                          \
+    memcpy(d + i * dstep, s + i * sstep, size)
 
 /* Steps in bytes. Source and destination do not overlap: xt_run has seen to it. */
 static void copy_steps(int esize, char *d, int64_t dstep, const char *s, int64_t sstep, int64_t n)

@@ -1,19 +1,21 @@
 /* graph_eval.c: evaluates a graph node by node, by the definition of each operation, without any map.
- * In: a graph and host buffers. Out: the output's elements, written through the destination's layout. Every node
- * becomes a dense row-major temporary, freed after its last use. It shares no code with the fuser, because it is
- * what the fuser is tested against: each operation is one function from an output index to an input index. Layer 2. */
+ * In: a graph and host buffers. Out: the output's elements, written through the destination's layout. Every
+ * node becomes a dense row-major temporary, freed after its last use. It shares no code with the fuser,
+ * because it is what the fuser is tested against: each operation is one function from an output index to an
+ * input index. Layer 2. */
 #include "map/map.h"
 
 #include <string.h>
 
 #include "base/num.h"
 
-/* at: an index of node n. Sets *arg (its number among n's arguments) and in[] to the element that stands there;
- * false: the fill value does. x: n's first argument. */
+/* at: an index of node n. Sets *arg (its number among n's arguments) and in[] to the element that stands
+ * there; false: the fill value does. x: n's first argument. */
 typedef bool (*origin_fn)(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
                           int64_t *in);
 
-static bool from_permute(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_permute(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                         int64_t *in)
 {
     for (int j = 0; j < n->rank; j++)
         in[n->attr[j]] = at[j];
@@ -21,7 +23,8 @@ static bool from_permute(const struct xti_node *n, const struct xti_node *x, con
 }
 
 /* The element with the same row-major number. */
-static bool from_reshape(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_reshape(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                         int64_t *in)
 {
     int64_t flat = 0;
     for (int j = 0; j < n->rank; j++)
@@ -33,7 +36,8 @@ static bool from_reshape(const struct xti_node *n, const struct xti_node *x, con
     return true;
 }
 
-static bool from_squeeze(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_squeeze(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                         int64_t *in)
 {
     int removed = 0;
     for (int j = 0; j < x->rank; j++) {
@@ -60,7 +64,8 @@ static bool from_unsqueeze(const struct xti_node *n, const struct xti_node *x, c
 }
 
 /* Items: kind, start, length, step. */
-static bool from_index(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_index(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                       int64_t *in)
 {
     for (int k = 0; k < n->n_attrs; k += 4) {
         const int64_t *item = &n->attr[k];
@@ -74,7 +79,8 @@ static bool from_index(const struct xti_node *n, const struct xti_node *x, const
     return true;
 }
 
-static bool from_flip(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_flip(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                      int64_t *in)
 {
     memcpy(in, at, sizeof *in * (size_t)n->rank);
     for (int k = 0; k < n->n_attrs; k++)
@@ -83,7 +89,8 @@ static bool from_flip(const struct xti_node *n, const struct xti_node *x, const 
 }
 
 /* Shapes are aligned at the last axis. */
-static bool from_expand(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_expand(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                        int64_t *in)
 {
     int lead = n->rank - x->rank;
     for (int j = 0; j < x->rank; j++)
@@ -91,7 +98,8 @@ static bool from_expand(const struct xti_node *n, const struct xti_node *x, cons
     return true;
 }
 
-static bool from_tile(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_tile(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                      int64_t *in)
 {
     int lead = n->rank - x->rank;
     for (int j = 0; j < x->rank; j++)
@@ -99,7 +107,8 @@ static bool from_tile(const struct xti_node *n, const struct xti_node *x, const 
     return true;
 }
 
-static bool from_repeat(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_repeat(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                        int64_t *in)
 {
     memcpy(in, at, sizeof *in * (size_t)n->rank);
     in[n->attr[1]] /= n->attr[0];
@@ -107,7 +116,8 @@ static bool from_repeat(const struct xti_node *n, const struct xti_node *x, cons
 }
 
 /* Element i moves to i + shift. */
-static bool from_roll(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_roll(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                      int64_t *in)
 {
     memcpy(in, at, sizeof *in * (size_t)n->rank);
     int64_t *i = &in[n->attr[1]];
@@ -132,14 +142,16 @@ static bool from_diagonal(const struct xti_node *n, const struct xti_node *x, co
 }
 
 /* The window is the last axis. */
-static bool from_unfold(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_unfold(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                        int64_t *in)
 {
     memcpy(in, at, sizeof *in * (size_t)x->rank);
     in[n->attr[0]] = at[n->attr[0]] * n->attr[2] + at[n->rank - 1];
     return true;
 }
 
-static bool from_pad(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_pad(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                     int64_t *in)
 {
     for (int j = 0; j < n->rank; j++) {
         in[j] = at[j] - n->attr[2 * j];
@@ -149,19 +161,22 @@ static bool from_pad(const struct xti_node *n, const struct xti_node *x, const i
     return true;
 }
 
-static bool from_tril(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_tril(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                      int64_t *in)
 {
     memcpy(in, at, sizeof *in * (size_t)n->rank);
     return at[n->rank - 1] - at[n->rank - 2] <= n->attr[0];
 }
 
-static bool from_triu(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_triu(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                      int64_t *in)
 {
     memcpy(in, at, sizeof *in * (size_t)n->rank);
     return at[n->rank - 1] - at[n->rank - 2] >= n->attr[0];
 }
 
-static bool from_stack(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg, int64_t *in)
+static bool from_stack(const struct xti_node *n, const struct xti_node *x, const int64_t *at, int *arg,
+                       int64_t *in)
 {
     *arg = (int)at[n->attr[0]];
     drop_axis(n->rank, n->attr[0], at, in);
@@ -186,7 +201,7 @@ struct eval {
     struct temp {
         char *bytes;  /* dense and row-major; NULL before and after its use */
         int last_use; /* the last node that reads it; -1: not needed */
-    } *temp;
+    } * temp;
     struct xti_err *err;
 };
 
@@ -233,7 +248,8 @@ static void eval_input(const struct xti_node *n, size_t esize, const char *src, 
 }
 
 /* Subtracts the lengths of the arguments before the one that holds index at. */
-static void from_concat(const struct eval *e, const struct xti_node *n, const int64_t *at, int *arg, int64_t *in)
+static void from_concat(const struct eval *e, const struct xti_node *n, const int64_t *at, int *arg,
+                        int64_t *in)
 {
     int64_t axis = n->attr[0];
     memcpy(in, at, sizeof *in * (size_t)n->rank);
@@ -266,7 +282,8 @@ static xt_status eval_node(struct eval *e, xt_node i, const void *const *src)
     int64_t numel = node_numel(n);
     char *out = e->temp[i].bytes = xti_alloc_array((size_t)numel, esize);
     if (!out)
-        return xti_fail_at(e->err, XT_ENOMEM, i, -1, "no memory for %lld elements of node %d", (long long)numel, i);
+        return xti_fail_at(e->err, XT_ENOMEM, i, -1, "no memory for %lld elements of node %d",
+                           (long long)numel, i);
     if (numel == 0)
         return XT_OK;
     if (n->op != XT_OP_INPUT)

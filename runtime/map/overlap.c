@@ -1,9 +1,10 @@
 /* overlap.c: do two strided boxes of addresses meet, does one box meet itself.
- * Both are bounded linear Diophantine problems: is there an integer x, 0 <= x[i] <= u[i], with sum c[i]*x[i] = r?
- * In: extents, strides and offsets in elements, any sign and size. Out: NO and YES are exact; UNKNOWN means that
- * the work cap was hit or a sum does not fit in 128 bits. The search is a loop with its own stack: coefficients
- * by descending size, pruned by range and by the gcd of the later ones, so that two unknowns cost one step and
- * three cost one step a value of the first. The problem is NP-hard in general, hence the cap. Layer 2. */
+ * Both are bounded linear Diophantine problems: is there an integer x, 0 <= x[i] <= u[i], with sum c[i]*x[i]
+ * = r? In: extents, strides and offsets in elements, any sign and size. Out: NO and YES are exact; UNKNOWN
+ * means that the work cap was hit or a sum does not fit in 128 bits. The search is a loop with its own stack:
+ * coefficients by descending size, pruned by range and by the gcd of the later ones, so that two unknowns
+ * cost one step and three cost one step a value of the first. The problem is NP-hard in general, hence the
+ * cap. Layer 2. */
 #include "map/map.h"
 
 #include <stdlib.h>
@@ -67,7 +68,8 @@ static int by_coefficient(const void *a, const void *b)
 }
 
 /* Joins terms whose sums together are again every multiple of the smaller coefficient in a range:
- * c*[0,u] + k*c*[0,v] = c*[0, u + k*v] when k <= u + 1. Dense boxes collapse to one term. Leaves t ascending. */
+ * c*[0,u] + k*c*[0,v] = c*[0, u + k*v] when k <= u + 1. Dense boxes collapse to one term. Leaves t ascending.
+ */
 static void join_terms(struct problem *p)
 {
     qsort(p->t, (size_t)p->n, sizeof *p->t, by_coefficient);
@@ -90,8 +92,8 @@ static void join_terms(struct problem *p)
 /* One unknown of the search: its term and what is known about all later ones. */
 struct level {
     wide c, u;
-    wide gcd, most;   /* of the later terms: gcd (0: there is none) and largest sum */
-    wide m, inv;      /* x = (r/g)*inv modulo m makes r - c*x a multiple of gcd; g = gcd(c, gcd) */
+    wide gcd, most; /* of the later terms: gcd (0: there is none) and largest sum */
+    wide m, inv;    /* x = (r/g)*inv modulo m makes r - c*x a multiple of gcd; g = gcd(c, gcd) */
     wide g;
     wide r, x, x_max; /* while searching: what is left for this and the later terms; next candidate; last */
 };
@@ -110,7 +112,10 @@ static wide inverse(wide a, wide m)
 }
 
 /* a*b modulo m for 0 <= a, b < m < 2^64. */
-static wide mul_mod(wide a, wide b, wide m) { return (wide)((unsigned __int128)a * (unsigned __int128)b % (unsigned __int128)m); }
+static wide mul_mod(wide a, wide b, wide m)
+{
+    return (wide)((unsigned __int128)a * (unsigned __int128)b % (unsigned __int128)m);
+}
 
 /* Levels from the terms, largest coefficient first. False when a sum does not fit. */
 static bool make_levels(const struct problem *p, struct level *l)
@@ -199,9 +204,11 @@ enum xti_answer xti_boxes_meet(int rank_a, const int64_t *n_a, const int64_t *st
     return solve(&p, &steps);
 }
 
-/* --------------------------------------------------------------------------------------- one box and itself */
+/* --------------------------------------------------------------------------------------- one box and itself
+ */
 
-/* The dims with an extent > 1 as terms (|stride|, n - 1), ascending; -1 when there are more than XTI_MAX_DIMS. */
+/* The dims with an extent > 1 as terms (|stride|, n - 1), ascending; -1 when there are more than
+ * XTI_MAX_DIMS. */
 static int box_terms(int rank, const int64_t *n, const int64_t *st, struct term *t)
 {
     int k = 0;
@@ -216,8 +223,8 @@ static int box_terms(int rank, const int64_t *n, const int64_t *st, struct term 
     return k;
 }
 
-/* More than XTI_MAX_DIMS strides cannot each exceed the span below in 64 bits. The span fits: before a term of at
- * most 2^63 * 2^63 is added it is less than that term's stride. */
+/* More than XTI_MAX_DIMS strides cannot each exceed the span below in 64 bits. The span fits: before a term
+ * of at most 2^63 * 2^63 is added it is less than that term's stride. */
 bool xti_nested(int rank, const int64_t *n, const int64_t *st)
 {
     struct term t[XTI_MAX_DIMS];
@@ -231,9 +238,9 @@ bool xti_nested(int rank, const int64_t *n, const int64_t *st)
     return k >= 0;
 }
 
-/* Two points meet iff sum c[i]*z[i] = 0 for some z != 0, |z[i]| <= u[i]; say its first nonzero is z[i] > 0, with
- * z[j] = 0 for the larger coefficients. With w = z[i] - 1 and y[j] = z[j] + u[j] that is
- * c[i]*w + sum c[j]*y[j] = sum c[j]*u[j] - c[i], 0 <= w < u[i], 0 <= y[j] <= 2*u[j], over the smaller c[j]. */
+/* Two points meet iff sum c[i]*z[i] = 0 for some z != 0, |z[i]| <= u[i]; say its first nonzero is z[i] > 0,
+ * with z[j] = 0 for the larger coefficients. With w = z[i] - 1 and y[j] = z[j] + u[j] that is c[i]*w + sum
+ * c[j]*y[j] = sum c[j]*u[j] - c[i], 0 <= w < u[i], 0 <= y[j] <= 2*u[j], over the smaller c[j]. */
 static enum xti_answer meets_from(int i, const struct term *t, int64_t *steps)
 {
     struct problem p = {.r = -t[i].c};
@@ -247,6 +254,23 @@ static enum xti_answer meets_from(int i, const struct term *t, int64_t *steps)
     return solve(&p, steps);
 }
 
+/* Two dims alone meet when a multiple of one stride is a multiple of the other within both extents: the
+ * common mistake (a stride too small, or 0), answered without a search and at any size. */
+static bool two_dims_meet(const struct term *a, const struct term *b)
+{
+    wide g = gcd_wide(a->c, b->c);
+    return g && b->c / g <= a->u && a->c / g <= b->u;
+}
+
+static bool some_dims_meet(int k, const struct term *t)
+{
+    for (int i = 0; i < k; i++)
+        for (int j = 0; j < i; j++)
+            if (two_dims_meet(&t[i], &t[j]))
+                return true;
+    return k > 0 && t[0].c == 0;
+}
+
 enum xti_answer xti_box_self_meets(int rank, const int64_t *n, const int64_t *st)
 {
     struct term t[XTI_MAX_DIMS];
@@ -257,8 +281,10 @@ enum xti_answer xti_box_self_meets(int rank, const int64_t *n, const int64_t *st
     int k = box_terms(rank, n, st, t);
     if (k < 0)
         return XTI_UNKNOWN; /* more dims than any tensor that fits in memory */
+    if (some_dims_meet(k, t))
+        return XTI_YES;
     for (int i = 0; i < k; i++) {
-        enum xti_answer a = t[i].c ? meets_from(i, t, &steps) : XTI_YES;
+        enum xti_answer a = meets_from(i, t, &steps);
         if (a == XTI_YES)
             return XTI_YES;
         if (a == XTI_UNKNOWN)

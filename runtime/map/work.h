@@ -150,7 +150,7 @@ int xti_work_normal(struct xti_work *p, bool reduce, short *order);
 /* Boxes equal to p, in which the divs that p->probe (or off and guards) needs are gone where at most `room`
  * boxes achieve it. Takes p. */
 void xti_work_resolve(struct xti_work *p, int room, struct xti_works *out);
-/* Splits p (taken) by its row r: where r < t goes to lt, the rest to ge: boxes when at most `room` do, else two
+/* Splits p (taken) by its row r (a reference is taken too): where r < t goes to lt, the rest to ge: boxes when at most `room` do, else two
  * pieces with a guard each. */
 void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt, struct xti_works *ge);
 /* Removes guards that always hold. False: one never holds, the piece is empty. */

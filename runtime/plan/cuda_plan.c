@@ -145,6 +145,14 @@ static xt_status plan_one(struct xti_plan *p, struct xti_err *err)
     return number_blocks(p, err);
 }
 
+/* A fill value is a parameter of 16 bytes: as many copies as fit, so that a kernel stores any width of it. */
+static void repeat_values(struct xti_map *m)
+{
+    for (int i = 0; i < m->n_pieces; i++)
+        for (int k = m->esize; k < 16; k++)
+            m->piece[i].value[k] = m->piece[i].value[k - m->esize];
+}
+
 xt_status xti_plan_cuda(struct xti_plan *p, struct xti_err *err)
 {
     xt_status s = XT_OK;
@@ -158,6 +166,8 @@ xt_status xti_plan_cuda(struct xti_plan *p, struct xti_err *err)
         return s;
     xti_map_free(&p->map);
     p->map = wide;
+    repeat_values(&p->map);
+    repeat_values(&p->elem->map);
     p->base_align = 16;
     p->elem->base_align = p->elem->map.esize;
     p->elem->origin = p->origin; /* its arrays live in elem->map */

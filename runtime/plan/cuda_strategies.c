@@ -195,14 +195,14 @@ static int64_t tile_extent(int64_t n, int64_t least, int64_t most)
 static void choose_tile(const struct xti_plan *p, int64_t na, int64_t nb, struct xti_cuda_step *s)
 {
     int unit = p->map.esize;
-    int64_t side = unit == 1 ? 128 : unit <= 4 ? 64 : 32, least = 16 / unit;
-    while (side * side * unit > (int64_t)16 * XTI_CUDA_THREADS * s->src_bytes)
-        side /= 2;
-    s->tile_a = tile_extent(na, least, side);
-    s->tile_b = tile_extent(nb, least, side);
-    while (s->tile_a * s->tile_b < side * side && s->tile_b < nb && s->tile_b < 8 * side)
+    int64_t a = unit == 1 ? 128 : unit <= 4 ? 64 : 32, b = a, least = 16 / unit;
+    while (a * b * unit > (int64_t)16 * XTI_CUDA_THREADS * s->src_bytes)
+        b /= 2;
+    s->tile_a = tile_extent(na, least, a);
+    s->tile_b = tile_extent(nb, least, b);
+    while (s->tile_a * s->tile_b < a * b && s->tile_b < nb && s->tile_b < 8 * b)
         s->tile_b *= 2;
-    while (s->tile_a * s->tile_b < side * side && s->tile_a < na && s->tile_a < 8 * side)
+    while (s->tile_a * s->tile_b < a * b && s->tile_a < na && s->tile_a < 8 * a)
         s->tile_a *= 2;
     int64_t row_chunks = s->tile_a * unit / 16, lines = s->tile_b * row_chunks;
     s->shared_bytes = 16 * (row_chunks >= 8 ? lines : lines + (lines - 1) / 8);

@@ -19,7 +19,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (i < XT_POINTS)
             live[j] = XT_AT(t, i, (xt_index)j, &s, &d[j], &unused, &unused);
 #if XT_FROM == XT_FILL
-        v[j] = XT_PASTE(xt_low_, XT_B(XT_UNIT))(fill);
+        v[j] = XT_OF(low, XT_UNIT)(fill);
 #else
         if (live[j])
             v[j] = *(const XT_B(XT_UNIT) *)(src + (xt_size)s * XT_UNIT);

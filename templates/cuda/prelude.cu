@@ -19,6 +19,8 @@ typedef unsigned long long xt_size;
 #define XT_PASTE_(a, b) a##b
 #define XT_PASTE(a, b) XT_PASTE_(a, b)
 #define XT_B(bytes) XT_PASTE(xt_b, bytes)
+#define XT_OF_(verb, bytes) xt_##verb##_b##bytes
+#define XT_OF(verb, bytes) XT_OF_(verb, bytes)
 
 XT_FN xt_b16 xt_zero(void)
 {

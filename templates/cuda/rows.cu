@@ -13,21 +13,17 @@
 #define XT_LOAD_UNIT(s, k) (*(const XT_B(XT_UNIT) *)XT_SOURCE((s) + (k)))
 #elif XT_FROM == XT_REVERSE
 #define XT_MOVE(s, chunk) ((s) - (chunk) * XT_GROUP)
-#define XT_LOAD(s)                                                                                             \
-    XT_PASTE(xt_low_, XT_B(XT_VEC))                                                                            \
-    (XT_PASTE(xt_reverse_, XT_B(XT_UNIT))(XT_PASTE(xt_top_, XT_B(XT_VEC))(                                     \
-        *(const XT_B(XT_VEC) *)XT_SOURCE((s) - (XT_GROUP - 1)))))
+#define XT_BEHIND(s) (*(const XT_B(XT_VEC) *)XT_SOURCE((s) - (XT_GROUP - 1)))
+#define XT_LOAD(s) XT_OF(low, XT_VEC)(XT_OF(reverse, XT_UNIT)(XT_OF(top, XT_VEC)(XT_BEHIND(s))))
 #define XT_LOAD_UNIT(s, k) (*(const XT_B(XT_UNIT) *)XT_SOURCE((s) - (k)))
 #elif XT_FROM == XT_SPLAT
 #define XT_MOVE(s, chunk) (s)
-#define XT_LOAD(s)                                                                                             \
-    XT_PASTE(xt_low_, XT_B(XT_VEC))                                                                            \
-    (XT_PASTE(xt_spread_, XT_B(XT_UNIT))(*(const XT_B(XT_UNIT) *)XT_SOURCE(s)))
+#define XT_LOAD(s) XT_OF(low, XT_VEC)(XT_OF(spread, XT_UNIT)(*(const XT_B(XT_UNIT) *)XT_SOURCE(s)))
 #define XT_LOAD_UNIT(s, k) (*(const XT_B(XT_UNIT) *)XT_SOURCE(s))
 #else
 #define XT_MOVE(s, chunk) (s)
-#define XT_LOAD(s) XT_PASTE(xt_low_, XT_B(XT_VEC))(fill)
-#define XT_LOAD_UNIT(s, k) XT_PASTE(xt_low_, XT_B(XT_UNIT))(fill)
+#define XT_LOAD(s) XT_OF(low, XT_VEC)(fill)
+#define XT_LOAD_UNIT(s, k) XT_OF(low, XT_UNIT)(fill)
 #endif
 
 XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
@@ -62,5 +58,6 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_GROUP
 #undef XT_SOURCE
 #undef XT_MOVE
+#undef XT_BEHIND
 #undef XT_LOAD
 #undef XT_LOAD_UNIT

@@ -58,7 +58,7 @@ XT_FN void XT_PASTE(XT_BODY, _turn)(const XT_SLOT_WORD *slot, xt_b16 *out)
     out[0] = xt_zero();
     XT_UNROLL
     for (int m = 0; m < XT_ROWS; m++)
-        XT_PASTE(xt_set_, XT_B(XT_UNIT))(&out[0], m, slot[m]);
+        XT_OF(set, XT_UNIT)(&out[0], m, slot[m]);
 #elif XT_UNIT == 2
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
@@ -94,15 +94,15 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const xt_index x = ta * XT_TA + at, y = tb * XT_TB + row;
         const unsigned char *from = src + (xt_size)(xt_index)(s + y * XT_SB + x) * XT_UNIT;
         xt_b16 some = xt_zero(); /* what is past an edge is zero and never stored */
-        v[j] = XT_PASTE(xt_low_, XT_B(XT_VS))(some);
+        v[j] = XT_OF(low, XT_VS)(some);
         if (row < XT_TB && y < XT_NB && x + XT_VS / XT_UNIT <= XT_NA) {
             v[j] = *(const XT_B(XT_VS) *)from;
         } else if (XT_NA % (XT_VS / XT_UNIT) != 0 && row < XT_TB && y < XT_NB) {
             XT_UNROLL
             for (int k = 0; k < XT_VS / XT_UNIT; k++)
                 if (x + k < XT_NA)
-                    XT_PASTE(xt_set_, XT_B(XT_UNIT))(&some, k, ((const XT_B(XT_UNIT) *)from)[k]);
-            v[j] = XT_PASTE(xt_low_, XT_B(XT_VS))(some);
+                    XT_OF(set, XT_UNIT)(&some, k, ((const XT_B(XT_UNIT) *)from)[k]);
+            v[j] = XT_OF(low, XT_VS)(some);
         }
     }
     XT_UNROLL
@@ -111,7 +111,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const unsigned int row = e / (XT_TA * XT_UNIT / XT_VS), byte = e % (XT_TA * XT_UNIT / XT_VS) * XT_VS;
         if (row < XT_TB)
             *(XT_B(XT_VS) *)XT_PASTE(XT_BODY, _spot)(tile, row, byte, XT_VS) =
-                XT_PASTE(xt_permute_, XT_B(XT_VS))(v[j], XT_PASTE(XT_BODY, _flip)(row));
+                XT_OF(permute, XT_VS)(v[j], XT_PASTE(XT_BODY, _flip)(row));
     }
     __syncthreads();
     XT_UNROLL
@@ -131,12 +131,12 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             for (int z = 0; z < XT_OUTS; z++) {
                 unsigned char *to = dst + (xt_size)(xt_index)(d + (x + z) * XT_DA + y) * XT_UNIT;
                 if (x + z < XT_NA && y + XT_ROWS <= XT_NB)
-                    *(XT_B(XT_VD) *)to = XT_PASTE(xt_low_, XT_B(XT_VD))(out[z]);
+                    *(XT_B(XT_VD) *)to = XT_OF(low, XT_VD)(out[z]);
                 else if (XT_NB % XT_ROWS != 0 && x + z < XT_NA) {
                     XT_UNROLL
                     for (int m = 0; m < XT_ROWS; m++)
                         if (y + m < XT_NB)
-                            ((XT_B(XT_UNIT) *)to)[m] = XT_PASTE(xt_get_, XT_B(XT_UNIT))(out[z], m);
+                            ((XT_B(XT_UNIT) *)to)[m] = XT_OF(get, XT_UNIT)(out[z], m);
                 }
             }
         }

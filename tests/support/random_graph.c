@@ -1,6 +1,6 @@
 /* random_graph.c: valid random chains over the public builders. Each step picks an operation and arguments that fit the
  * current node; a step whose result would be too large is skipped. */
-#include "support/random_graph.h"
+#include "tests/support/random_graph.h"
 
 #include <string.h>
 

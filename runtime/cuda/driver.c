@@ -1,0 +1,187 @@
+/* driver.c: finds, loads and initialises the CUDA driver; contexts; targets.
+ * What always holds: nothing here changes which context the caller's thread has when a function returns. Layer 4. */
+#include "cuda/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "cuda/cuda.h"
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_once_t once;
+    bool ready;
+    atomic_bool forked;
+    struct xti_cu_api api;
+} the = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
+
+static void before_fork(void) { pthread_mutex_lock(&the.lock); }
+static void after_fork(void) { pthread_mutex_unlock(&the.lock); }
+static void in_child(void)
+{
+    if (the.ready)
+        atomic_store(&the.forked, true);
+    pthread_mutex_unlock(&the.lock);
+}
+static void guard_fork(void) { pthread_atfork(before_fork, after_fork, in_child); }
+
+bool xti_driver_forked(void) { return atomic_load_explicit(&the.forked, memory_order_relaxed); }
+
+static void *open_library(struct xti_err *err)
+{
+    const char *path = xti_env(XTI_ENV_LIBCUDA);
+    bool given = path && *path;
+    void *lib = dlopen(given ? path : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!lib && !given)
+        lib = dlopen("libcuda.so", RTLD_NOW | RTLD_LOCAL);
+    if (!lib && !given)
+        lib = dlopen("/usr/lib/wsl/lib/libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!lib)
+        xti_fail(err, XT_ENODEVICE, "no CUDA driver: %s", given ? dlerror() : "libcuda.so.1 was not found");
+    return lib;
+}
+
+xt_status xti_driver_fail(const struct xti_cu_api *api, const char *call, xti_cu_result r, struct xti_err *err)
+{
+    const char *name = NULL;
+    if (api->error_name(r, &name) || !name)
+        name = "unknown error";
+    return xti_fail(err, XT_EDEVICE, "%s: %s (%d)", call, name, r);
+}
+
+static xt_status load_symbols(void *lib, struct xti_cu_api *api, struct xti_err *err)
+{
+    const char *missing = NULL;
+#define X(field, symbol, required, params)                                                                     \
+    *(void **)&api->field = dlsym(lib, #symbol);                                                               \
+    if (required && !api->field)                                                                               \
+        missing = #symbol;
+    XTI_CU_FUNCTIONS(X)
+#undef X
+    return missing ? xti_fail(err, XT_ENODEVICE, "the CUDA driver library has no %s", missing) : XT_OK;
+}
+
+static xt_status start(struct xti_cu_api *api, struct xti_err *err)
+{
+    int n = 0;
+    const char *name = NULL;
+    xti_cu_result r = api->init(0);
+    if (!r)
+        r = api->device_count(&n);
+    if (r && (api->error_name(r, &name) || !name))
+        name = "unknown error";
+    if (r)
+        return xti_fail(err, XT_ENODEVICE, "the CUDA driver does not start: %s (%d)", name, r);
+    return n > 0 ? XT_OK : xti_fail(err, XT_ENODEVICE, "the CUDA driver finds no device");
+}
+
+static xt_status load(struct xti_err *err)
+{
+    void *lib = open_library(err);
+    xt_status s;
+    if (!lib)
+        return XT_ENODEVICE;
+    if ((s = load_symbols(lib, &the.api, err)) || (s = start(&the.api, err))) {
+        dlclose(lib);
+        return s;
+    }
+    the.ready = true;
+    return XT_OK;
+}
+
+xt_status xti_driver_get(const struct xti_cu_api **api, struct xti_err *err)
+{
+    if (xti_driver_forked())
+        return xti_fail(err, XT_EFORKED, "CUDA was started before fork: the child cannot use it");
+    pthread_once(&the.once, guard_fork);
+    pthread_mutex_lock(&the.lock);
+    xt_status s = the.ready ? XT_OK : load(err);
+    pthread_mutex_unlock(&the.lock);
+    *api = s ? NULL : &the.api;
+    return s;
+}
+
+xt_status xti_driver_enter(int device, struct xti_driver_scope *s, struct xti_err *err)
+{
+    *s = (struct xti_driver_scope){0};
+    xt_status st = xti_driver_get(&s->api, err);
+    xti_cu_result r;
+    if (st)
+        return st;
+    if ((r = s->api->ctx_current(&s->ctx)))
+        return xti_driver_fail(s->api, "cuCtxGetCurrent", r, err);
+    if (s->ctx) {
+        r = s->api->ctx_device(&s->device);
+        return r ? xti_driver_fail(s->api, "cuCtxGetDevice", r, err) : XT_OK;
+    }
+    if (s->api->device_get(&s->device, device))
+        return xti_fail(err, XT_ENODEVICE, "there is no CUDA device %d", device);
+    if ((r = s->api->primary_retain(&s->ctx, s->device)))
+        return xti_driver_fail(s->api, "cuDevicePrimaryCtxRetain", r, err);
+    if ((r = s->api->ctx_push(s->ctx))) {
+        s->api->primary_release(s->device);
+        return xti_driver_fail(s->api, "cuCtxPushCurrent", r, err);
+    }
+    s->primary = true;
+    return XT_OK;
+}
+
+void xti_driver_leave(struct xti_driver_scope *s, bool keep)
+{
+    xti_cu_context unused;
+    if (!s->primary)
+        return;
+    s->api->ctx_pop(&unused);
+    if (!keep)
+        s->api->primary_release(s->device);
+}
+
+xt_status xti_cuda_probe(struct xti_err *err)
+{
+    const struct xti_cu_api *api;
+    return xti_driver_get(&api, err);
+}
+
+/* No context is made: the attributes are the device's. */
+static xt_status current_device(const struct xti_cu_api *api, int ordinal, xti_cu_device *device, struct xti_err *err)
+{
+    xti_cu_context ctx = NULL;
+    if (!api->ctx_current(&ctx) && ctx && !api->ctx_device(device))
+        return XT_OK;
+    return api->device_get(device, ordinal) ? xti_fail(err, XT_ENODEVICE, "there is no CUDA device %d", ordinal) : XT_OK;
+}
+
+xt_status xti_cuda_target(int device, struct xti_target *t, struct xti_err *err)
+{
+    const struct xti_cu_api *api;
+    xti_cu_device dev = 0;
+    int major = 0, minor = 0, sms = 0;
+    xti_cu_result r;
+    xt_status s = xti_driver_get(&api, err);
+    if (!s)
+        s = current_device(api, device, &dev, err);
+    if (s)
+        return s;
+    if ((r = api->device_attribute(&major, XTI_CU_ATTR_MAJOR, dev)) ||
+        (r = api->device_attribute(&minor, XTI_CU_ATTR_MINOR, dev)) ||
+        (r = api->device_attribute(&sms, XTI_CU_ATTR_MULTIPROCESSORS, dev)))
+        return xti_driver_fail(api, "cuDeviceGetAttribute", r, err);
+    *t = (struct xti_target){.backend = XT_CUDA, .sm = 10 * major + minor, .n_sms = sms};
+    return XT_OK;
+}
+
+/* "sm_90a" gives sm_90: no kernel of xt needs what only one architecture has. */
+xt_status xti_cuda_arch(const char *arch, struct xti_target *t, struct xti_err *err)
+{
+    const char *p = !strncmp(arch, "sm_", 3) ? arch + 3 : arch;
+    char *end;
+    long sm = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : 0;
+    if (sm < 20 || sm > 999 || (*end && strcmp(end, "a") && strcmp(end, "f")))
+        return xti_fail(err, XT_EINVAL, "architecture '%.32s': want one like sm_90", arch);
+    *t = (struct xti_target){.backend = XT_CUDA, .sm = (int)sm};
+    return XT_OK;
+}

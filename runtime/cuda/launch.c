@@ -1,0 +1,143 @@
+/* launch.c: hands a plan's launch to the driver, or describes it as JSON. No allocation, no lock. Layer 4. */
+#include "cuda/cuda.h"
+
+#include <inttypes.h>
+
+#include "cuda/emit.h"
+#include "cuda/module.h"
+
+/* Most kernels have a handful of parameters; the others use a larger frame. */
+enum { FEW_PARAMS = 32, MOST_PARAMS = 4096 };
+
+struct call {
+    const struct xti_plan *plan;
+    const struct xti_module *module;
+    xti_cu_function entry;
+    uintptr_t dst;
+    const void *const *src;
+    void *stream;
+    struct xti_err *err;
+};
+
+static int count_params(const struct xti_plan *p)
+{
+    return 1 + p->map.n_srcs + xti_emit_fill(p, p->map.n_pieces);
+}
+
+static xt_status launch(const struct call *c, void **param, uintptr_t *address)
+{
+    const struct xti_plan *p = c->plan;
+    int n = 0;
+    address[n] = c->dst;
+    param[n] = &address[n];
+    for (int i = 0; i < p->map.n_srcs; i++) {
+        address[++n] = (uintptr_t)c->src[p->origin.src_of[i]] + (uintptr_t)p->origin.src_bytes[i];
+        param[n] = &address[n];
+    }
+    for (int i = 0; i < p->map.n_pieces; i++)
+        if (p->map.piece[i].src < 0)
+            param[++n] = p->map.piece[i].value;
+    xti_cu_result r = c->module->api->launch(c->entry, (unsigned)p->grid, 1, 1, (unsigned)p->threads_per_block, 1, 1, 0,
+                                             c->stream, param, NULL);
+    return r ? xti_driver_fail(c->module->api, "cuLaunchKernel", r, c->err) : XT_OK;
+}
+
+static xt_status launch_few(const struct call *c)
+{
+    void *param[FEW_PARAMS];
+    uintptr_t address[FEW_PARAMS];
+    return launch(c, param, address);
+}
+
+__attribute__((noinline)) static xt_status launch_many(const struct call *c)
+{
+    void *param[MOST_PARAMS];
+    uintptr_t address[MOST_PARAMS];
+    return launch(c, param, address);
+}
+
+static xt_status launch_here(const struct call *c)
+{
+    return count_params(c->plan) <= FEW_PARAMS ? launch_few(c) : launch_many(c);
+}
+
+static xt_status launch_in_home(const struct call *c)
+{
+    const struct xti_module *m = c->module;
+    xti_cu_context unused;
+    xti_cu_result r = m->api->ctx_push(m->ctx);
+    if (r)
+        return xti_driver_fail(m->api, "cuCtxPushCurrent", r, c->err);
+    xt_status s = launch_here(c);
+    m->api->ctx_pop(&unused);
+    return s;
+}
+
+xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst, const void *const *src,
+                          void *stream, struct xti_err *err)
+{
+    struct call c = {.plan = p, .module = m, .src = src, .stream = stream, .err = err};
+    xti_cu_context current = NULL;
+    if (xti_driver_forked())
+        return xti_fail(err, XT_EFORKED, "CUDA kernel of the parent process: the child cannot run it");
+    if (!p->n_steps)
+        return XT_OK;
+    xti_cu_result r = m->api->ctx_current(&current);
+    if (r)
+        return xti_driver_fail(m->api, "cuCtxGetCurrent", r, err);
+    c.dst = (uintptr_t)dst + (uintptr_t)p->origin.dst_bytes;
+    uintptr_t bits = c.dst;
+    for (int i = 0; i < p->map.n_srcs; i++)
+        bits |= (uintptr_t)src[p->origin.src_of[i]] + (uintptr_t)p->origin.src_bytes[i];
+    bool wide = bits % 16 == 0;
+    c.plan = wide ? p : p->elem;
+    c.entry = m->entry[!wide];
+    if (!current && m->primary)
+        return launch_in_home(&c);
+    if (!xti_module_is_home(m, current))
+        return xti_fail(err, XT_ENODEVICE, "the kernel was compiled in another CUDA context than the current one");
+    return launch_here(&c);
+}
+
+static void put_pointer(const char *of, int input, int64_t byte_offset, struct xti_str *b)
+{
+    xti_str_addf(b, "{\"kind\": \"pointer\", \"of\": \"%s", of);
+    if (input >= 0)
+        xti_str_addf(b, "%d", input);
+    xti_str_addf(b, "\", \"byte_offset\": %" PRId64 "}", byte_offset);
+}
+
+/* Buffers are taken to be aligned to 16 bytes: the offsets then decide which entry runs. */
+static const struct xti_plan *entry_plan(const struct xti_plan *p)
+{
+    int64_t bits = p->origin.dst_bytes;
+    for (int i = 0; i < p->origin.n_srcs; i++)
+        bits |= p->origin.src_bytes[i];
+    return bits % 16 ? p->elem : p;
+}
+
+void xti_cuda_launch_json(const struct xti_plan *plan, const char *name, struct xti_str *b)
+{
+    if (!plan->n_steps) {
+        xti_str_add(b, "[]");
+        return;
+    }
+    const struct xti_plan *p = entry_plan(plan);
+    xti_str_addf(b, "[{\"entry\": \"%s%s\", \"grid\": [%" PRId64 ", 1, 1], \"block\": [%d, 1, 1], \"shared\": 0, \"params\": [",
+                 name, p == plan ? "" : "_e", p->grid, p->threads_per_block);
+    put_pointer("dst", -1, p->origin.dst_bytes, b);
+    for (int i = 0; i < p->map.n_srcs; i++) {
+        xti_str_add(b, ", ");
+        put_pointer("src", p->origin.src_of[i], p->origin.src_bytes[i], b);
+    }
+    for (int i = 0; i < p->map.n_pieces; i++) {
+        const struct xti_piece *q = &p->map.piece[i];
+        if (q->src >= 0)
+            continue;
+        xti_str_add(b, ", {\"kind\": \"bytes\", \"hex\": \"");
+        for (int k = 0; k < 16; k++)
+            xti_str_addf(b, "%02x", q->value[k]);
+        xti_str_add(b, "\"}");
+    }
+    xti_str_add(b, "]}]");
+}

@@ -1,0 +1,268 @@
+/* map.c: fuses a graph to its index map: starts with one box over the output, pulls pieces back until every one
+ * has reached an input or a fill, merges what merges. Layer 2. */
+#include "map/fuse.h"
+
+#include <string.h>
+
+enum { MANY_PIECES = 64, FIRST_PIECES = 8 };
+
+int xti_fuser_room(const struct xti_fuser *f)
+{
+    return f->m->n_pieces + f->n_stack > MANY_PIECES ? 2 : f->opt.guard_boxes;
+}
+
+static void fail_pieces(struct xti_fuser *f)
+{
+    xti_pool_fail(&f->pool, xti_fail_at(f->err, XT_EUNSUPPORTED, f->at, -1,
+                                        "this chain falls into more than %d pieces", XTI_MAX_PIECES));
+}
+
+void xti_fuser_push(struct xti_fuser *f, xt_node node, int arg, int64_t base, struct xti_work *p)
+{
+    if (f->n_stack == XTI_MAX_PIECES)
+        fail_pieces(f);
+    if (f->n_stack == f->cap_stack && !f->pool.st) {
+        int cap = f->cap_stack ? 2 * f->cap_stack : 16;
+        struct xti_item *s = xti_realloc(f->stack, (size_t)cap * sizeof *s);
+        if (s) {
+            f->stack = s;
+            f->cap_stack = cap;
+        } else {
+            xti_pool_fail(&f->pool, XT_ENOMEM);
+        }
+    }
+    if (f->pool.st)
+        xti_work_free(p);
+    else
+        f->stack[f->n_stack++] = (struct xti_item){node, arg, base, p};
+}
+
+/* Room for one more finished piece. When the list is full, what merges is merged. */
+static struct xti_piece *new_piece(struct xti_fuser *f)
+{
+    struct xti_map *m = f->m;
+    if (m->n_pieces == XTI_MAX_PIECES) {
+        xt_status s = xti_map_merge(m, f->err);
+        if (s)
+            xti_pool_fail(&f->pool, s);
+        else if (m->n_pieces > XTI_MAX_PIECES - XTI_MAX_PIECES / 4)
+            fail_pieces(f);
+    }
+    if (m->n_pieces == f->cap_pieces && !f->pool.st) {
+        int cap = f->cap_pieces ? 4 * f->cap_pieces : FIRST_PIECES;
+        struct xti_piece *v = xti_arena_alloc(&m->arena, (size_t)cap * sizeof *v);
+        if (!v) {
+            xti_pool_fail(&f->pool, XT_ENOMEM);
+            return NULL;
+        }
+        if (m->n_pieces)
+            memcpy(v, m->piece, (size_t)m->n_pieces * sizeof *v);
+        m->piece = v;
+        f->cap_pieces = cap;
+    }
+    if (f->pool.st)
+        return NULL;
+    memset(&m->piece[m->n_pieces], 0, sizeof *m->piece);
+    return &m->piece[m->n_pieces];
+}
+
+static void emit(struct xti_fuser *f, struct xti_work *p, int src, const unsigned char *value)
+{
+    struct xti_works boxes = {0};
+    xti_work_forget(p);
+    xti_work_resolve(p, f->opt.div_boxes, &boxes);
+    while (boxes.head) {
+        struct xti_work *s = xti_works_pop(&boxes);
+        struct xti_piece *out = !f->pool.st && xti_work_guards(s) ? new_piece(f) : NULL;
+        if (out) {
+            out->src = src;
+            if (value)
+                memcpy(out->value, value, (size_t)f->m->esize);
+            xti_work_finish(s, f->m, out);
+            f->m->n_pieces++;
+        }
+        xti_work_free(s);
+    }
+}
+
+void xti_fuser_emit_fill(struct xti_fuser *f, struct xti_work *p, const unsigned char *value)
+{
+    p->off = -1;
+    emit(f, p, -1, value);
+}
+
+/* Widens the source's bounds by what p reads: the leaf's span bounds it, and so does the address row. */
+static void note_read(struct xti_fuser *f, const struct xti_work *p, const struct xti_node *n)
+{
+    struct xti_map *m = f->m;
+    int64_t lo, hi, l, h;
+    if (!xti_span(n->rank, n->shape, n->strides, n->offset, &lo, &hi)) {
+        xti_pool_fail(&f->pool, XT_EOVERFLOW);
+        return;
+    }
+    if (xti_work_range(p, xti_row(p, p->off), &l, &h)) {
+        lo = l > lo ? l : lo;
+        hi = h < hi ? h : hi;
+    }
+    bool first = m->src_hi[n->input] < m->src_lo[n->input];
+    if (first || lo < m->src_lo[n->input])
+        m->src_lo[n->input] = lo;
+    if (first || hi > m->src_hi[n->input])
+        m->src_hi[n->input] = hi;
+}
+
+void xti_fuser_emit_load(struct xti_fuser *f, struct xti_work *p, const struct xti_node *n)
+{
+    int r = xti_row_new(p);
+    xti_row(p, r)[0] = n->offset;
+    for (int i = 0; i < n->rank; i++)
+        if (n->shape[i] != 1)
+            xti_row_add(p->pool, p->nc, xti_row(p, r), n->strides[i], xti_row(p, p->coord[i]));
+    p->off = (short)r;
+    note_read(f, p, n);
+    emit(f, p, n->input, NULL);
+}
+
+/* One box over the output, its coordinates its dims. */
+static struct xti_work *start(struct xti_fuser *f)
+{
+    const struct xti_node *n = &f->g->node[f->g->out];
+    struct xti_work *p = xti_work_new(&f->pool);
+    if (!p)
+        return NULL;
+    xti_work_reserve_cols(p, n->rank);
+    xti_row(p, XTI_ROW_DST)[0] = f->g->out_offset;
+    for (int i = 0; i < n->rank && !f->pool.st; i++) {
+        if (n->shape[i] == 1) {
+            p->coord[i] = XTI_ROW_ZERO;
+            continue;
+        }
+        int v = xti_dim_new(p, n->shape[i]);
+        int r = xti_row_new(p);
+        p->coord[i] = (short)r;
+        xti_row(p, r)[v] = 1;
+        xti_row(p, XTI_ROW_DST)[v] = f->g->out_strides[i];
+    }
+    p->n_coords = (short)n->rank;
+    return p;
+}
+
+static bool is_reshape(enum xt_op op)
+{
+    return op == XT_OP_RESHAPE || op == XT_OP_TILE || op == XT_OP_REPEAT;
+}
+
+/* Marks the nodes with a reshape below them: only there is it worth to remember digits. */
+static void mark_reshapes(struct xti_fuser *f)
+{
+    int found = 0;
+    for (int i = 0; i <= f->g->out; i++)
+        found += is_reshape(f->g->node[i].op);
+    if (found < 2)
+        return;
+    f->remember = xti_alloc((size_t)f->g->n_nodes);
+    if (!f->remember) {
+        xti_pool_fail(&f->pool, XT_ENOMEM);
+        return;
+    }
+    for (int i = 0; i <= f->g->out; i++)
+        for (int k = 0; k < f->g->node[i].n_args; k++) {
+            xt_node x = f->g->node[i].arg[k];
+            f->remember[i] |= is_reshape(f->g->node[x].op) || f->remember[x];
+        }
+}
+
+static xt_status check_output(const struct xt_graph *g, struct xti_map *m, struct xti_err *err)
+{
+    const struct xti_node *n = &g->node[g->out];
+    if (!xti_product(n->rank, n->shape, &m->numel))
+        return xti_fail_at(err, XT_EOVERFLOW, g->out, -1, "the output has more than 2^63 - 1 elements");
+    if (m->numel == 0)
+        return XT_OK;
+    if (!xti_span(n->rank, n->shape, g->out_strides, g->out_offset, &m->dst_lo, &m->dst_hi))
+        return xti_fail_at(err, XT_EOVERFLOW, g->out, -1, "the output's addresses do not fit in 63 bits");
+    if (!g->out_dense && xti_box_self_meets(n->rank, n->shape, g->out_strides) != XTI_NO)
+        return xti_fail_at(err, XT_EALIAS, g->out, -1, "two elements of the output have the same address, or it "
+                                                       "is too hard to show that none have");
+    return XT_OK;
+}
+
+static xt_status prepare(const struct xt_graph *g, struct xti_map *m, struct xti_err *err)
+{
+    if (g->out < 0)
+        return xti_fail(err, XT_EINVAL, "the graph has no output: call xt_output");
+    m->esize = (int)xt_dtype_bytes(g->node[g->out].dtype);
+    m->n_srcs = g->n_inputs;
+    m->dst_hi = -1;
+    m->src_lo = xti_arena_alloc(&m->arena, 2 * (size_t)g->n_inputs * sizeof *m->src_lo);
+    if (!m->src_lo)
+        return xti_fail(err, XT_ENOMEM, "index map");
+    m->src_hi = m->src_lo + g->n_inputs;
+    for (int i = 0; i < g->n_inputs; i++)
+        m->src_hi[i] = -1;
+    return check_output(g, m, err);
+}
+
+static xt_status report(struct xti_fuser *f)
+{
+    switch (f->pool.st) {
+    case XT_OK:
+        return XT_OK;
+    case XT_ENOMEM:
+        return xti_fail(f->err, XT_ENOMEM, "fusing the chain");
+    case XT_EOVERFLOW:
+        return xti_fail_at(f->err, XT_EOVERFLOW, f->at, -1, "an index of the fused chain does not fit in 64 bits");
+    case XT_EUNSUPPORTED:
+        return xti_fail_at(f->err, XT_EUNSUPPORTED, f->at, -1,
+                           "one piece of this chain needs more than %d floors of unlike reshapes, or %d guards",
+                           XTI_MAX_DIVS, XTI_MAX_GUARDS);
+    default:
+        return xti_fail_at(f->err, f->pool.st, f->at, -1, "fusing the chain");
+    }
+}
+
+static xt_status run(struct xti_fuser *f)
+{
+    mark_reshapes(f);
+    f->at = f->g->out;
+    if (!f->pool.st)
+        xti_fuser_push(f, f->g->out, 0, 0, start(f));
+    while (f->n_stack) {
+        struct xti_item it = f->stack[--f->n_stack];
+        xti_fuser_pull(f, it); /* frees it at once after a failure */
+    }
+    xt_status s = report(f);
+    if (!s)
+        s = xti_map_merge(f->m, f->err);
+    xti_pool_free(&f->pool);
+    xti_free(f->stack);
+    xti_free(f->remember);
+    return s;
+}
+
+xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
+                       struct xti_err *err)
+{
+    struct xti_fuser f = {.g = g, .m = m, .err = err};
+    if (opt)
+        f.opt = *opt;
+    if (!f.opt.div_boxes)
+        f.opt.div_boxes = 1;
+    if (!f.opt.guard_boxes)
+        f.opt.guard_boxes = 16;
+    memset(m, 0, sizeof *m);
+    xt_status s = prepare(g, m, err);
+    if (!s && m->numel)
+        s = run(&f);
+    if (s)
+        xti_map_free(m);
+    return s;
+}
+
+void xti_map_free(struct xti_map *m)
+{
+    if (!m)
+        return;
+    xti_arena_free(&m->arena);
+    memset(m, 0, sizeof *m);
+}

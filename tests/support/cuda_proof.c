@@ -1,0 +1,223 @@
+/* cuda_proof.c: see cuda_proof.h. Buffers are exactly as large as the map's addresses need, so that an access past
+ * an edge is one out of bounds; what the map does not write must stay untouched. */
+#include "support/cuda_proof.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+
+struct run {
+    const struct xti_map *m;
+    struct xti_plan plan;
+    struct xti_str source;
+    struct xti_code code;
+    struct ptx_module *module;
+    struct ptx_world *world;
+    struct ptx_buffer *buffer; /* dst, then the graph's inputs */
+    unsigned char *must, *want;
+    const void **src;
+    struct xti_err err;
+    int64_t compulsory_load, compulsory_store; /* sectors */
+};
+
+const char *cuda_prove_unable(void) { return *xti_nvrtc_build() ? NULL : "NVRTC not found"; }
+
+static bool fail(struct proof *out, const char *what, const char *why)
+{
+    snprintf(out->error, sizeof out->error, "%s: %s", what, why);
+    return false;
+}
+
+static uint64_t next(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    return *seed ^= *seed << 17;
+}
+
+static void fill(unsigned char *p, size_t bytes, uint64_t seed)
+{
+    for (size_t i = 0; i < bytes; i++)
+        p[i] = (unsigned char)(next(&seed) >> 32);
+}
+
+struct marks {
+    struct run *r;
+    unsigned char *dst_sector, **src_sector;
+};
+
+/* In element addresses, from the buffers' starts, which are aligned to sectors. */
+static bool mark(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
+{
+    struct marks *k = arg;
+    int64_t e = k->r->m->esize;
+    memset(k->r->must + d * e, 1, (size_t)e);
+    k->r->compulsory_store += !k->dst_sector[d * e / 32];
+    k->dst_sector[d * e / 32] = 1;
+    if (s >= 0) {
+        k->r->compulsory_load += !k->src_sector[p->src][s * e / 32];
+        k->src_sector[p->src][s * e / 32] = 1;
+    }
+    return true;
+}
+
+static void mark_all(struct run *r)
+{
+    struct marks k = {.r = r, .dst_sector = calloc(r->buffer[0].bytes / 32 + 1, 1)};
+    k.src_sector = calloc((size_t)r->m->n_srcs + 1, sizeof *k.src_sector);
+    for (int i = 0; i < r->m->n_srcs; i++)
+        k.src_sector[i] = calloc(r->buffer[i + 1].bytes / 32 + 1, 1);
+    xti_map_visit(r->m, mark, &k);
+    for (int i = 0; i < r->m->n_srcs; i++)
+        free(k.src_sector[i]);
+    free(k.src_sector);
+    free(k.dst_sector);
+}
+
+static void make_buffers(struct run *r)
+{
+    const struct xti_map *m = r->m;
+    int n = m->n_srcs + 1;
+    r->buffer = calloc((size_t)n, sizeof *r->buffer);
+    r->src = calloc((size_t)n, sizeof *r->src);
+    for (int i = 0; i < n; i++) {
+        int64_t hi = i ? m->src_hi[i - 1] : m->dst_hi, lo = i ? m->src_lo[i - 1] : m->dst_lo;
+        size_t bytes = hi < lo ? 0 : (size_t)((hi + 1) * m->esize);
+        r->buffer[i] = (struct ptx_buffer){.base = malloc(bytes + 1), .bytes = bytes, .writable = i == 0};
+        fill(r->buffer[i].base, bytes, 0x9e3779b97f4a7c15u + (uint64_t)i);
+        if (i)
+            r->src[i - 1] = bytes ? r->buffer[i].base : NULL;
+    }
+    r->must = calloc(r->buffer[0].bytes + 1, 1);
+    r->want = malloc(r->buffer[0].bytes + 1);
+    memcpy(r->want, r->buffer[0].base, r->buffer[0].bytes);
+    mark_all(r);
+    r->buffer[0].must_write = r->must;
+    xti_map_eval(m, r->want, r->src);
+}
+
+/* A device address is a multiple of 256 only at its buffer's start: a misaligned buffer begins `shift` bytes later. */
+static void shift_buffers(struct run *r, size_t shift)
+{
+    for (int i = 0; i <= r->m->n_srcs; i++) {
+        struct ptx_buffer *b = &r->buffer[i];
+        b->base = realloc(b->base, b->bytes + shift + 1);
+        memmove((char *)b->base + shift, b->base, b->bytes);
+        memset(b->base, 0, shift);
+        b->bytes += shift;
+    }
+    r->must = realloc(r->must, r->buffer[0].bytes + 1);
+    memmove(r->must + shift, r->must, r->buffer[0].bytes - shift);
+    memset(r->must, 0, shift);
+    r->buffer[0].must_write = r->must;
+}
+
+static bool launch(struct run *r, const char *name, bool elem, size_t shift, struct proof *out)
+{
+    const struct xti_plan *p = elem ? r->plan.elem : &r->plan;
+    char entry[160];
+    int n_fills = 0, n = 0;
+    for (int i = 0; i < p->map.n_pieces; i++)
+        n_fills += p->map.piece[i].src < 0;
+    struct ptx_param *param = calloc((size_t)(1 + p->map.n_srcs + n_fills), sizeof *param);
+    unsigned char(*value)[16] = calloc((size_t)n_fills + 1, sizeof *value);
+    param[n++] = (struct ptx_param){.is_pointer = 1, .buffer = 0, .byte_offset = p->origin.dst_bytes + (int64_t)shift};
+    for (int i = 0; i < p->map.n_srcs; i++)
+        param[n++] = (struct ptx_param){.is_pointer = 1, .buffer = 1 + p->origin.src_of[i],
+                                        .byte_offset = p->origin.src_bytes[i] + (int64_t)shift};
+    for (int i = 0, f = 0; i < p->map.n_pieces; i++)
+        if (p->map.piece[i].src < 0) {
+            for (int b = 0; b < 16; b++)
+                value[f][b] = p->map.piece[i].value[b % p->map.esize];
+            param[n++] = (struct ptx_param){.bytes = value[f++], .n_bytes = 16};
+        }
+    snprintf(entry, sizeof entry, "%s%s", name, elem ? "_e" : "");
+    struct ptx_launch l = {.entry = entry, .grid = {(uint32_t)p->grid, 1, 1}, .block = {(uint32_t)p->threads_per_block, 1, 1},
+                           .params = param, .n_params = n};
+    int bad = ptx_run(r->world, r->module, &l, &out->report) || ptx_finish(r->world, &out->report);
+    free(param);
+    free(value);
+    return bad ? fail(out, entry, out->report.error) : true;
+}
+
+static bool origin_aligned(const struct xti_plan *p)
+{
+    int64_t bits = p->origin.dst_bytes;
+    for (int i = 0; i < p->origin.n_srcs; i++)
+        bits |= p->origin.src_bytes[i];
+    return bits % 16 == 0;
+}
+
+static void measure(struct run *r, struct proof *out)
+{
+    out->load_ratio = r->compulsory_load ? (double)out->report.load_sectors / (double)r->compulsory_load : 0;
+    out->store_ratio = r->compulsory_store ? (double)out->report.store_sectors / (double)r->compulsory_store : 0;
+}
+
+static bool compare(struct run *r, size_t shift, struct proof *out)
+{
+    const unsigned char *got = (const unsigned char *)r->buffer[0].base + shift;
+    for (size_t i = 0; i + shift < r->buffer[0].bytes; i++)
+        if (got[i] != r->want[i]) {
+            char text[80];
+            snprintf(text, sizeof text, "byte %zu is %02x, not %02x", i, got[i], r->want[i]);
+            return fail(out, out->strategy, text);
+        }
+    return true;
+}
+
+static bool prove(struct run *r, int sm, bool misaligned, struct proof *out)
+{
+    struct xti_target target = {.backend = XT_CUDA, .sm = sm};
+    char name[64], error[256];
+    if (xti_plan_make(r->m, &target, &r->plan, &r->err))
+        return fail(out, "plan", r->err.e.message);
+    if (!r->plan.n_steps)
+        return true;
+    snprintf(out->strategy, sizeof out->strategy, "%s", xti_plan_strategy(&r->plan));
+    snprintf(name, sizeof name, "xt_%s_00000000", out->strategy);
+    if (xti_cuda_emit(&r->plan, name, &r->source, &r->err))
+        return fail(out, "emit", r->err.e.message);
+    out->source_bytes = r->source.n;
+    if (xti_nvrtc_compile(r->source.s, name, sm, &r->code, &r->err))
+        return fail(out, "compile", r->err.e.message);
+    if (ptx_load(r->code.ptx, &r->module, error, sizeof error))
+        return fail(out, "load", error);
+    bool elem = misaligned || !origin_aligned(&r->plan);
+    size_t shift = misaligned ? (size_t)(r->m->esize < 16 ? r->m->esize : 0) : 0;
+    make_buffers(r);
+    shift_buffers(r, shift);
+    if (!(r->world = ptx_world_new(r->buffer, r->m->n_srcs + 1)))
+        return fail(out, "world", "no memory");
+    for (int i = 0; i < ptx_entry_count(r->module); i++) {
+        struct ptx_entry_info info;
+        ptx_entry_info(r->module, i, &info);
+        if (info.local_bytes)
+            return fail(out, info.name, "local memory is used");
+    }
+    if (!launch(r, name, elem, shift, out))
+        return false;
+    measure(r, out);
+    return compare(r, shift, out);
+}
+
+bool cuda_prove(const struct xti_map *m, int sm, bool misaligned, struct proof *out)
+{
+    struct run r = {.m = m};
+    memset(out, 0, sizeof *out);
+    bool ok = prove(&r, sm, misaligned, out);
+    ptx_world_free(r.world);
+    ptx_free(r.module);
+    for (int i = 0; r.buffer && i <= m->n_srcs; i++)
+        free(r.buffer[i].base);
+    free(r.buffer);
+    free(r.src);
+    free(r.must);
+    free(r.want);
+    xti_code_free(&r.code);
+    xti_str_free(&r.source);
+    xti_plan_free(&r.plan);
+    return ok;
+}
