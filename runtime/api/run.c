@@ -93,3 +93,31 @@ xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, 
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_run: kernel is NULL"), &err);
     return xti_publish(run(k, dst, srcs, stream, &err), &err);
 }
+
+static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *const *src, struct xti_err *err)
+{
+    bool unchanged = false;
+    xt_status s = check_pointers(k, dst, src, err);
+    if (!s)
+        s = xti_alias_check(k, dst, src, &unchanged, err);
+    if (s || unchanged)
+        return s;
+    size_t *bytes = xti_alloc_array((size_t)k->map.n_srcs + 1, sizeof *bytes);
+    if (!bytes)
+        return xti_fail(err, XT_ENOMEM, "sizes of %d inputs", k->map.n_srcs);
+    for (int i = 0; i < k->map.n_srcs; i++)
+        bytes[i] = (size_t)xt_src_min_bytes(k, i);
+    s = xti_cuda_run_host(&k->plan, k->code->module, dst, (size_t)((k->map.dst_hi + 1) * k->map.esize), src, bytes,
+                          k->map.n_srcs, err);
+    xti_free(bytes);
+    return s;
+}
+
+xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *srcs)
+{
+    struct xti_err err;
+    xti_err_clear(&err);
+    if (!k || k->backend != XT_CUDA || !k->map.n_pieces || !k->code->module)
+        return xt_run(k, dst, srcs, NULL);
+    return xti_publish(run_staged(k, dst, srcs, &err), &err);
+}

@@ -11,6 +11,7 @@ struct xtk_job {
     int64_t s_row, s_col, d_row, d_col;
     const unsigned char *value;     /* fill: 16 bytes, the unit repeated */
     const struct xti_offset *table; /* table: cols entries */
+    int64_t s_next;                 /* from this job's source to the next job's, for prefetching; 0: unknown */
     bool stream;                    /* whole destination lines may bypass the cache; the caller fences */
 };
 

@@ -120,10 +120,13 @@ void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned 
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
     t.level[0].s = s;
-    if (step->n_loops)
+    if (step->n_loops) {
+        const struct xti_loop *l = &step->loop[step->n_loops - 1];
+        t.job.s_next = l->cuts == XTI_CUTS_NONE ? l->s : l->s * l->block;
         run_loops(&t);
-    else
+    } else {
         t.kernel(&t.job, d, s);
+    }
 }
 
 /* Sixteen bytes of a fill's value, whatever its width. */

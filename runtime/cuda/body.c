@@ -292,8 +292,9 @@ void xti_emit_body(const struct xti_plan *p, const struct xti_cuda_step *s, cons
     xti_str_addf(b, "#define XT_BODY %s%d\n#define XT_AT %s%d_at\n", prefix, s->body, prefix, s->body);
     define(&w, "XT_UNIT", p->map.esize);
     xti_str_addf(b, "#define XT_FROM %s\n", from[s->from]);
+    define(&w, "XT_LOOP", p->grid < p->blocks);
     f->define(&w);
     xti_str_add(b, xti_skeleton_text(f->skeleton));
-    undefine(&w, "XT_BODY XT_AT XT_UNIT XT_FROM");
+    undefine(&w, "XT_BODY XT_AT XT_UNIT XT_FROM XT_LOOP");
     undefine(&w, f->undefine);
 }

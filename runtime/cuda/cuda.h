@@ -52,6 +52,12 @@ void xti_module_free(struct xti_module *m);
 xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst, const void *const *src,
                           void *stream, struct xti_err *err);
 
+/* The same on host buffers: device copies of them are made, the kernel run, the destination brought back. Bytes of dst
+ * that the map does not write keep their value. dst_bytes, src_bytes[i]: what the map reaches, from the buffers'
+ * starts; 0: not read. Waits. */
+xt_status xti_cuda_run_host(const struct xti_plan *p, const struct xti_module *m, void *dst, size_t dst_bytes,
+                            const void *const *src, const size_t *src_bytes, int n_srcs, struct xti_err *err);
+
 /* The launch.json of `xt emit`. */
 void xti_cuda_launch_json(const struct xti_plan *p, const char *name, struct xti_str *b);
 

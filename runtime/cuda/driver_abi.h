@@ -43,6 +43,10 @@ enum {
     X(module_function, cuModuleGetFunction, 1, (xti_cu_function *, xti_cu_module, const char *))               \
     X(func_attribute, cuFuncGetAttribute, 1, (int *, xti_cu_func_attribute, xti_cu_function))                  \
     X(func_load, cuFuncLoad, 0, (xti_cu_function))                                                             \
+    X(mem_alloc, cuMemAlloc_v2, 1, (unsigned long long *, size_t))                                             \
+    X(mem_free, cuMemFree_v2, 1, (unsigned long long))                                                         \
+    X(mem_to_device, cuMemcpyHtoD_v2, 1, (unsigned long long, const void *, size_t))                           \
+    X(mem_to_host, cuMemcpyDtoH_v2, 1, (void *, unsigned long long, size_t))                                   \
     X(launch, cuLaunchKernel, 1,                                                                               \
       (xti_cu_function, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,    \
        unsigned int, xti_cu_stream, void **, void **))

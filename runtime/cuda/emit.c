@@ -209,9 +209,11 @@ static void put_table_bodies(const struct xti_plan *p, const char *prefix, int64
         xti_str_free(&again);
     }
     xti_str_addf(b, "static __device__ const xt_index %stable[%" PRId64 "] = {\n    ", prefix, table.n);
-    xti_str_add(b, table.text.s);
-    xti_str_add(b, "\n};\n");
-    xti_str_add(b, bodies.s);
+    if (!table.text.failed && !bodies.failed) {
+        xti_str_addn(b, table.text.s, table.text.n);
+        xti_str_add(b, "\n};\n");
+        xti_str_addn(b, bodies.s, bodies.n);
+    }
     b->failed |= table.text.failed || bodies.failed;
     xti_str_free(&bodies);
     xti_str_free(&table.text);

@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-enum { XTI_MAX_NODES = 4096 };
+enum { XTI_MAX_NODES = 4096, XTI_MAX_NAME = 127 };
 
 /* Everything is validated: axes in [0, rank), extents >= 0, slices inside, numel and spans fit in int64.
  * attr: as the table at enum xt_op in xt.h, and further: an index item of length 0 or 1 has step 1 (of length 0
@@ -63,7 +63,8 @@ void xti_dense_strides(int rank, const int64_t *shape, int64_t *strides);
  * False when it does not fit in int64. An empty box (some n is 0) gives lo = offset, hi = offset - 1. */
 bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t *lo, int64_t *hi);
 
-/* An identifier that is free to name an input or a let: not an operation's, not a literal's. */
+/* An identifier of at most 2 * XTI_MAX_NAME bytes that is free to name an input (those: XTI_MAX_NAME) or a let: not
+ * an operation's, not a literal's. */
 bool xti_name_ok(const char *s, size_t n);
 
 /* True when the used part of the two graphs is the same, node for node, names and layouts included: equal sharing

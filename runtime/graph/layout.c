@@ -83,8 +83,9 @@ static bool check_input(struct xti_build *b, const char *name, xt_dtype t, int r
             return false;
         }
     }
-    if (name && !xti_name_ok(name, strlen(name))) {
-        xti_build_fail(b, XT_EINVAL, -1, "the name is not an identifier, or it is an operation's");
+    if (name && (strlen(name) > XTI_MAX_NAME || !xti_name_ok(name, strlen(name)))) {
+        xti_build_fail(b, XT_EINVAL, -1, "the name is not an identifier of up to %d letters, or it is an operation's",
+                       XTI_MAX_NAME);
         return false;
     }
     if (name && name_taken(b->g, name)) {

@@ -27,7 +27,7 @@ static const struct xti_op_info table[] = {
 /* clang-format on */
 
 /* Names of the language that stand for several operations or for a value. */
-static const char reserved[] = "transpose swapaxes flatten ravel None True False true false nan inf bits";
+static const char reserved[] = "transpose swapaxes moveaxis movedim flatten ravel None newaxis True False true false nan inf bits";
 
 enum { N_ROWS = sizeof table / sizeof *table };
 
@@ -43,7 +43,7 @@ static bool is_letter(char c)
 
 bool xti_name_ok(const char *s, size_t n)
 {
-    if (!n || !is_letter(s[0]) || xti_word_in(reserved, s, n))
+    if (!n || n > 2 * XTI_MAX_NAME || !is_letter(s[0]) || xti_word_in(reserved, s, n))
         return false;
     for (size_t i = 1; i < n; i++)
         if (!is_letter(s[i]) && !(s[i] >= '0' && s[i] <= '9'))

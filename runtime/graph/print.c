@@ -16,7 +16,7 @@ struct printer {
     struct xti_str *b;
     int *uses;   /* of each node by used nodes; 0: not used */
     bool *let;   /* the node is printed as a name */
-    char prefix[8 + XTI_MAX_NODES]; /* of let names: "t", and underscores while an input begins so */
+    char prefix[XTI_MAX_NAME + 2]; /* of let names: "t", and underscores while an input begins so */
     struct todo {
         xt_node x;
         int next; /* the argument to print next */
@@ -191,8 +191,7 @@ static void choose_prefix(struct printer *p)
         const char *name = p->g->node[p->g->input[i]].name;
         if (strncmp(name, p->prefix, n))
             continue;
-        if (n + 1 < sizeof p->prefix)
-            p->prefix[n++] = '_';
+        p->prefix[n++] = '_'; /* ends: names have XTI_MAX_NAME bytes at most */
         p->prefix[n] = 0;
         i = -1;
     }

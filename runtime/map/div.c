@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { RANGE_WORK = 64 }; /* nested divs looked at for one range; a sound "unknown" follows */
+#define LARGE ((int64_t)1 << 40) /* numerators beyond it are reduced at once, lest a long chain overflows */
 
 static bool add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi)
 {
@@ -76,7 +77,7 @@ static bool flatten(const struct xti_work *p, int64_t *num, int64_t *den, int q)
 {
     int64_t r[XTI_COLS], s = p->ext[q], a = num[q], d;
     const int64_t *inner = xti_row(p, p->num[q]);
-    if (!xti_mul64(*den, s, &d))
+    if (!xti_mul64(*den, s, &d) || d > LARGE)
         return false;
     for (int v = 0; v < p->nc; v++) {
         int64_t t = v == q ? 0 : num[v];
@@ -150,6 +151,14 @@ static void add_quotients(const struct xti_work *p, const int64_t *num, const in
         xti_pool_fail(p->pool, XT_EOVERFLOW);
 }
 
+static bool any_large(const struct xti_work *p, const int64_t *num)
+{
+    for (int v = 1; v < p->nc; v++)
+        if (num[v] > LARGE || num[v] < -LARGE)
+            return true;
+    return false;
+}
+
 bool xti_floor_reduce(const struct xti_work *p, int64_t *num, int64_t *den, int64_t *out, bool reduce)
 {
     int64_t low[XTI_COLS], floor;
@@ -166,7 +175,7 @@ bool xti_floor_reduce(const struct xti_work *p, int64_t *num, int64_t *den, int6
             xti_pool_fail(p->pool, XT_EOVERFLOW);
         return false;
     }
-    if (reduce) {
+    if (reduce || any_large(p, num)) {
         add_quotients(p, num, low, *den, out);
         memcpy(num, low, (size_t)p->nc * sizeof *num);
     }

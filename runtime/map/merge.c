@@ -142,6 +142,17 @@ static bool continues(const struct xti_piece *a, const struct xti_piece *b, int 
     return make(a, i, x, c);
 }
 
+/* b lies between the points of a's dim i: 0 2 4 and 1 3. */
+static bool interleaves(const struct xti_piece *a, const struct xti_piece *b, int i, int64_t s, int64_t d,
+                        struct candidate *c)
+{
+    struct xti_dim x = a->dim[i];
+    if (i >= b->n_dims || b->dim[i].n != x.n - 1 || b->dim[i].s != x.s || b->dim[i].d != x.d || !times(2, s, x.s) ||
+        !times(2, d, x.d) || !same_rest(a, i, b, i))
+        return false;
+    return make(a, i, (struct xti_dim){2 * x.n - 1, s, d}, c);
+}
+
 /* a is one slab in front of dim i of b. */
 static bool precedes(const struct xti_piece *a, const struct xti_piece *b, int i, int64_t s, int64_t d,
                      struct candidate *c)
@@ -166,7 +177,7 @@ static bool unite(const struct xti_piece *a, const struct xti_piece *b, struct c
     if (same_rest(a, -1, b, -1) && make(a, -1, (struct xti_dim){2, s, d}, c))
         return true;
     for (int i = 0; i < a->n_dims; i++)
-        if (continues(a, b, i, s, d, c))
+        if (continues(a, b, i, s, d, c) || interleaves(a, b, i, s, d, c))
             return true;
     for (int i = 0; i < b->n_dims; i++)
         if (precedes(a, b, i, s, d, c))
@@ -186,33 +197,47 @@ static xt_status accept(struct xti_map *m, struct xti_piece *a, const struct can
     return XT_OK;
 }
 
-/* One pass: unites what it can with each piece. *united counts. */
+/* One pass: unites each piece with what it can of those after it; at most `window` of them are looked at. A piece
+ * that is used up keeps its place with n_dims -1 until the end of the pass. */
 static xt_status pass(struct xti_map *m, int window, int *united, struct xti_err *err)
 {
     struct candidate c;
     for (int i = 0; i < m->n_pieces; i++)
-        for (int j = i + 1; j < m->n_pieces && j <= i + window; j++) {
+        for (int j = i + 1, seen = 0; m->piece[i].n_dims >= 0 && j < m->n_pieces && seen < window; j++) {
+            if (m->piece[j].n_dims < 0)
+                continue;
+            seen++;
             if (!unite(&m->piece[i], &m->piece[j], &c))
                 continue;
             xt_status s = accept(m, &m->piece[i], &c, err);
             if (s)
                 return s;
-            memmove(&m->piece[j], &m->piece[j + 1], (size_t)(--m->n_pieces - j) * sizeof *m->piece);
+            m->piece[j].n_dims = -1;
             ++*united;
             j = i;
+            seen = 0;
         }
     return XT_OK;
+}
+
+static void close_ranks(struct xti_map *m)
+{
+    int n = 0;
+    for (int i = 0; i < m->n_pieces; i++)
+        if (m->piece[i].n_dims >= 0)
+            m->piece[n++] = m->piece[i];
+    m->n_pieces = n;
 }
 
 xt_status xti_map_merge(struct xti_map *m, struct xti_err *err)
 {
     if (m->n_pieces > 1)
         qsort(m->piece, (size_t)m->n_pieces, sizeof *m->piece, compare);
-    for (int united = m->n_pieces > 1; united;) {
+    xt_status s = XT_OK;
+    for (int united = m->n_pieces > 1; united && !s;) {
         united = 0;
-        xt_status s = pass(m, m->n_pieces <= ALL_PAIRS ? ALL_PAIRS : WINDOW, &united, err);
-        if (s)
-            return s;
+        s = pass(m, m->n_pieces <= ALL_PAIRS ? ALL_PAIRS : WINDOW, &united, err);
+        close_ranks(m);
     }
-    return XT_OK;
+    return s;
 }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { FIRST_COLS = 16, FIRST_ROWS = 48 };
+enum { FIRST_COLS = 16, FIRST_ROWS = 36 };
 
 /* Gives p a matrix of at least rows x w and keeps what it holds. */
 static bool resize(struct xti_work *p, int rows, int w)

@@ -17,10 +17,10 @@
 #include "map/map.h"
 
 enum {
-    XTI_COLS = 160,       /* 1 + 62 dims + 97 divs, most of which die again */
+    XTI_COLS = 128,       /* 1 + 62 dims + 65 divs, most of which die again */
     XTI_COORDS = 2 * XT_MAX_RANK, /* tile splits every axis in two */
     XTI_KNOWN = 12,       /* digit lists remembered; older ones are forgotten */
-    XTI_DIGITS = 192,
+    XTI_DIGITS = 128,
     XTI_ROW_DST = 0,
     XTI_ROW_ZERO = 1      /* the coordinate of an axis of extent 1: never changed */
 };

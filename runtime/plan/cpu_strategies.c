@@ -9,6 +9,8 @@ enum {
     WEAVE_MIN_COLS = 8,    /* below it the rows of 2..4 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
+    STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
+    STREAM_COLS_BYTES = 256,  /* f32 7264 x 7264: 30 GB/s, with blocks of 2048 x 64 bytes 20 */
     TABLE_ENTRIES = 1024,  /* 8 KiB of offsets and, with f32, 4 KiB on each side fit the first cache together */
     TABLE_MAX_CALL_BYTES = 128,      /* the table serves when any other kernel would move less in one call */
 };
@@ -244,8 +246,8 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     /* Whole lines need rows that begin alike; other rows go through the cache. */
     step->stream = step->stream && step->row.d % XTI_LINE == 0;
     if (step->stream) {
-        xti_cost_block(step, XTI_CUTS_ROW, 2048 / t.unit, false);
-        xti_cost_block(step, XTI_CUTS_COL, XTI_LINE / t.unit, true);
+        xti_cost_block(step, XTI_CUTS_ROW, STREAM_ROWS_BYTES / t.unit, false);
+        xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
     } else if (t.bytes > p->target.l1_bytes / 2) {
         xti_cost_block(step, XTI_CUTS_ROW, 512 / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, 512 / t.unit, true);

@@ -16,6 +16,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const xt_index i = group * XT_THREADS + threadIdx.x;
         xt_index s = 0, unused = 0;
         live[j] = 0;
+        d[j] = 0;
+        if (XT_LOOP) /* else nothing reads it */
+            v[j] = XT_OF(low, XT_UNIT)(xt_zero());
         if (i < XT_POINTS)
             live[j] = XT_AT(t, i, (xt_index)j, &s, &d[j], &unused, &unused);
 #if XT_FROM == XT_FILL

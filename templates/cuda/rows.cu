@@ -37,6 +37,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const xt_index i = (block * XT_STEPS + j) * XT_THREADS + threadIdx.x;
         xt_index c = 0;
         units[j] = 0;
+        s[j] = d[j] = 0;
+        if (XT_LOOP) /* else nothing reads it */
+            v[j] = XT_OF(low, XT_VEC)(xt_zero());
         if (i < XT_POINTS) {
             XT_AT(t, i, 0, &s[j], &d[j], &c, &c);
             s[j] = XT_MOVE(s[j], c);

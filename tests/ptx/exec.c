@@ -241,6 +241,8 @@ static int open_barrier(struct machine *mc)
 {
     struct warp *first = NULL;
     uint32_t pc = 0, exited = 0;
+    if (mc->deferred[0])
+        ptx_stop_deferred(mc);
     for (uint32_t i = 0; i < mc->n_warps; i++) {
         struct warp *w = &mc->warps[i];
         mc->cur = w;

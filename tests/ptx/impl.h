@@ -163,6 +163,7 @@ struct machine {
     uint64_t interval, block_start;       /* barrier intervals since launch; the one this block began with */
     uint64_t budget;
     uint64_t worst_shared, worst_sectors;
+    char deferred[sizeof((struct ptx_report *)0)->error]; /* see ptx_defer; empty: none */
     const struct insn *in; /* for error messages */
     struct warp *cur;
 };
@@ -170,6 +171,10 @@ struct machine {
 /* report.c: formats the sentence and leaves ptx_run. `lane` -1: no thread to blame; mc->in NULL: no instruction. */
 _Noreturn void ptx_stop(struct machine *mc, enum ptx_fault fault, int lane, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Keeps an uninitialised shared read for the end of the barrier interval: if another thread writes the byte before
+ * that, the fault is the race, and only ptx_stop's sentence counts. The first one is kept. */
+void ptx_defer(struct machine *mc, int lane, const char *format, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void ptx_stop_deferred(struct machine *mc);
 /* "buffer 1 + 12" into out, for a global address. */
 void ptx_name_address(const struct ptx_world *w, uint64_t address, char *out, size_t out_bytes);
 /* "(1,2,3)" of a thread of the block, from its linear index, into out. Returns out. */

@@ -272,8 +272,8 @@ static void note_shared(struct machine *mc, struct warp *w, int lane, uint64_t a
         }
         if (!written) {
             const struct range *r = find_range(mc, SPACE_SHARED, at, 1);
-            ptx_stop(mc, PTX_UNINITIALISED, lane, "shared %s+%llu was not written by this block", r->var->name,
-                     (unsigned long long)(at - r->lo));
+            ptx_defer(mc, lane, "shared %s+%llu was not written by this block", r->var->name,
+                      (unsigned long long)(at - r->lo));
         }
         if (*read >> INTERVAL_SHIFT != mc->interval || who(*read) == who(now) || is_ordered(*read, now))
             *read = now;

@@ -49,19 +49,14 @@ static int trim(const struct ptx_module *m, int line, const char **text)
     return end - s > 100 ? 100 : (int)(end - s);
 }
 
-_Noreturn void ptx_stop(struct machine *mc, enum ptx_fault fault, int lane, const char *format, ...)
+static void describe(struct machine *mc, enum ptx_fault fault, int lane, char *to, size_t room, const char *format,
+                     va_list args)
 {
-    char *to = mc->r->error;
-    size_t n = 0, room = sizeof mc->r->error;
+    size_t n = 0;
     const char *text;
     char name[48];
-    va_list args;
-
-    mc->r->fault = fault;
     n += (size_t)snprintf(to, room, "%s: ", ptx_fault_name(fault));
-    va_start(args, format);
     vsnprintf(to + n, room - n, format, args);
-    va_end(args);
     n = strlen(to);
     if (mc->e)
         n += (size_t)snprintf(to + n, room - n, "; entry %s", mc->e->name);
@@ -73,5 +68,34 @@ _Noreturn void ptx_stop(struct machine *mc, enum ptx_fault fault, int lane, cons
     if (mc->in && lane >= 0 && n < room)
         snprintf(to + n, room - n, " thread %s",
                  ptx_name_thread(mc, mc->cur->first_thread + (uint32_t)lane, name, sizeof name));
+}
+
+_Noreturn void ptx_stop(struct machine *mc, enum ptx_fault fault, int lane, const char *format, ...)
+{
+    va_list args;
+    mc->r->fault = fault;
+    va_start(args, format);
+    describe(mc, fault, lane, mc->r->error, sizeof mc->r->error, format, args);
+    va_end(args);
+    /* A race is the cause of the value that was missing, anything else may be its consequence. */
+    if (mc->deferred[0] && fault != PTX_RACE)
+        ptx_stop_deferred(mc);
+    longjmp(mc->failed, 1);
+}
+
+void ptx_defer(struct machine *mc, int lane, const char *format, ...)
+{
+    va_list args;
+    if (mc->deferred[0])
+        return;
+    va_start(args, format);
+    describe(mc, PTX_UNINITIALISED, lane, mc->deferred, sizeof mc->deferred, format, args);
+    va_end(args);
+}
+
+_Noreturn void ptx_stop_deferred(struct machine *mc)
+{
+    mc->r->fault = PTX_UNINITIALISED;
+    memcpy(mc->r->error, mc->deferred, sizeof mc->r->error);
     longjmp(mc->failed, 1);
 }

@@ -168,7 +168,14 @@ static bool compare(struct run *r, size_t shift, struct proof *out)
     return true;
 }
 
-static bool prove(struct run *r, int sm, bool misaligned, struct proof *out)
+static void force(struct xti_plan *p, const struct proof_options *opt)
+{
+    if (opt->grid && opt->grid < p->grid)
+        p->grid = opt->grid;
+    p->index32 = p->index32 && !opt->wide_index;
+}
+
+static bool prove(struct run *r, int sm, const struct proof_options *opt, struct proof *out)
 {
     struct xti_target target = {.backend = XT_CUDA, .sm = sm};
     char name[64], error[256];
@@ -176,6 +183,8 @@ static bool prove(struct run *r, int sm, bool misaligned, struct proof *out)
         return fail(out, "plan", r->err.e.message);
     if (!r->plan.n_steps)
         return true;
+    force(&r->plan, opt);
+    force(r->plan.elem, opt);
     snprintf(out->strategy, sizeof out->strategy, "%s", xti_plan_strategy(&r->plan));
     snprintf(name, sizeof name, "xt_%s_00000000", out->strategy);
     if (xti_cuda_emit(&r->plan, name, &r->source, &r->err))
@@ -185,8 +194,8 @@ static bool prove(struct run *r, int sm, bool misaligned, struct proof *out)
         return fail(out, "compile", r->err.e.message);
     if (ptx_load(r->code.ptx, &r->module, error, sizeof error))
         return fail(out, "load", error);
-    bool elem = misaligned || !origin_aligned(&r->plan);
-    size_t shift = misaligned ? (size_t)(r->m->esize < 16 ? r->m->esize : 0) : 0;
+    bool elem = opt->misaligned || !origin_aligned(&r->plan);
+    size_t shift = opt->misaligned ? (size_t)(r->m->esize < 16 ? r->m->esize : 0) : 0;
     make_buffers(r);
     shift_buffers(r, shift);
     if (!(r->world = ptx_world_new(r->buffer, r->m->n_srcs + 1)))
@@ -205,9 +214,15 @@ static bool prove(struct run *r, int sm, bool misaligned, struct proof *out)
 
 bool cuda_prove(const struct xti_map *m, int sm, bool misaligned, struct proof *out)
 {
+    struct proof_options opt = {.misaligned = misaligned};
+    return cuda_prove_with(m, sm, &opt, out);
+}
+
+bool cuda_prove_with(const struct xti_map *m, int sm, const struct proof_options *opt, struct proof *out)
+{
     struct run r = {.m = m};
     memset(out, 0, sizeof *out);
-    bool ok = prove(&r, sm, misaligned, out);
+    bool ok = prove(&r, sm, opt, out);
     ptx_world_free(r.world);
     ptx_free(r.module);
     for (int i = 0; r.buffer && i <= m->n_srcs; i++)

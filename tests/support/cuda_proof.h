@@ -11,14 +11,20 @@ struct proof {
     struct ptx_report report;  /* summed over the launch */
     char strategy[32];
     double load_ratio, store_ratio; /* sectors requested / sectors that the bytes need at least */
-    int registers, spill_bytes;     /* of the PTX: local bytes a thread */
     size_t source_bytes;
 };
 
-/* misaligned: the buffers begin an odd number of elements after a 256-byte line, and the entry <name>_e runs.
- * post: true iff every destination byte was written once with the right value, nothing else was touched, and no
+/* What a plan would not choose by itself at the sizes that are proven. */
+struct proof_options {
+    bool misaligned;   /* buffers begin one element after a 256-byte line: the entry <name>_e runs */
+    int64_t grid;      /* launch no more blocks than this; 0: as planned */
+    bool wide_index;   /* 64-bit indices */
+};
+
+/* post: true iff every destination byte was written once with the right value, nothing else was touched, and no
  * access was out of bounds, misaligned or racing. */
 bool cuda_prove(const struct xti_map *m, int sm, bool misaligned, struct proof *out);
+bool cuda_prove_with(const struct xti_map *m, int sm, const struct proof_options *opt, struct proof *out);
 
 /* NULL, or why nothing can be compiled here. */
 const char *cuda_prove_unable(void);

@@ -1,0 +1,427 @@
+#!/usr/bin/env python3
+"""Compares `xt run` with NumPy, bytes against bytes, on random problem lines.
+
+    numpy_check.py --xt build/xt [--n 300] [--seed 1] [--backend ref] [--line 'x: u8[2,3]; x.flip(0)']
+
+The language is evaluated here a second time, by Python itself: a line's expression is Python, and the methods of T
+are calls of NumPy. Prints "N passed, N failed", exits 1 when something failed; without NumPy it prints a line that
+begins with "skipped" and exits 0. --make writes C rows of lines and bytes for tests/test_eval.c.
+"""
+import argparse
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    from numpy.lib.stride_tricks import as_strided, sliding_window_view
+except ImportError:
+    print("skipped: no numpy")
+    sys.exit(0)
+
+# bf16 and fp8 are unknown to NumPy: computed as the unsigned integers of their bits, saved as raw bytes.
+DTYPES = {
+    "bool": "?", "u8": "u1", "i8": "i1", "u16": "u2", "i16": "i2", "u32": "u4", "i32": "i4", "u64": "u8", "i64": "i8",
+    "f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8", "f8e4m3": "u1", "f8e5m2": "u1", "c64": "c8", "c128": "c16",
+}
+RAW = {"bf16", "f8e4m3", "f8e5m2"}
+
+
+def one_list(args):
+    """f(1, 2), f([1, 2]) and f((1, 2)) are the same."""
+    return list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+
+
+class T:
+    """The problem language's tensor over a NumPy array."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __getitem__(self, items):
+        r = self.a[items]
+        return T(r if isinstance(r, np.ndarray) else np.array(r, self.a.dtype))
+
+    def permute(self, *axes):
+        return T(np.transpose(self.a, one_list(axes)))
+
+    def transpose(self, *axes):
+        if len(axes) == 2 and not isinstance(axes[0], (list, tuple)):
+            return T(np.swapaxes(self.a, *axes))
+        return T(np.transpose(self.a, one_list(axes) if axes else None))
+
+    def swapaxes(self, a, b):
+        return T(np.swapaxes(self.a, a, b))
+
+    def moveaxis(self, source, destination):
+        return T(np.moveaxis(self.a, source, destination))
+
+    T = property(lambda self: T(self.a.T))
+    mT = property(lambda self: T(np.swapaxes(self.a, -1, -2)))
+
+    def reshape(self, *shape):
+        return T(np.reshape(self.a, one_list(shape)))
+
+    def flatten(self):
+        return T(self.a.flatten())
+
+    def squeeze(self, *axes):
+        return T(np.squeeze(self.a, tuple(one_list(axes)) if axes else None))
+
+    def unsqueeze(self, axis):
+        return T(np.expand_dims(self.a, axis))
+
+    def flip(self, *axes):
+        return T(np.flip(self.a, tuple(one_list(axes)) if axes else None))
+
+    def expand(self, *shape):
+        shape = one_list(shape)
+        lead = len(shape) - self.a.ndim
+        return T(np.broadcast_to(self.a, [self.a.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]))
+
+    def tile(self, *reps):
+        return T(np.tile(self.a, one_list(reps)))
+
+    def repeat(self, repeats, axis):
+        return T(np.repeat(self.a, repeats, axis))
+
+    def roll(self, shift, axis=None):
+        return T(np.roll(self.a, shift, axis))
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        return T(np.diagonal(self.a, offset, axis1, axis2))
+
+    def unfold(self, axis, size, step):
+        windows = sliding_window_view(self.a, size, axis)
+        return T(windows[(slice(None),) * (axis % self.a.ndim) + (slice(None, None, step),)])
+
+    def scalar(self, value):
+        return np.array(value).astype(self.a.dtype)
+
+    def pad(self, *pairs, value=0):
+        if len(pairs) == 1 and (isinstance(pairs[0], int) or isinstance(pairs[0][0], (list, tuple))):
+            pairs = pairs[0]
+        return T(np.pad(self.a, pairs, constant_values=self.scalar(value)))
+
+    def triangle(self, keep, value):
+        return T(np.where(keep, self.a, self.scalar(value)))
+
+    def tril(self, k=0, value=0):
+        return self.triangle(np.tri(*self.a.shape[-2:], k, dtype=bool), value)
+
+    def triu(self, k=0, value=0):
+        return self.triangle(~np.tri(*self.a.shape[-2:], k - 1, dtype=bool), value)
+
+
+def concat(axis, *xs):
+    return T(np.concatenate([x.a for x in xs], axis))
+
+
+def stack(axis, *xs):
+    return T(np.stack([x.a for x in xs], axis))
+
+
+FUNCTIONS = {"concat": concat, "stack": stack, "bits": int, "inf": math.inf, "nan": math.nan}
+LAYOUT = r"(?::(\[[^]]*\])(?:\+(\d+))?)?"
+
+
+def lowest_highest(shape, strides, offset):
+    lo = hi = offset
+    for n, st in zip(shape, strides):
+        lo, hi = lo + min(0, st * (n - 1)), hi + max(0, st * (n - 1))
+    return (offset, offset - 1) if 0 in shape else (lo, hi)
+
+
+def strided(flat, shape, strides, offset):
+    return as_strided(flat[offset:], shape, [st * flat.itemsize for st in strides])
+
+
+class Problem:
+    """A parsed line: inputs with random bytes, the result, and the layout of the destination or None."""
+
+    def __init__(self, line, rng):
+        self.line, self.inputs, self.layout = line, [], None
+        names = dict(FUNCTIONS)
+        for statement in line.split("; "):
+            m = re.fullmatch(r"(\w+): (\w+)(\[[^]]*\])" + LAYOUT, statement)
+            if m:
+                names[m[1]] = self.declare(m[2], eval(m[3]), m[4] and eval(m[4]), int(m[5] or 0), rng)
+                continue
+            m = re.fullmatch(r"(\w+) = (.*)", statement)
+            if m:
+                names[m[1]] = eval(m[2], names)
+                continue
+            m = re.fullmatch(r"(.*?)(?: -> (\[[^]]*\])" + LAYOUT + ")?", statement)
+            self.result = np.ascontiguousarray(eval(m[1], names).a).reshape(eval(m[1], names).a.shape)
+            if m[3]:
+                assert list(self.result.shape) == eval(m[2]), line
+                self.layout = eval(m[3]), int(m[4] or 0)
+
+    def declare(self, dtype, shape, strides, offset, rng):
+        t = np.dtype(DTYPES[dtype])
+        self.dtype = dtype
+        lo, hi = lowest_highest(shape, strides, offset) if strides else (0, math.prod(shape) - 1)
+        n = hi + 1 if lo <= hi else offset
+        bits = rng.integers(0, 2 if dtype == "bool" else 256, n * t.itemsize, np.uint8)
+        flat = bits.view(t)
+        self.inputs.append(flat if strides else flat.reshape(shape))
+        return T(strided(flat, shape, strides, offset) if strides else self.inputs[-1])
+
+    def save(self, path, a):
+        np.save(path, a.view("V%d" % a.itemsize) if self.dtype in RAW and a.size else a)
+
+    def run(self, xt, backend, folder, rng):
+        """None, or what differs."""
+        files, out = [], os.path.join(folder, "out.npy")
+        for i, a in enumerate(self.inputs):
+            files.append(os.path.join(folder, "in%d.npy" % i))
+            self.save(files[-1], a)
+        if os.path.exists(out):
+            os.remove(out)
+        want = self.result
+        if self.layout:                                     # a destination with other bytes around and between
+            strides, offset = self.layout
+            lo, hi = lowest_highest(want.shape, strides, offset)
+            n = max(hi, offset) + 8
+            flat = rng.integers(0, 2 if self.dtype == "bool" else 256, n * want.itemsize, np.uint8).view(want.dtype)
+            self.save(out, flat)
+            if want.size:
+                strided(flat, want.shape, strides, offset)[...] = want
+            want = flat
+        p = subprocess.run([xt, "run", self.line, *files, "-o", out, "--backend", backend], capture_output=True, text=True)
+        if p.returncode:
+            return "exit %d: %s" % (p.returncode, p.stderr.strip())
+        got = np.load(out)
+        if got.shape != want.shape:
+            return "shape %s, want %s" % (got.shape, want.shape)
+        if got.tobytes() != want.tobytes():
+            a, b = (np.frombuffer(v.tobytes(), np.uint8).reshape(-1, want.itemsize) for v in (got, want))
+            bad = np.nonzero((a != b).any(axis=1))[0]
+            return "%d of %d elements differ, first at %d" % (len(bad), want.size, bad[0])
+        return None
+
+
+# ------------------------------------------------------------------------------------------- random lines
+class Random:
+    """A random chain as text; each step is evaluated at once, to know the shape that the next one may use."""
+
+    LIMIT = 3000                                            # elements of any node
+
+    def __init__(self, rng):
+        self.rng, self.names, self.text, self.lets = rng, dict(FUNCTIONS), [], 0
+        self.dtype = self.choice(list(DTYPES))
+        for i in range(self.below(3) + 1):
+            self.declare("xyz"[i])
+
+    def below(self, n):
+        return int(self.rng.integers(0, n))
+
+    def choice(self, items):
+        return items[self.below(len(items))]
+
+    def shuffle(self, n):
+        return [int(v) for v in self.rng.permutation(n)]
+
+    def axis(self, n):
+        return self.below(n) - self.choice([0, 0, n])
+
+    def strides(self, shape):
+        """Distinct addresses: a permuted dense layout with gaps and reversed axes."""
+        st, span = [0] * len(shape), 1
+        for a in self.shuffle(len(shape)):
+            st[a] = span + self.choice([0, 0, 0, 1, 3])
+            span += st[a] * max(0, shape[a] - 1)
+            st[a] *= self.choice([1, 1, 1, -1])
+        lo = -sum(min(0, s * max(0, n - 1)) for s, n in zip(st, shape))
+        return st, lo + self.choice([0, 0, 1, 5])
+
+    def declare(self, name):
+        shape = [self.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(self.choice([1, 2, 2, 3, 3, 4]))]
+        if self.below(40) == 0:
+            shape[self.below(len(shape))] = 0
+        if self.below(40) == 0:
+            shape = []
+        line = "%s: %s%s" % (name, self.dtype, str(shape).replace(" ", ""))
+        if self.below(4) == 0 and shape:
+            st, off = self.strides(shape)
+            if self.below(4) == 0:
+                st[self.below(len(st))] = 0                 # still inside: a stride of 0 shrinks the span
+            line += ":%s+%d" % (str(st).replace(" ", ""), off)
+        self.text.append(line)
+        a = np.zeros(shape, DTYPES[self.dtype])
+        self.names[name] = T(a)
+
+    def value(self):
+        if self.dtype in RAW:
+            return self.choice(["0", "bits(0x%x)" % self.below(1 << 7)])
+        if self.dtype == "bool":
+            return self.choice(["0", "1", "True"])
+        if self.dtype[0] in "fc":
+            return self.choice(["0", "1", "-2", "0.5", "1e3", "inf"])
+        return self.choice(["0", "1", "7", "100"] + (["-3"] if self.dtype[0] == "i" else []))
+
+    def pairs(self, shape):
+        return ",".join("(%d,%d)" % (self.choice([0, 0, 1, 2]), self.choice([0, 0, 1, 3])) for _ in shape)
+
+    def item(self, n):
+        kind = self.below(6)
+        if kind == 0 and n:
+            return str(self.below(n) - self.choice([0, n]))
+        if kind == 1:
+            return ":"
+        bound = lambda: self.choice(["", "", str(self.below(n + 3) - self.choice([0, n + 1]))])
+        return bound() + ":" + bound() + self.choice(["", "", ":2", ":-1", ":-2", ":3", ":"])
+
+    def index(self, shape):
+        items = [self.item(n) for n in shape[:self.below(len(shape)) + 1 if shape else 0]]
+        if self.below(3) == 0:
+            items.insert(self.below(len(items) + 1), "None")
+        if self.below(4) == 0:
+            items.insert(self.below(len(items) + 1), "...")
+        return "[%s]" % ", ".join(items) if items else "[...]"
+
+    def split(self, n):
+        """A random shape of n elements."""
+        out = []
+        while n > 1 and len(out) < 3:
+            f = self.choice([d for d in range(1, n + 1) if n % d == 0])
+            out.insert(self.below(len(out) + 1), f)
+            n //= f
+        out.insert(self.below(len(out) + 1), n)
+        if self.below(4) == 0:
+            out.insert(self.below(len(out) + 1), 1)
+        return out
+
+    def reshape(self, shape):
+        n = math.prod(shape)
+        new = self.split(n) if n else shape[::-1]
+        if n and self.below(3) == 0:
+            new[self.below(len(new))] = -1
+        return ".reshape(%s)" % ",".join(map(str, new))
+
+    def step(self, shape):
+        r, v = len(shape), "value=" + self.value()
+        ones = [i for i, n in enumerate(shape) if n == 1]
+        a = self.axis(r) if r else 0
+        n = shape[a] if r else 0
+        rows = [self.reshape(shape), self.index(shape), self.index(shape), ".unsqueeze(%d)" % (self.below(r + 1)),
+                ".squeeze()", ".flatten()", ".T",
+                ".expand(%s)" % ",".join(map(str, self.choice([[], [], [2]]) +
+                                             [self.choice([1, 3, 4]) if m == 1 else self.choice([m, -1]) for m in shape])),
+                ".tile(%s)" % ",".join(str(self.choice([1, 2, 1, 3])) for _ in range(max(1, r + self.below(3) - 1)))]
+        if r:
+            p = self.shuffle(r)
+            rows += [".permute(%s)" % ",".join(map(str, p)), ".permute([%s])" % ",".join(str(i - r) for i in p),
+                     ".transpose(%d,%d)" % (self.axis(r), self.axis(r)), ".swapaxes(%d,%d)" % (self.axis(r), self.axis(r)),
+                     ".moveaxis(%d,%d)" % (self.axis(r), self.axis(r)), ".flip(%d)" % a, ".flip()",
+                     ".repeat(%d,%d)" % (self.choice([1, 2, 3]), a), ".repeat(axis=%d, repeats=2)" % a,
+                     ".roll(%d,%d)" % (self.below(15) - 7, a), ".roll(%d)" % (self.below(15) - 7),
+                     ".pad(%s, %s)" % (self.pairs(shape), v), ".pad([%s])" % ",".join([self.pairs([1])] * r)]
+        if ones:
+            rows += [".squeeze(%d)" % self.choice(ones)]
+        if r and n:
+            size = self.below(n) + 1
+            rows += [".unfold(%d,%d,%d)" % (a, size, self.choice([1, 1, 2, 3, size]))] * 2
+        if r > 1:
+            p = self.shuffle(r)
+            rows += [".diagonal(%d,%d,%d)" % (self.below(5) - 2, p[0], p[1]), ".mT",
+                     ".tril(%d, %s)" % (self.below(7) - 3, v), ".triu(%d, %s)" % (self.below(7) - 3, v), ".tril()",
+                     ".roll((%d,%d),(%d,%d))" % (self.below(7) - 3, self.below(7) - 3, p[0], p[1])]
+        return self.choice(rows)
+
+    def join(self, text, t):
+        """concat or stack with an input, with itself, or with a slice of itself."""
+        others = [(k, v) for k, v in self.names.items() if isinstance(v, T)] + [(text, t)]
+        shape = t.a.shape
+        if shape:
+            others += [(text + ".flip(%d)" % self.axis(len(shape)), t)] * 2
+            others += [(text + "[%d:]" % self.below(3), T(t.a[self.below(3):]))]
+        picked = [(text, t)] + [self.choice(others) for _ in range(self.choice([0, 1, 1, 2]))]
+        picked = [picked[i] for i in self.shuffle(len(picked))]
+        axis = self.axis(len(shape)) if shape else 0
+        return "%s(%d, %s)" % (self.choice(["concat", "stack"]), axis, ", ".join(k for k, _ in picked))
+
+    def try_eval(self, text):
+        """None when NumPy refuses, or the result has too many elements or axes."""
+        try:
+            r = eval(text, self.names)
+        except (ValueError, IndexError):
+            return None
+        return r if r.a.size <= self.LIMIT and r.a.ndim <= 8 else None
+
+    def chain(self):
+        name = self.choice([k for k, v in self.names.items() if isinstance(v, T)])
+        text, t = name, self.names[name]
+        for _ in range(self.below(8) + 1):
+            new = self.join(text, t) if self.below(6) == 0 else text + self.step(t.a.shape)
+            r = self.try_eval(new) if len(new) < 1500 else None
+            if r is None:
+                continue
+            text, t = new, r
+            if self.below(8) == 0 and text not in self.names:
+                name = "t%d" % self.lets
+                self.lets += 1
+                self.text.append("%s = %s" % (name, text))
+                self.names[name] = t
+                text = name
+        return text, t
+
+    def line(self):
+        text, t = self.chain()
+        if self.below(4) == 0 and t.a.ndim:
+            st, off = self.strides(t.a.shape)
+            text += " -> %s:%s+%d" % (str(list(t.a.shape)).replace(" ", ""), str(st).replace(" ", ""), off)
+        return "; ".join(self.text + [text])
+
+
+def check(args):
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(1 if args.line else args.n):
+            rng = np.random.default_rng([args.seed, i])
+            line = args.line or Random(rng).line()
+            why = Problem(line, rng).run(args.xt, args.backend, folder, rng)
+            if why:
+                failed += 1
+                print("FAIL --seed %d, number %d: %s\n  %s" % (args.seed, i, line, why))
+    print("%d passed, %d failed" % ((1 if args.line else args.n) - failed, failed))
+    return failed > 0
+
+
+def make(lines):
+    """Rows {line, bytes of the result} for inputs that hold 0, 1, 2 .. in u8."""
+    for line in lines:
+        p = Problem.__new__(Problem)
+        first = [0]
+
+        def declare(dtype, shape, strides, offset, rng):
+            assert dtype == "u8", line
+            lo, hi = lowest_highest(shape, strides, offset) if strides else (0, math.prod(shape) - 1)
+            flat = np.arange(first[0], first[0] + hi + 1, dtype="u1")
+            first[0] += 100
+            return T(strided(flat, shape, strides, offset) if strides else flat.reshape(shape))
+        p.declare = declare
+        Problem.__init__(p, line, None)
+        print('    {"%s",\n     "%s", %d},' % (line, p.result.tobytes().hex(), p.result.size))
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    a.add_argument("--xt", default="build/xt")
+    a.add_argument("--n", type=int, default=300)
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--backend", default="ref")
+    a.add_argument("--line")
+    a.add_argument("--make", action="store_true", help="lines from standard input")
+    args = a.parse_args()
+    if args.make:
+        make([s.strip() for s in sys.stdin if s.strip()])
+        return 0
+    return check(args)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,521 @@
+/* test_cuda.c: CUDA plans, sources and kernels. Kernels are compiled by NVRTC and run in the PTX interpreter; without
+ * NVRTC those tests say so and the others still run. XT_TEST_FULL=1 proves every case on every architecture. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+#include "support/cuda_proof.h"
+#include "support/random_graph.h"
+
+static const int archs[] = {75, 90, 120};
+enum { N_ARCHS = 3 };
+
+static bool full(void)
+{
+    const char *s = getenv("XT_TEST_FULL");
+    return s && *s == '1';
+}
+
+static bool skipped(void)
+{
+    const char *why = cuda_prove_unable();
+    if (why)
+        printf("test_cuda: skipped: %s\n", why);
+    return why != NULL;
+}
+
+static struct xt_graph *parse(const char *line)
+{
+    struct xt_graph *g;
+    xt_status s = xt_parse(line, 0, NULL, &g);
+    ck_assert_msg(s == XT_OK, "%s: %s", line, xt_last_error()->message);
+    return g;
+}
+
+static void fuse(const struct xt_graph *g, struct xti_map *m)
+{
+    struct xti_err err = {0};
+    xt_status s = xti_map_fuse(g, NULL, m, &err);
+    ck_assert_msg(s == XT_OK, "%s: %s", graph_text(g), err.e.message);
+}
+
+static void map_of(const char *line, struct xti_map *m)
+{
+    struct xt_graph *g = parse(line);
+    fuse(g, m);
+    xt_graph_free(g);
+}
+
+static void prove(const char *line, int sm, bool misaligned, struct proof *out)
+{
+    struct xti_map m;
+    map_of(line, &m);
+    bool ok = cuda_prove(&m, sm, misaligned, out);
+    xti_map_free(&m);
+    ck_assert_msg(ok, "sm_%d%s: %s\n    %s", sm, misaligned ? " misaligned" : "", line, out->error);
+}
+
+/* ----------------------------------------------------------------------------------------------- families */
+
+/* clang-format off */
+/* strategy expected with aligned pointers, chain; %s is the dtype */
+static const struct { const char *strategy, *line; } chains[] = {
+    {"contiguous", "x: %s[4099]; x"},
+    {"contiguous", "x: %s[64,64]; x.reshape(4096)[64:]"},
+    {"rows",       "x: %s[48,80]; x[:, 16:64]"},
+    {"rows",       "x: %s[7,9,64]; x.permute(1,0,2)"},
+    {"rows",       "x: %s[21,37]; x[1:20, 3:36] -> [19,33]:[41,1]+5"},
+    {"broadcast",  "x: %s[33]; x.unsqueeze(1).expand(33,96)"},
+    {"reversed",   "x: %s[13,64]; x.flip(1)"},
+    {"reversed",   "x: %s[5,61]; x[:, 57:2:-1]"},
+    {"transpose",  "x: %s[96,80]; x.permute(1,0)"},
+    {"transpose",  "x: %s[67,131]; x.permute(1,0)"},
+    {"transpose",  "x: %s[3,40,5,24]; x.permute(0,3,2,1)"},
+    {"transpose",  "x: %s[33,34]; x.flip(1).permute(1,0)"},
+    {"transpose",  "x: %s[9,200]; x.permute(1,0)"},
+    {"transpose",  "x: %s[200,9]; x[1:].permute(1,0) -> [9,199]:[203,1]+1"},
+    {"generic",    "x: %s[31,17,3]; x.permute(2,0,1)"},
+    {"generic",    "x: %s[100,3]; x[::3, ::2]"},
+    {"generic",    "x: %s[50]; x -> [50]:[3]"},
+    {"generic",    "x: %s[6,10]; x.permute(1,0).reshape(4,15).permute(1,0)"},
+};
+static const char *const dtypes[] = {"u8", "f16", "f32", "f64", "c128"};
+/* clang-format on */
+enum { N_CHAINS = sizeof chains / sizeof *chains, N_DTYPES = 5 };
+
+START_TEST(every_family_copies_every_width)
+{
+    char line[256];
+    struct proof p;
+    if (skipped())
+        return;
+    for (int c = 0, turn = 0; c < N_CHAINS; c++)
+        for (int d = 0; d < N_DTYPES; d++)
+            for (int k = 0; k < 2 * N_ARCHS; k++, turn++) {
+                if (!full() && k != (c + d) % (2 * N_ARCHS))
+                    continue;
+                snprintf(line, sizeof line, chains[c].line, dtypes[d]);
+                prove(line, archs[k / 2], k % 2, &p);
+                ck_assert_msg(!strcmp(p.strategy, chains[c].strategy), "%s: %s, want %s", line, p.strategy,
+                              chains[c].strategy);
+            }
+}
+END_TEST
+
+/* clang-format off */
+static const char *const pieces[] = {
+    "x: f32[30,40]; x.pad((1,2),(3,4), value=7)",
+    "x: u8[5,6]; y: u8[5,7]; concat(1, x, y, x)",
+    "x: f16[40,40]; x.roll(7, 1).roll(3, 0)",
+    "x: f32[20,24]; x.tril(1, value=3)",
+    "x: f32[64,64]; y: f32[32,64]; concat(0, x.permute(1,0), y.flip(1)).pad((0,0),(1,1))",
+    "x: i32[17]; x.pad((2,3)).unfold(0, 5, 1)",
+    "x: f64[2,3]; y: f64[2,3]; stack(2, x, y)",
+    "x: f16[16,16]; x.permute(1,0).tile(3,2)",
+    "x: u8[1]; x.expand(300).pad((7,9), value=255)",
+    "x: f32[0,4]; x",
+    "x: f32[]; x",
+};
+/* clang-format on */
+
+START_TEST(pieces_of_every_kind_share_one_launch)
+{
+    struct proof p;
+    if (skipped())
+        return;
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        for (int k = 0; k < 2 * N_ARCHS; k++)
+            if (full() || k == (int)i % (2 * N_ARCHS))
+                prove(pieces[i], archs[k / 2], k % 2, &p);
+}
+END_TEST
+
+static struct xt_graph *concat_of(int n, int64_t rows)
+{
+    struct xt_graph *g;
+    xt_node *x = calloc((size_t)n, sizeof *x);
+    ck_assert_int_eq(xt_graph_new(&g), XT_OK);
+    for (int i = 0; i < n; i++) {
+        int64_t shape[2] = {rows, 1 + i % 7};
+        x[i] = xt_input(g, NULL, XT_F32, 2, shape, NULL, 0);
+    }
+    xt_output(g, xt_concat(g, 1, n, x), NULL, 0);
+    ck_assert_int_eq(xt_graph_status(g), XT_OK);
+    free(x);
+    return g;
+}
+
+START_TEST(two_hundred_inputs_share_a_few_functions)
+{
+    struct proof p;
+    struct xti_map m;
+    struct xt_graph *g = concat_of(200, 5);
+    fuse(g, &m);
+    xt_graph_free(g);
+    ck_assert_int_ge(m.n_pieces, 200);
+    if (!skipped())
+        for (int k = 0; k < N_ARCHS; k++)
+            ck_assert_msg(cuda_prove(&m, archs[k], k == 1, &p) && p.source_bytes < 200000, "sm_%d: %zu bytes: %s",
+                          archs[k], p.source_bytes, p.error);
+    xti_map_free(&m);
+}
+END_TEST
+
+START_TEST(random_chains_copy_what_the_map_says)
+{
+    int n = full() ? 1000 : 60;
+    if (skipped())
+        return;
+    for (int i = 0; i < n; i++) {
+        struct proof p;
+        struct xti_map m;
+        struct random_graph_options opt = {.max_numel = 2048};
+        uint64_t seed = 1000 + (uint64_t)i;
+        struct xt_graph *g = random_graph(seed, &opt);
+        int sm = archs[i % N_ARCHS];
+        fuse(g, &m);
+        bool ok = cuda_prove(&m, sm, i / N_ARCHS % 2, &p);
+        ck_assert_msg(ok, "seed %llu, sm_%d, turn %d: %s\n    %s", (unsigned long long)seed, sm, i, p.error, graph_text(g));
+        xti_map_free(&m);
+        xt_graph_free(g);
+    }
+}
+END_TEST
+
+START_TEST(blocks_past_the_grid_limit_and_wide_indices_copy_too)
+{
+    static const char *const lines[] = {"x: f32[100,120]; x.permute(1,0)", "x: u8[5,6]; y: u8[5,7]; concat(1, x, y, x).flip(0)",
+                                        "x: f16[300,40]; x[:, 3:39].pad((1,1),(0,1))", "x: f32[30,40]; x.tril(0)"};
+    if (skipped())
+        return;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (int k = 0; k < 4; k++) {
+            struct proof p;
+            struct xti_map m;
+            struct proof_options opt = {.misaligned = k & 1, .wide_index = k & 2, .grid = 1 + k % 3};
+            map_of(lines[i], &m);
+            bool ok = cuda_prove_with(&m, archs[(int)(i + (size_t)k) % N_ARCHS], &opt, &p);
+            xti_map_free(&m);
+            ck_assert_msg(ok, "%s, way %d: %s", lines[i], k, p.error);
+        }
+}
+END_TEST
+
+/* What next to nothing is wasted on: whole tiles and whole rows. */
+START_TEST(whole_tiles_move_whole_sectors_without_bank_conflicts)
+{
+    static const char *const shape[] = {"x: %s[256,256]; x.permute(1,0)", "x: %s[2,128,3,128]; x.permute(2,3,0,1)",
+                                        "x: %s[65536]; x", "x: %s[64,1024]; x[:, 256:768]", "x: %s[16,1024]; x.flip(1)"};
+    if (skipped())
+        return;
+    for (int d = 0; d < N_DTYPES; d++)
+        for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
+            char line[128];
+            struct proof p;
+            snprintf(line, sizeof line, shape[i], dtypes[d]);
+            prove(line, archs[(d + (int)i) % N_ARCHS], false, &p);
+            const struct ptx_report *r = &p.report;
+            ck_assert_msg(p.load_ratio <= 1.03 && p.store_ratio <= 1.03, "%s: %.3f and %.3f of the sectors needed", line,
+                          p.load_ratio, p.store_ratio);
+            ck_assert_msg((double)r->shared_load_wavefronts <= 1.05 * (double)r->shared_load_ideal &&
+                              (double)r->shared_store_wavefronts <= 1.05 * (double)r->shared_store_ideal,
+                          "%s: bank conflicts", line);
+        }
+}
+END_TEST
+
+/* --------------------------------------------------------------------------------------- plans and sources */
+
+struct made {
+    struct xti_map map;
+    struct xti_plan plan;
+    struct xti_str source;
+};
+
+static void make(const char *line, struct made *o)
+{
+    struct xti_target t = {.backend = XT_CUDA, .sm = 90};
+    struct xti_err err = {0};
+    memset(o, 0, sizeof *o);
+    map_of(line, &o->map);
+    ck_assert_msg(xti_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
+    if (o->plan.n_steps)
+        ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s", err.e.message);
+}
+
+static void drop(struct made *o)
+{
+    xti_str_free(&o->source);
+    xti_plan_free(&o->plan);
+    xti_map_free(&o->map);
+}
+
+START_TEST(a_source_is_deterministic_plain_and_without_includes)
+{
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        struct made a, b;
+        make(pieces[i], &a);
+        make(pieces[i], &b);
+        if (a.plan.n_steps) {
+            ck_assert_str_eq(a.source.s, b.source.s);
+            ck_assert_ptr_null(strstr(a.source.s, "#include"));
+            ck_assert_ptr_nonnull(strstr(a.source.s, "xt_test_00000000("));
+            ck_assert_ptr_nonnull(strstr(a.source.s, "xt_test_00000000_e("));
+            for (const char *c = a.source.s; *c; c++)
+                ck_assert_msg(*c == '\n' || (*c >= ' ' && *c <= '~'), "character %d", *c);
+        }
+        drop(&a);
+        drop(&b);
+    }
+}
+END_TEST
+
+START_TEST(a_fill_value_is_data_and_no_part_of_the_source)
+{
+    struct made a, b;
+    struct xti_str launch_a = {0}, launch_b = {0};
+    make("x: f32[30,40]; x.pad((1,2),(3,4), value=7)", &a);
+    make("x: f32[30,40]; x.pad((1,2),(3,4), value=9)", &b);
+    ck_assert_str_eq(a.source.s, b.source.s);
+    xti_cuda_launch_json(&a.plan, "n", &launch_a);
+    xti_cuda_launch_json(&b.plan, "n", &launch_b);
+    ck_assert_ptr_nonnull(strstr(launch_a.s, "0000e0400000e0400000e0400000e040"));
+    ck_assert_ptr_nonnull(strstr(launch_b.s, "00001041000010410000104100001041"));
+    xti_str_free(&launch_a);
+    xti_str_free(&launch_b);
+    drop(&a);
+    drop(&b);
+}
+END_TEST
+
+static void check_launch(const char *line, const char *want)
+{
+    struct made a;
+    struct xti_str b = {0};
+    make(line, &a);
+    xti_cuda_launch_json(&a.plan, "n", &b);
+    ck_assert_str_eq(b.s, want);
+    xti_str_free(&b);
+    drop(&a);
+}
+
+START_TEST(a_launch_names_the_entry_that_its_offsets_allow)
+{
+    check_launch("x: f32[0,4]; x", "[]");
+    check_launch("y: f32[9]; x: f32[1024]; x[512:]",
+                 "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
+                 "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
+                 "{\"kind\": \"pointer\", \"of\": \"src1\", \"byte_offset\": 2048}]}]");
+    check_launch("x: f32[8]; x[1:]",
+                 "[{\"entry\": \"n_e\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
+                 "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
+                 "{\"kind\": \"pointer\", \"of\": \"src0\", \"byte_offset\": 4}]}]");
+}
+END_TEST
+
+/* Steps are laid one after another and cover the whole grid. */
+static void check_blocks(const struct xti_plan *p)
+{
+    int64_t next = 0;
+    ck_assert_int_eq(p->n_steps, p->map.n_pieces);
+    for (int i = 0; i < p->n_steps; i++) {
+        ck_assert_int_eq(p->cuda_step[i].piece, i);
+        ck_assert_int_eq(p->cuda_step[i].first_block, next);
+        ck_assert_int_gt(p->cuda_step[i].blocks, 0);
+        next += p->cuda_step[i].blocks;
+    }
+    ck_assert_int_eq(p->blocks, next);
+}
+
+START_TEST(a_plan_covers_every_piece_once)
+{
+    for (int i = 0; i < 300; i++) {
+        struct xti_map m;
+        struct xti_plan p;
+        struct xti_err err = {0};
+        struct xti_target t = {.backend = XT_CUDA, .sm = 90};
+        struct xt_graph *g = random_graph(5000 + (uint64_t)i, NULL);
+        fuse(g, &m);
+        ck_assert_msg(xti_plan_make(&m, &t, &p, &err) == XT_OK, "%s: %s", graph_text(g), err.e.message);
+        check_blocks(&p);
+        check_blocks(p.elem);
+        xti_plan_free(&p);
+        xti_map_free(&m);
+        xt_graph_free(g);
+    }
+}
+END_TEST
+
+static xt_status plan_and_emit(const struct xti_map *m, struct xti_err *err)
+{
+    struct xti_target t = {.backend = XT_CUDA, .sm = 90};
+    struct xti_plan p = {0};
+    struct xti_str source = {0};
+    xt_status s = xti_plan_make(m, &t, &p, err);
+    if (!s)
+        s = xti_cuda_emit(&p, "xt_test_00000000", &source, err);
+    xti_str_free(&source);
+    xti_plan_free(&p);
+    return s;
+}
+
+START_TEST(every_failing_allocation_is_reported_and_leaks_nothing)
+{
+    struct xti_map m[2];
+    struct xt_graph *g = concat_of(20, 3);
+    map_of(pieces[4], &m[0]);
+    fuse(g, &m[1]);
+    xt_graph_free(g);
+    for (int i = 0; i < 2; i++) {
+        int64_t live = xti_live_allocations();
+        xt_status s = XT_ENOMEM;
+        int n = 0;
+        while (s) {
+            struct xti_err err = {0};
+            xti_fail_alloc(++n, 0);
+            s = plan_and_emit(&m[i], &err);
+            xti_fail_alloc(0, 0);
+            ck_assert_int_eq(xti_live_allocations(), live);
+            ck_assert_msg(s == XT_OK || s == XT_ENOMEM, "allocation %d: %s", n, err.e.message);
+            ck_assert_int_eq(err.e.status, s);
+        }
+        ck_assert_int_gt(n, 5);
+        xti_map_free(&m[i]);
+    }
+}
+END_TEST
+
+/* ---------------------------------------------------------------------------------------- NVRTC and driver */
+
+START_TEST(a_missing_nvrtc_says_where_to_point)
+{
+    struct xti_code code;
+    struct xti_err err = {0};
+    setenv("XT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+    ck_assert_str_eq(xti_nvrtc_build(), "");
+    ck_assert_int_eq(xti_nvrtc_compile("", "n", 90, &code, &err), XT_ECOMPILE);
+    ck_assert_ptr_nonnull(strstr(err.e.message, "NVRTC not found"));
+    ck_assert_ptr_nonnull(strstr(err.e.message, "/nonexistent/libnvrtc.so"));
+    unsetenv("XT_NVRTC");
+}
+END_TEST
+
+START_TEST(a_source_that_does_not_compile_gives_the_first_error_of_the_log)
+{
+    struct xti_code code;
+    struct xti_err err = {0};
+    if (skipped())
+        return;
+    ck_assert_int_eq(xti_nvrtc_compile("extern \"C\" __global__ void n() { undefined_thing; }", "n", 90, &code, &err),
+                     XT_ECOMPILE);
+    ck_assert_msg(strstr(err.e.message, "undefined_thing") != NULL, "%s", err.e.message);
+    ck_assert_ptr_null(code.ptx);
+    struct xti_err old = {0};
+    ck_assert_int_eq(xti_nvrtc_compile("", "n", 20, &code, &old), XT_ECOMPILE);
+}
+END_TEST
+
+START_TEST(one_compile_gives_ptx_and_cubin_and_the_same_bytes_again)
+{
+    struct made a;
+    struct xti_code c, d;
+    struct xti_err err = {0};
+    if (skipped())
+        return;
+    make("x: f32[30,40]; x.permute(1,0)", &a);
+    ck_assert_msg(!xti_nvrtc_compile(a.source.s, "xt_test_00000000", 90, &c, &err), "%s", err.e.message);
+    ck_assert_msg(!xti_nvrtc_compile(a.source.s, "xt_test_00000000", 90, &d, &err), "%s", err.e.message);
+    ck_assert_uint_eq(strlen(c.ptx) + 1, c.ptx_bytes);
+    ck_assert_uint_gt(c.cubin_bytes, 64);
+    ck_assert_mem_eq(c.cubin, "\177ELF", 4);
+    ck_assert_str_eq(c.ptx, d.ptx);
+    ck_assert_uint_eq(c.cubin_bytes, d.cubin_bytes);
+    ck_assert_mem_eq(c.cubin, d.cubin, c.cubin_bytes);
+    xti_code_free(&c);
+    ck_assert_msg(!xti_nvrtc_compile(a.source.s, "xt_test_00000000", 999, &c, &err), "%s", err.e.message);
+    ck_assert_ptr_null(c.cubin); /* unknown to any NVRTC of today: PTX of the newest it knows */
+    xti_code_free(&c);
+    xti_code_free(&d);
+    drop(&a);
+}
+END_TEST
+
+START_TEST(an_override_takes_the_place_of_the_source)
+{
+    char dir[] = "/tmp/xt-override-XXXXXX", path[128];
+    struct made a;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/xt_test_00000000.cu", dir);
+    FILE *f = fopen(path, "w");
+    fputs("// mine\n", f);
+    fclose(f);
+    setenv("XT_OVERRIDE", dir, 1);
+    make("x: f32[8]; x", &a);
+    unsetenv("XT_OVERRIDE");
+    remove(path);
+    remove(dir);
+    ck_assert_str_eq(a.source.s, "// mine\n");
+    drop(&a);
+}
+END_TEST
+
+START_TEST(a_missing_driver_is_no_device)
+{
+    struct xti_err err = {0};
+    struct xti_target t;
+    setenv("XT_LIBCUDA", "/nonexistent/libcuda.so", 1);
+    ck_assert_int_eq(xti_cuda_probe(&err), XT_ENODEVICE);
+    ck_assert_ptr_nonnull(strstr(err.e.message, "no CUDA driver"));
+    ck_assert_int_eq(xti_cuda_target(0, &t, &err), XT_ENODEVICE);
+    unsetenv("XT_LIBCUDA");
+}
+END_TEST
+
+START_TEST(an_architecture_is_named_in_four_ways_and_no_other)
+{
+    static const char *const good[] = {"90", "sm_90", "sm_90a", "sm_90f"}, *const bad[] = {"", "sm_", "sm_90x", "x90", "-90", "9"};
+    struct xti_target t;
+    for (int i = 0; i < 4; i++) {
+        struct xti_err err = {0};
+        ck_assert_int_eq(xti_cuda_arch(good[i], &t, &err), XT_OK);
+        ck_assert_int_eq(t.sm, 90);
+        ck_assert_int_eq(t.backend, XT_CUDA);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct xti_err err = {0};
+        ck_assert_int_eq(xti_cuda_arch(bad[i], &t, &err), XT_EINVAL);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cuda");
+    TCase *c = tcase_create("cuda");
+    tcase_set_timeout(c, 3600);
+    tcase_add_test(c, every_family_copies_every_width);
+    tcase_add_test(c, pieces_of_every_kind_share_one_launch);
+    tcase_add_test(c, two_hundred_inputs_share_a_few_functions);
+    tcase_add_test(c, random_chains_copy_what_the_map_says);
+    tcase_add_test(c, blocks_past_the_grid_limit_and_wide_indices_copy_too);
+    tcase_add_test(c, whole_tiles_move_whole_sectors_without_bank_conflicts);
+    tcase_add_test(c, a_source_is_deterministic_plain_and_without_includes);
+    tcase_add_test(c, a_fill_value_is_data_and_no_part_of_the_source);
+    tcase_add_test(c, a_launch_names_the_entry_that_its_offsets_allow);
+    tcase_add_test(c, a_plan_covers_every_piece_once);
+    tcase_add_test(c, every_failing_allocation_is_reported_and_leaks_nothing);
+    tcase_add_test(c, a_missing_nvrtc_says_where_to_point);
+    tcase_add_test(c, a_source_that_does_not_compile_gives_the_first_error_of_the_log);
+    tcase_add_test(c, one_compile_gives_ptx_and_cubin_and_the_same_bytes_again);
+    tcase_add_test(c, an_override_takes_the_place_of_the_source);
+    tcase_add_test(c, a_missing_driver_is_no_device);
+    tcase_add_test(c, an_architecture_is_named_in_four_ways_and_no_other);
+    suite_add_tcase(s, c);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
