@@ -80,7 +80,7 @@ bad 'declared shape differs' '[3,2] [2,3]' run 'x: u8[3,2]; x' "$dir/a.npy" -o "
 bad 'declared dtype differs' 'f32 u8' run 'x: f32[2,3]; x' "$dir/a.npy" -o "$dir/none.npy"
 bad 'too few files' '2 1' run 'x: u8[2,3]; y: u8[2,3]; concat(0,x,y)' "$dir/a.npy" -o "$dir/none.npy"
 bad 'flat buffer too small' '7' run 'x: u8[2,3]:[4,1]+0; x' "$dir/flat.npy" -o "$dir/none.npy"
-bad 'not an npy' 'tool' run 'x; x' "$0" -o "$dir/none.npy"
+bad 'not an npy' 'npy cli_check' run 'x; x' "$0" -o "$dir/none.npy"
 bad 'overlapping destination' 'destination' run 'x: u8[2,3]; x -> [2,3]:[1,1]+0' "$dir/a.npy" -o "$dir/none.npy"
 bad 'no output' '-o' run 'x; x' "$dir/a.npy"
 bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu
@@ -89,7 +89,7 @@ bad 'unknown command' 'frob' frob
 bad 'explain without a shape' 'x' explain 'x; x'
 bad 'unknown arch' 'sm_1' explain 'x: u8[4,4]; x.T' --arch sm_1
 bad 'output directory' 'nowhere' run 'x; x' "$dir/a.npy" -o "$dir/nowhere/o.npy"
-expect 'nothing left behind' '[ -z "$(find "$dir" -name "*tmp*")" ]'
+expect 'nothing left behind' '[ -z "$(find "$dir" -mindepth 1 -name "*tmp*")" ]'
 
 # the others
 expect 'help' '"$xt" | grep -q "xt run"'

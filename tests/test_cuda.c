@@ -1,11 +1,15 @@
 /* test_cuda.c: CUDA plans, sources and kernels. Kernels are compiled by NVRTC and run in the PTX interpreter; without
  * NVRTC those tests say so and the others still run. XT_TEST_FULL=1 proves every case on every architecture. */
 #include <check.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "cuda/cuda.h"
+#include "cuda/driver_abi.h"
 #include "support/cuda_proof.h"
 #include "support/random_graph.h"
 
@@ -490,6 +494,184 @@ START_TEST(an_architecture_is_named_in_four_ways_and_no_other)
 }
 END_TEST
 
+/* ------------------------------------------------------------------------------------------- driver double */
+
+/* Loads tests/libcuda_double.so, which lies beside this program. */
+static bool no_double(void)
+{
+    char path[4096];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
+    if (n <= 0)
+        return true;
+    path[n] = 0;
+    strcpy(strrchr(path, '/') + 1, "libcuda_double.so");
+    if (access(path, R_OK)) {
+        printf("test_cuda: skipped: %s is not there\n", path);
+        return true;
+    }
+    setenv("XT_LIBCUDA", path, 1);
+    return false;
+}
+
+static void *double_symbol(const char *name)
+{
+    void *lib = dlopen(getenv("XT_LIBCUDA"), RTLD_NOW | RTLD_LOCAL);
+    ck_assert_ptr_nonnull(lib);
+    void *f = dlsym(lib, name);
+    ck_assert_msg(f != NULL, "%s", name);
+    return f;
+}
+
+struct device_run {
+    struct made made;
+    struct xti_code code;
+    struct xti_module *module;
+    unsigned char *dst, *src, *want;
+    size_t dst_bytes, src_bytes;
+};
+
+static const char device_chain[] = "x: f16[30,41]; x.permute(1,0)[1:].pad((1,0),(2,3), value=5)";
+
+static void prepare(struct device_run *r)
+{
+    struct xti_err err = {0};
+    memset(r, 0, sizeof *r);
+    make(device_chain, &r->made);
+    ck_assert_msg(!xti_nvrtc_compile(r->made.source.s, "xt_test_00000000", 90, &r->code, &err), "%s", err.e.message);
+    r->dst_bytes = (size_t)(r->made.map.dst_hi + 1) * 2;
+    r->src_bytes = (size_t)(r->made.map.src_hi[0] + 1) * 2;
+    r->dst = aligned_alloc(256, 8192);
+    r->src = aligned_alloc(256, 8192);
+    r->want = malloc(r->dst_bytes);
+    for (size_t i = 0; i < 8192; i++)
+        r->src[i] = (unsigned char)(i * 7 + i / 251);
+}
+
+static xt_status load_and_launch(struct device_run *r, size_t shift, struct xti_err *err)
+{
+    const void *src = r->src + shift;
+    xt_status s = xti_module_load(&r->code, "xt_test_00000000", 0, &r->module, err);
+    if (!s)
+        s = xti_cuda_launch(&r->made.plan, r->module, r->dst + shift, &src, NULL, err);
+    xti_module_free(r->module);
+    r->module = NULL;
+    return s;
+}
+
+static void release(struct device_run *r)
+{
+    free(r->dst);
+    free(r->src);
+    free(r->want);
+    xti_code_free(&r->code);
+    drop(&r->made);
+}
+
+START_TEST(a_kernel_loads_and_launches_through_the_driver)
+{
+    struct device_run r;
+    struct xti_target t;
+    struct xti_err err = {0};
+    if (skipped() || no_double())
+        return;
+    ck_assert_msg(!xti_cuda_target(0, &t, &err), "%s", err.e.message);
+    ck_assert_int_eq(t.sm, 90);
+    ck_assert_int_eq(t.n_sms, 132);
+    prepare(&r);
+    for (size_t shift = 0; shift < 4; shift += 2) {
+        const void *src = r.src + shift;
+        memset(r.dst, 0xa5, 8192);
+        ck_assert_msg(!load_and_launch(&r, shift, &err), "%s", err.e.message);
+        xti_map_eval(&r.made.map, r.want, &src);
+        ck_assert_mem_eq(r.dst + shift, r.want, r.dst_bytes);
+        for (size_t i = 0; i < 8192; i++)
+            ck_assert(r.dst[i] == 0xa5 || (i >= shift && i < shift + r.dst_bytes));
+    }
+    int (*get_current)(void **) = (int (*)(void **))double_symbol("cuCtxGetCurrent");
+    void *ctx = &ctx;
+    ck_assert_int_eq(get_current(&ctx), 0);
+    ck_assert_ptr_null(ctx);
+    release(&r);
+}
+END_TEST
+
+START_TEST(every_failing_driver_call_is_an_error_and_leaks_nothing)
+{
+    static const char *const calls[] = {
+#define X(field, symbol, required, params) #symbol,
+        XTI_CU_FUNCTIONS(X)
+#undef X
+    };
+    struct device_run r;
+    if (skipped() || no_double())
+        return;
+    prepare(&r);
+    int64_t live = xti_live_allocations();
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct xti_err err = {0};
+        setenv("XT_DOUBLE_FAIL", calls[i], 1);
+        xt_status s = load_and_launch(&r, 0, &err);
+        bool harmless = !strcmp(calls[i], "cuCtxGetId") || !strcmp(calls[i], "cuFuncLoad") ||
+                        !strcmp(calls[i], "cuGetErrorName") || !strcmp(calls[i], "cuModuleUnload") ||
+                        !strcmp(calls[i], "cuCtxPopCurrent_v2") || !strcmp(calls[i], "cuDeviceGetAttribute") ||
+                        !strcmp(calls[i], "cuCtxGetDevice") || !strcmp(calls[i], "cuDevicePrimaryCtxRelease_v2");
+        bool started = i > 1; /* init and device_count fail only before the first success */
+        if (!harmless && (started || i == 0))
+            ck_assert_msg(s == XT_EDEVICE || s == XT_ENODEVICE, "%s: %s", calls[i], xt_status_name(s));
+        ck_assert_int_eq(err.e.status, s);
+        ck_assert_int_eq(xti_live_allocations(), live);
+    }
+    unsetenv("XT_DOUBLE_FAIL");
+    release(&r);
+}
+END_TEST
+
+START_TEST(a_destroyed_context_is_an_error_and_no_crash)
+{
+    struct device_run r;
+    struct xti_err err = {0};
+    void *ctx = NULL;
+    if (skipped() || no_double())
+        return;
+    prepare(&r);
+    ck_assert_msg(!xti_cuda_probe(&err), "%s", err.e.message);
+    int (*create)(void **, unsigned, int) = (int (*)(void **, unsigned, int))double_symbol("cuCtxCreate_v2");
+    int (*destroy)(void *) = (int (*)(void *))double_symbol("cuCtxDestroy_v2");
+    const void *src = r.src;
+    ck_assert_int_eq(create(&ctx, 0, 0), 0);
+    ck_assert_msg(!xti_module_load(&r.code, "xt_test_00000000", 0, &r.module, &err), "%s", err.e.message);
+    ck_assert_msg(!xti_cuda_launch(&r.made.plan, r.module, r.dst, &src, NULL, &err), "%s", err.e.message);
+    ck_assert_int_eq(destroy(ctx), 0);
+    ck_assert_int_eq(xti_cuda_launch(&r.made.plan, r.module, r.dst, &src, NULL, &err), XT_ENODEVICE);
+    xti_module_free(r.module);
+    release(&r);
+}
+END_TEST
+
+START_TEST(a_forked_child_is_told_so)
+{
+    struct device_run r;
+    struct xti_err err = {0};
+    int status = -1;
+    if (skipped() || no_double())
+        return;
+    prepare(&r);
+    ck_assert_msg(!xti_module_load(&r.code, "xt_test_00000000", 0, &r.module, &err), "%s", err.e.message);
+    pid_t child = fork();
+    if (child == 0) {
+        const void *src = r.src;
+        xt_status s = xti_cuda_launch(&r.made.plan, r.module, r.dst, &src, NULL, &err);
+        xti_module_free(r.module);
+        struct xti_err again = {0};
+        _exit(s == XT_EFORKED && xti_cuda_probe(&again) == XT_EFORKED ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    xti_module_free(r.module);
+    release(&r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cuda");
@@ -512,6 +694,10 @@ int main(void)
     tcase_add_test(c, an_override_takes_the_place_of_the_source);
     tcase_add_test(c, a_missing_driver_is_no_device);
     tcase_add_test(c, an_architecture_is_named_in_four_ways_and_no_other);
+    tcase_add_test(c, a_kernel_loads_and_launches_through_the_driver);
+    tcase_add_test(c, every_failing_driver_call_is_an_error_and_leaks_nothing);
+    tcase_add_test(c, a_destroyed_context_is_an_error_and_no_crash);
+    tcase_add_test(c, a_forked_child_is_told_so);
     suite_add_tcase(s, c);
     SRunner *r = srunner_create(s);
     srunner_run_all(r, CK_NORMAL);

@@ -347,7 +347,7 @@ END_TEST
 
 /* --------------------------------------------------------------------------------------------------- maps */
 
-enum { DIMS = 4, DIVS = 3, GUARDS = 2, ARENA = 4096 };
+enum { DIMS = 4, DIVS = 3, GUARDS = 2, ARENA = 8192 };
 
 /* One random piece with everything, and room for its arrays. */
 struct random_piece {
@@ -363,7 +363,7 @@ static void random_piece(struct random_piece *r)
     *r = (struct random_piece){.p = {.src = (int)pick(-1, 1), .n_dims = (int)pick(0, DIMS)}};
     struct xti_piece *p = &r->p;
     p->dim = r->dim, p->div = r->div, p->guard = r->guard, p->sq = r->sq;
-    p->soff = p->src < 0 ? 0 : pick(1500, 2000);
+    p->soff = p->src < 0 ? 0 : pick(3900, 4200);
     p->doff = pick(0, 500);
     int64_t span = 1;
     for (int k = p->n_dims - 1; k >= 0; k--) {

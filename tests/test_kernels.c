@@ -51,15 +51,16 @@ static void span(const struct xtk_job *j, int unit, int64_t row, int64_t col, in
 }
 
 struct layout {
-    int64_t pad;   /* bytes between rows beyond what they need */
+    int64_t pad;   /* bytes between rows beyond what they need .. */
+    int64_t round; /* .. up to a multiple of that */
     int at_end;    /* the box ends at the end of the area, else it begins at its start */
     int64_t shift; /* bytes away from there */
     bool stream, reversed; /* reversed: the rows of the destination from the last to the first */
 };
 
-static int64_t wide(int64_t bytes)
+static int64_t pitch(int64_t bytes, const struct layout *l)
 {
-    return bytes > 0 ? bytes : 1;
+    return ((bytes > 0 ? bytes : 1) + l->pad + l->round - 1) / l->round * l->round;
 }
 
 /* The strides that the op fixes, and dense or padded ones for the others. */
@@ -68,16 +69,15 @@ static struct xtk_job job_of(const struct xtk_row *k, int64_t rows, int64_t cols
     int64_t u = k->unit, n = k->param;
     struct xtk_job j = {.rows = rows, .cols = cols, .stream = l->stream};
     j.s_col = j.d_col = u;
-    j.s_row = wide(cols * u) + l->pad;
-    j.d_row = wide(cols * u) + l->pad;
+    j.s_row = j.d_row = pitch(cols * u, l);
     switch (k->op) {
     case XTI_CPU_BROADCAST: j.s_col = 0, j.s_row = u + l->pad; break;
     case XTI_CPU_REVERSE: j.s_col = -u; break;
-    case XTI_CPU_TRANSPOSE: j.s_row = u, j.s_col = wide(rows * u) + l->pad; break;
-    case XTI_CPU_WALK: j.s_col = 3 * u + l->pad, j.d_col = 2 * u, j.s_row = -u, j.d_row = 2 * wide(cols * u) + l->pad; break;
+    case XTI_CPU_TRANSPOSE: j.s_row = u, j.s_col = pitch(rows * u, l); break;
+    case XTI_CPU_WALK: j.s_col = 3 * u + l->pad, j.d_col = 2 * u, j.s_row = -u, j.d_row = 2 * pitch(cols * u, l); break;
     case XTI_CPU_DEINTERLEAVE: j.rows = n, j.s_row = u, j.s_col = n * u; break;
     case XTI_CPU_INTERLEAVE: j.rows = n, j.d_row = u, j.d_col = n * u; break;
-    case XTI_CPU_STRIDED: j.s_col = n * u, j.s_row = wide(cols * n * u) + l->pad; break;
+    case XTI_CPU_STRIDED: j.s_col = n * u, j.s_row = pitch(cols * n * u, l); break;
     default: break;
     }
     if (l->reversed && k->op != XTI_CPU_INTERLEAVE)
@@ -122,17 +122,17 @@ static void run_one(const struct xtk_row *k, int64_t rows, int64_t cols, const s
     k->fn(&j, dst_area + d_at, src_area + s_at);
     int64_t from = d_at + d_lo - 256 > 0 ? d_at + d_lo - 256 : 0, to = d_at + d_hi + 256 < AREA ? d_at + d_hi + 256 : AREA;
     if (memcmp(dst_area + from, want + from, (size_t)(to - from)))
-        ck_abort_msg("%s: %lld rows, %lld cols, pad %lld, at_end %d, shift %lld, stream %d, reversed %d", k->name,
-                     (long long)j.rows, (long long)j.cols, (long long)l->pad, l->at_end, (long long)l->shift, l->stream,
-                     l->reversed);
+        ck_abort_msg("%s: %lld rows, %lld cols, pad %lld, at_end %d, shift %lld, round %lld, stream %d, reversed %d", k->name,
+                     (long long)j.rows, (long long)j.cols, (long long)l->pad, l->at_end, (long long)l->shift,
+                     (long long)l->round, l->stream, l->reversed);
     memset(dst_area + from, CANARY, (size_t)(to - from));
     memset(want + from, CANARY, (size_t)(to - from));
 }
 
-/* pad 64 * n keeps rows on lines; shift 64 puts the first one there. */
+/* Rows on lines, the first one too where shift is 64; 2048: sources that share sets of the cache. */
 static const struct layout layouts[] = {
-    {0, 1, 0, false, false},  {0, 0, 0, true, false},   {16, 1, 3, false, true},
-    {64, 0, 64, true, false}, {48, 1, 16, true, false}, {32, 0, 5, true, true},
+    {0, 1, 1, 0, false, false},  {0, 1, 0, 0, true, false},     {16, 1, 1, 3, false, true}, {0, 64, 0, 64, true, false},
+    {48, 64, 1, 16, true, false}, {32, 1, 0, 5, true, true}, {0, 2048, 0, 64, true, false},
 };
 
 /* Around 0, 1, 2 and 3 tiles, and what the vectors' heads and tails need. */
@@ -152,6 +152,8 @@ static void test_row(const struct xtk_row *k)
     int n_rows = extents(k->tile_rows, rows), n_cols = extents(k->tile_cols, cols);
     if (k->param) /* the op has as many rows as its N */
         rows[0] = k->param, n_rows = k->op == XTI_CPU_STRIDED ? n_rows : 1;
+    if (k->op == XTI_CPU_TRANSPOSE)
+        rows[n_rows++] = 256 / k->unit + 3;
     if (k->tile_cols == 1)
         cols[n_cols++] = 33;
     cols[n_cols++] = k->tile_cols * 2 + k->tile_cols / 2 + 1;

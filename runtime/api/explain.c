@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *backend_name(xt_backend b)
@@ -19,40 +20,41 @@ static void target_text(const struct xt_kernel *k, struct xti_str *b)
         xti_str_addf(b, " %s", xti_isa_name[k->plan.target.isa]);
 }
 
-/* Calls with every line of the plan's refusals, split at the first ": ". */
-static void each_refusal(const struct xt_kernel *k, void (*call)(struct xti_str *b, int i, const char *name, size_t n,
-                                                                 const char *why, size_t m),
-                         struct xti_str *b)
+/* One line of the plan's refusals: "piece 0: rows: inner run of 4 B is a unit". */
+struct refusal {
+    int piece;
+    char strategy[32], reason[160];
+};
+
+/* Reads the next line at *at; false at the end. */
+static bool next_refusal(const char **at, struct refusal *r)
 {
-    const char *s = k->plan.refused.s;
-    for (int i = 0; s && *s; i++) {
-        size_t line = strcspn(s, "\n");
-        const char *colon = memchr(s, ':', line);
-        size_t n = colon ? (size_t)(colon - s) : line;
-        size_t skip = colon ? n + 1 + (colon[1] == ' ') : line;
-        call(b, i, s, n, s + skip, line - skip);
-        s += line + (s[line] == '\n');
+    size_t line = *at ? strcspn(*at, "\n") : 0;
+    if (!line)
+        return false;
+    *r = (struct refusal){0};
+    sscanf(*at, "piece %d: %31[^:\n]: %159[^\n]", &r->piece, r->strategy, r->reason);
+    *at += line + ((*at)[line] == '\n');
+    return true;
+}
+
+static void refusals_text(const struct xt_kernel *k, struct xti_str *b)
+{
+    const char *at = k->plan.refused.s;
+    struct refusal r;
+    for (const char *head = "refused"; next_refusal(&at, &r); head = "")
+        xti_str_addf(b, "  %-9s piece %d: %s: %s\n", head, r.piece, r.strategy, r.reason);
+}
+
+static void refusals_json(const struct xt_kernel *k, struct xti_str *b)
+{
+    const char *at = k->plan.refused.s;
+    struct refusal r;
+    for (const char *comma = ""; next_refusal(&at, &r); comma = ", ") {
+        xti_str_addf(b, "%s{\"piece\": %d, \"strategy\": \"%s\", \"reason\": ", comma, r.piece, r.strategy);
+        xti_str_json(b, r.reason);
+        xti_str_add(b, "}");
     }
-}
-
-static void refusal_text(struct xti_str *b, int i, const char *name, size_t n, const char *why, size_t m)
-{
-    xti_str_addf(b, "%s%-12.*s %.*s\n", i ? "            " : "  refused   ", (int)n, name, (int)m, why);
-}
-
-static void refusal_json(struct xti_str *b, int i, const char *name, size_t n, const char *why, size_t m)
-{
-    struct xti_str one = {0};
-    xti_str_add(b, i ? ", {\"strategy\": " : "{\"strategy\": ");
-    xti_str_addn(&one, name, n);
-    xti_str_json(b, one.s ? one.s : "");
-    xti_str_free(&one);
-    xti_str_addn(&one, why, m);
-    xti_str_add(b, ", \"reason\": ");
-    xti_str_json(b, one.s ? one.s : "");
-    xti_str_add(b, "}");
-    b->failed |= one.failed;
-    xti_str_free(&one);
 }
 
 static void loops_text(const struct xti_step *s, struct xti_str *b)
@@ -81,6 +83,19 @@ static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
                  s->strategy->name, s->vec_bytes, s->first_block, s->first_block + s->blocks - 1);
 }
 
+static void map_text(const struct xti_map *m, struct xti_str *b)
+{
+    struct xti_str text = {0};
+    xti_map_text(m, &text);
+    for (const char *at = text.s; at && *at;) {
+        size_t line = strcspn(at, "\n");
+        xti_str_addf(b, "            %.*s\n", (int)line, at);
+        at += line + (at[line] == '\n');
+    }
+    b->failed |= text.failed;
+    xti_str_free(&text);
+}
+
 static void plan_text(const struct xt_kernel *k, struct xti_str *b)
 {
     for (int i = 0; i < k->plan.n_steps && k->backend != XT_REF; i++) {
@@ -89,7 +104,7 @@ static void plan_text(const struct xt_kernel *k, struct xti_str *b)
         else
             cpu_step_text(k, i, b);
     }
-    each_refusal(k, refusal_text, b);
+    refusals_text(k, b);
 }
 
 static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
@@ -98,7 +113,7 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
     xti_str_addf(b, "  chain     %s\n  result    %s", k->text, xt_dtype_name(o->dtype));
     xti_str_list(b, o->rank, o->shape);
     xti_str_addf(b, "\n  map       %s, %d piece%s\n", info->map_class, info->n_pieces, info->n_pieces == 1 ? "" : "s");
-    xti_map_text(&k->map, b);
+    map_text(&k->map, b);
     xti_str_add(b, "  target    ");
     target_text(k, b);
     xti_str_addf(b, "\n  strategy  %s\n", info->strategy);
@@ -122,7 +137,7 @@ static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info 
                  info->bytes_read, info->bytes_written, info->strategy);
     target_text(k, b);
     xti_str_add(b, "\", \"refused\": [");
-    each_refusal(k, refusal_json, b);
+    refusals_json(k, b);
     xti_str_addf(b, "], \"signature\": \"%s\", \"origin\": \"%s\"}", info->signature, info->origin);
 }
 

@@ -41,14 +41,47 @@ static bool lift_constant(int64_t c, int64_t lo, int64_t den, int64_t *out)
     return xti_mad64(missing / den + (missing % den > 0), den, r, out);
 }
 
-static void settle_constant(struct xti_work *p, int q)
+/* Bounds of the divs settled so far, by column. */
+struct settled {
+    int64_t lo[XTI_COLS], hi[XTI_COLS];
+};
+
+/* Plain interval arithmetic over settled divs: looser than xti_work_range, but no nest is too deep for it. */
+static bool interval(const struct xti_work *p, const int64_t *e, const struct settled *q, int64_t *lo, int64_t *hi)
+{
+    bool fits = true;
+    *lo = *hi = e[0];
+    for (int v = 1; v < p->nc && fits; v++) {
+        bool dim = p->kind[v] == XTI_COL_DIM;
+        int64_t l = dim ? 0 : q->lo[v], h = dim ? p->ext[v] - 1 : q->hi[v];
+        if (e[v])
+            fits = xti_mad64(e[v], e[v] > 0 ? l : h, *lo, lo) && xti_mad64(e[v], e[v] > 0 ? h : l, *hi, hi);
+    }
+    return fits;
+}
+
+static bool tightest(const struct xti_work *p, const int64_t *e, const struct settled *q, int64_t *lo, int64_t *hi)
+{
+    int64_t l, h;
+    bool one = xti_work_range(p, e, lo, hi), two = interval(p, e, q, &l, &h);
+    if (two && (!one || l > *lo))
+        *lo = l;
+    if (two && (!one || h < *hi))
+        *hi = h;
+    return one || two;
+}
+
+static void settle_constant(struct xti_work *p, int q, struct settled *done)
 {
     int64_t e[XTI_COLS], lo, hi, down, den = p->ext[q];
     int64_t *num = xti_row(p, p->num[q]), c = num[0];
-    if (!xti_work_range(p, num, &lo, &hi) || !lift_constant(c, lo, den, &num[0]) || !xti_sub64(c, num[0], &down)) {
+    if (!tightest(p, num, done, &lo, &hi) || !lift_constant(c, lo, den, &num[0]) || !xti_sub64(c, num[0], &down) ||
+        !xti_sub64(hi, down, &hi) || !xti_sub64(lo, down, &lo)) {
         xti_pool_fail(p->pool, XT_EOVERFLOW);
         return;
     }
+    done->lo[q] = lo / den;
+    done->hi[q] = hi / den;
     xti_scratch_zero(p, e);
     e[q] = 1;
     e[0] = down / den;
@@ -178,6 +211,7 @@ static void write_divs(const struct xti_work *p, struct xti_map *m, const short 
 void xti_work_finish(struct xti_work *p, struct xti_map *m, struct xti_piece *out)
 {
     short order[XTI_COLS], divs[XTI_COLS], rows[XTI_MAX_ROWS];
+    struct settled done;
     if (p->n_divs)
         xti_work_normal(p, false, order);
     out->n_dims = xti_work_normal(p, true, order);
@@ -185,7 +219,7 @@ void xti_work_finish(struct xti_work *p, struct xti_map *m, struct xti_piece *ou
     out->n_guards = p->n_guards;
     for (int i = 0; i < out->n_divs && !p->pool->st; i++) {
         settle_coefs(p, divs[i]);
-        settle_constant(p, divs[i]);
+        settle_constant(p, divs[i], &done);
     }
     if (out->n_divs > XTI_MAX_DIVS)
         xti_pool_fail(p->pool, XT_EUNSUPPORTED);

@@ -58,6 +58,12 @@ static void drop_dead(struct xti_work *p, int n_rows, const short *rows)
             xti_div_free(p, v);
 }
 
+void xti_work_collect(struct xti_work *p)
+{
+    short rows[XTI_MAX_ROWS];
+    drop_dead(p, xti_work_rows(p, rows), rows);
+}
+
 static int sort_dims(const struct xti_work *p, short *order)
 {
     const int64_t *d = xti_row(p, XTI_ROW_DST);

@@ -13,7 +13,7 @@ struct way {
     const int64_t *weight;
 };
 
-enum { MAX_AXES = 64, MAX_WAYS = XTI_KNOWN + 1 };
+enum { MAX_AXES = 64, MAX_WAYS = XTI_KNOWN + 1, MANY_DIVS = 24 };
 
 static int compress(int n, const int64_t *shape, const short *coord, int64_t *ext, short *at)
 {
@@ -173,6 +173,8 @@ void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_i
         for (int i = 0; i < n_to; i++)
             got[i] = (short)xti_row_share(p, row[i]);
     } else {
+        if (p->n_divs > MANY_DIVS)
+            xti_work_collect(p);
         xti_work_reserve_cols(p, n_to);
         convert(p, n_from, from, row, n_to, to, remember, got);
     }

@@ -142,6 +142,8 @@ int xti_work_live(const struct xti_work *p, int n, const short *rows, short *col
 /* ---- normal.c */
 enum { XTI_MAX_ROWS = 2 + XTI_MAX_GUARDS + XTI_COORDS };
 int xti_work_rows(const struct xti_work *p, short *rows); /* all but dst, numerators and known digits */
+/* Drops divs that nothing but known digits needs, and those digits. */
+void xti_work_collect(struct xti_work *p);
 /* Makes d positive, merges what merges, drops dead divs. order: the dims' columns, outermost first. */
 int xti_work_normal(struct xti_work *p, bool reduce, short *order);
 

@@ -5,8 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/num.h"
-#include "plan/cost.h"
+#include "map/clone.h"
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512"};
 
@@ -28,49 +27,6 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...)
 void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const struct xti_why *why)
 {
     xti_str_addf(&p->refused, "piece %d: %s: %s\n", piece, strategy, why->text);
-}
-
-/* ---- copy of a map */
-
-/* Duplicates n elements; sets *failed when that fails, NULL for none. */
-static void *dup(struct xti_arena *a, const void *p, size_t n, size_t elem_bytes, bool *failed)
-{
-    if (!n || !p || *failed)
-        return NULL;
-    void *q = xti_arena_dup(a, p, n * elem_bytes);
-    *failed = !q;
-    return q;
-}
-
-static void copy_piece(struct xti_arena *a, const struct xti_piece *p, struct xti_piece *out, bool *failed)
-{
-    size_t dims = (size_t)p->n_dims, divs = (size_t)p->n_divs, guards = (size_t)p->n_guards;
-    *out = *p;
-    out->dim = dup(a, p->dim, dims, sizeof *p->dim, failed);
-    out->div = dup(a, p->div, divs, sizeof *p->div, failed);
-    out->sq = dup(a, p->sq, divs, sizeof *p->sq, failed);
-    out->guard = dup(a, p->guard, guards, sizeof *p->guard, failed);
-    for (size_t i = 0; i < divs && !*failed; i++) {
-        out->div[i].x = dup(a, p->div[i].x, dims, sizeof *p->div[i].x, failed);
-        out->div[i].q = dup(a, p->div[i].q, i, sizeof *p->div[i].q, failed);
-    }
-    for (size_t i = 0; i < guards && !*failed; i++) {
-        out->guard[i].x = dup(a, p->guard[i].x, dims, sizeof *p->guard[i].x, failed);
-        out->guard[i].q = dup(a, p->guard[i].q, divs, sizeof *p->guard[i].q, failed);
-    }
-}
-
-static xt_status copy_map(const struct xti_map *m, struct xti_map *out, struct xti_err *err)
-{
-    bool failed = false;
-    *out = *m;
-    out->arena = (struct xti_arena){0};
-    out->piece = dup(&out->arena, m->piece, (size_t)m->n_pieces, sizeof *m->piece, &failed);
-    out->src_lo = dup(&out->arena, m->src_lo, (size_t)m->n_srcs, sizeof *m->src_lo, &failed);
-    out->src_hi = dup(&out->arena, m->src_hi, (size_t)m->n_srcs, sizeof *m->src_hi, &failed);
-    for (int i = 0; i < m->n_pieces && !failed; i++)
-        copy_piece(&out->arena, &m->piece[i], &out->piece[i], &failed);
-    return failed ? xti_fail(err, XT_ENOMEM, "copy of a map of %d pieces", m->n_pieces) : XT_OK;
 }
 
 /* ---- CPU */
@@ -138,7 +94,7 @@ static void count_bytes(struct xti_plan *p)
 xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p, struct xti_err *err)
 {
     *p = (struct xti_plan){.target = *t};
-    xt_status s = copy_map(m, &p->map, err);
+    xt_status s = xti_map_clone(m, &p->map, err);
     if (!s) {
         count_bytes(p);
         s = t->backend == XT_CUDA ? xti_plan_cuda(p, err) : plan_cpu(p, err);
