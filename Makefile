@@ -3,6 +3,7 @@
 #   SAN=address,undefined    sanitizers, in a build directory of their own
 #   B=dir                    build directory
 #   WERROR=1                 warnings are errors
+#   V=1                      shows the commands
 
 DEBUG ?= 0
 SAN   ?=
@@ -18,6 +19,10 @@ ALL_LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LIBS := -ldl -lm
 CHECK_LIBS = $(shell sh tools/bootstrap.sh --check-libs)
 PYTHON = $(shell sh tools/bootstrap.sh --python)
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
+SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
 
 LAYERS  ?= base graph map plan cpu cuda cache api
 SOURCES := $(foreach l,$(LAYERS),$(sort $(wildcard runtime/$(l)/*.c)))
@@ -48,16 +53,16 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .PHONY: all lib run test lint clean help one install gpu-check need-build need-test FORCE
 
 all: need-build ## the library and the command (build/xt)
-	@$(MAKE) --no-print-directory lib $(XT)
+	@$(SUBMAKE) lib $(XT)
 
 lib: $(LIB_A) $(LIB_SO)
 
 run: need-build ## builds, then runs a chain on a real .npy file and times it
-	@$(MAKE) --no-print-directory lib $(XT)
+	@$(SUBMAKE) lib $(XT)
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	@$(MAKE) --no-print-directory lib $(XT) $(TEST_BINS) $(EXAMPLES)
+	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(EXAMPLES)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 lint: need-build ## layers, names, headers, formatting
@@ -71,42 +76,52 @@ need-test:
 
 $(GEN_CPU) &: $(wildcard gen/*.py templates/cpu/*)
 	@mkdir -p $(@D)
-	$(PYTHON) gen/gen.py cpu --isas "$(ISAS)" --out $(B)/gen
+	$(call say,GEN,$(@D)/kernels_*.c)
+	$(Q)$(PYTHON) gen/gen.py cpu --isas "$(ISAS)" --out $(B)/gen
 
 $(GEN_CUDA): $(wildcard gen/*.py templates/cuda/*)
 	@mkdir -p $(@D)
-	$(PYTHON) gen/gen.py cuda --out $(B)/gen
+	$(call say,GEN,$@)
+	$(Q)$(PYTHON) gen/gen.py cuda --out $(B)/gen
 
 $(B)/gen/bench_workloads_text.c: bench/workloads.txt gen/gen.py
 	@mkdir -p $(@D)
-	$(PYTHON) gen/gen.py text --file $< --name $(basename $(@F)) --out $(@D)
+	$(call say,GEN,$@)
+	$(Q)$(PYTHON) gen/gen.py text --file $< --name $(basename $(@F)) --out $(@D)
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -I. -Itests -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) -I. -Itests -c $< -o $@
 
 $(B)/gen/%.o: $(B)/gen/%.c
-	$(CC) $(ALL_CFLAGS) $(ISA_FLAGS_$(patsubst kernels_%,%,$*)) -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ISA_FLAGS_$(patsubst kernels_%,%,$*)) -c $< -o $@
 
 $(LIB_A): $(OBJECTS) $(GEN_OBJECTS)
 	@mkdir -p $(@D)
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,AR,$@)
+	$(Q)ar rcs $@ $^
 
 $(LIB_SO): $(OBJECTS) $(GEN_OBJECTS)
-	$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 	@ln -sf $(@F) $(B)/libxtview.so
 
 $(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/*.c)) $(B)/gen/bench_workloads_text.o $(LIB_A)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
 
 $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # One test while working on one layer: make one T=graph LAYERS="base graph" B=/tmp/mine
 one: $(B)/tests/test_$(T)

@@ -8,6 +8,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/run.h"
+#include "tests/support/random_graph.h"
 
 /* ------------------------------------------------------------------------------------------- random maps */
 
@@ -181,22 +182,23 @@ static void random_map(struct sample *m, bool general)
 
 /* ------------------------------------------------------------------------------------------------- running */
 
-enum { MARGIN = 256, CANARY = 0x5a };
+enum { MARGIN = 256, CANARY = 0x5a, MAX_SRCS = 64 };
 
 /* Buffers that fit a map exactly, so that a sanitizer sees every step outside. */
 struct buffers {
     size_t bytes;
     char *dst, *want;
-    void *src[SRCS];
+    void *src[MAX_SRCS];
 };
 
 static struct buffers buffers_of(const struct xti_map *m, int misalign)
 {
-    struct buffers b = {.bytes = (size_t)((m->dst_hi + 1) * m->esize) + 2 * MARGIN};
+    struct buffers b = {.bytes = (size_t)((m->dst_hi < 0 ? 0 : m->dst_hi + 1) * m->esize) + 2 * MARGIN};
     b.dst = aligned_alloc(64, (b.bytes + 64 + 63) / 64 * 64);
     b.want = malloc(b.bytes);
     memset(b.want, CANARY, b.bytes);
-    for (int i = 0; i < m->n_srcs && i < SRCS; i++) {
+    ck_assert_int_le(m->n_srcs, MAX_SRCS);
+    for (int i = 0; i < m->n_srcs; i++) {
         size_t n = (size_t)((m->src_hi[i] + 1) * m->esize);
         unsigned char *p = malloc(n ? n : 1);
         uint32_t x = 7 + (uint32_t)i;
@@ -213,9 +215,11 @@ static void free_buffers(struct buffers *b, int misalign)
 {
     free(b->dst - misalign);
     free(b->want);
-    for (int i = 0; i < SRCS; i++)
+    for (int i = 0; i < MAX_SRCS; i++)
         free(b->src[i]);
 }
+
+static const char *chain = ""; /* the problem line being tested */
 
 static const char *describe(const struct xti_plan *p)
 {
@@ -246,8 +250,8 @@ static void same_bytes(const struct xti_plan *p, const struct buffers *b, const 
 {
     for (size_t i = 0; i < b->bytes; i++)
         if (b->dst[i] != b->want[i])
-            ck_abort_msg("%s, %s, seed %lld: byte %lld is %d, not %d%s", when, xti_isa_name[p->target.isa], seed,
-                         (long long)i - MARGIN, b->dst[i], b->want[i], describe(p));
+            ck_abort_msg("%s, %s, seed %lld: byte %lld is %d, not %d\n  %s%s", when, xti_isa_name[p->target.isa], seed,
+                         (long long)i - MARGIN, b->dst[i], b->want[i], chain, describe(p));
 }
 
 static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_t cache, int threads)
@@ -311,6 +315,25 @@ START_TEST(a_random_map_with_divs_and_guards_is_copied)
         random_map(&m, true);
         check_map(&m.map, seed);
     }
+}
+END_TEST
+
+START_TEST(a_random_chain_is_copied)
+{
+    for (int i = 0; i < PER_ROUND; i++) {
+        long long seed = _i * PER_ROUND + i;
+        struct xti_map m;
+        struct xti_err err = {0};
+        struct random_graph_options opt = {.max_numel = seed % 4 ? 4096 : 40000};
+        struct xt_graph *g = random_graph((uint64_t)seed, &opt);
+        ck_assert_ptr_nonnull(g);
+        chain = graph_text(g);
+        ck_assert_msg(!xti_map_fuse(g, NULL, &m, &err), "%s: %s", chain, err.e.message);
+        check_map(&m, seed);
+        xti_map_free(&m);
+        xt_graph_free(g);
+    }
+    chain = "";
 }
 END_TEST
 
@@ -427,6 +450,7 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, a_random_affine_map_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_map_with_divs_and_guards_is_copied, 0, ROUNDS);
+    tcase_add_loop_test(t, a_random_chain_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
                         sizeof big / sizeof *big);
     tcase_add_test(t, an_empty_map_copies_nothing);

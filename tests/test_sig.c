@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "tests/support/random_graph.h"
 
 #define LEN(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -674,6 +675,129 @@ START_TEST(running_out_of_memory_leaves_nothing_behind)
 }
 END_TEST
 
+/* ------------------------------------------------------------------------------------------------- chains */
+
+/* The widened normal key of a problem line. */
+static struct xti_str line_key(const char *line)
+{
+    struct xt_graph *g;
+    struct xti_map m, w, n;
+    struct xti_origin o;
+    struct xti_err err = {0};
+    if (xt_parse(line, 0, NULL, &g) || xti_map_fuse(g, NULL, &m, &err))
+        ck_abort_msg("%s: %s %s", line, xt_last_error()->message, err.e.message);
+    w = widened(&m, xti_map_unit(&m));
+    ck_assert_int_eq(xti_map_normalize(&w, &n, &o, NULL), XT_OK);
+    struct xti_str k = key_of(&n);
+    free_map(&n);
+    free_map(&w);
+    free_map(&m);
+    xt_graph_free(g);
+    return k;
+}
+
+START_TEST(chains_with_one_map_have_one_key)
+{
+    static const char *const same[][2] = {
+        {"x: f16[8,5,64]; x.permute(1,0,2)", "x: f32[8,5,32]; x.permute(1,0,2)"},
+        {"x: u8[8,5,64]; x.permute(1,0,2)", "x: c128[8,5,4]; x.permute(1,0,2)"},
+        {"x: f32[4,6]; x.T", "x: i32[4,6]; x.permute(1,0)"},
+        {"x: u16[4,6]; x.T", "x: bf16[4,6]; x.T"},
+        {"x: f32[4,6]; x.T", "x: f32[4,6]:[6,1]+100; x.T"},
+        {"x: f32[4,6]; x.T", "x: f32[9,6]; x[3:7].T"},
+        {"x: f32[4,6]; x.T", "x: f32[4,6]; x.T -> [6,4]:[4,1]+24"},
+        {"x: f32[4,6]; x.T", "x: f32[24]; x.reshape(1,2,2,6).reshape(4,6).T.unsqueeze(0)"},
+        {"x: f32[5]; y: f32[3]; concat(0, x, y)", "x: f32[3]; y: f32[5]; concat(0, y, x)"},
+        {"x: u8[5]; x.pad((1,2), value=3)", "x: i8[5]; x.pad((1,2), value=-1)"},
+        {"x: f16[4,6,2]; x.permute(1,0,2).reshape(8,3,2).permute(1,0,2)", "x: f32[4,6]; x.T.reshape(8,3).T"},
+        {"x: f16[4,6,2]; x.permute(1,0,2).reshape(48)[10:24]", "x: f32[4,6]; x.T.reshape(24)[5:12]"},
+        {"x: f16[6,6,4]; x.permute(2,0,1).tril(1).permute(1,2,0)",
+         "x: u16[6,6,4]; x.permute(2,0,1).tril(1).permute(1,2,0)"},
+    };
+    static const char *const other[][2] = {
+        {"x: f32[4,6]; x.T", "x: f32[6,4]; x.T"},
+        {"x: f32[4,6]; x.T", "x: f64[4,6]; x.T"},
+        {"x: f32[4,6]; x.T", "x: f32[4,6]:[7,1]+0; x.T"},
+        {"x: f32[4,6]; x.T", "x: f32[4,6]; x.T -> [6,4]:[5,1]+0"},
+        {"x: f32[5]; y: f32[3]; concat(0, x, y)", "x: f32[8]; concat(0, x[:5], x[2:5])"},
+        {"x: u8[5]; x.pad((1,2))", "x: u8[5]; x.pad((2,1))"},
+        {"x: f16[8,5,64]; x.permute(1,0,2)", "x: f16[8,5,63]; x.permute(1,0,2)"},
+        {"x: u8[6,6]; x.tril(1)", "x: u8[6,6]; x.tril(2)"},
+    };
+    for (int i = 0; i < LEN(same) + LEN(other); i++) {
+        const char *const *row = i < LEN(same) ? same[i] : other[i - LEN(same)];
+        struct xti_str a = line_key(row[0]), b = line_key(row[1]);
+        bool equal = a.n == b.n && !memcmp(a.s, b.s, a.n);
+        ck_assert_msg(equal == (i < LEN(same)), "%s\n%s\n%s", row[0], row[1], equal ? "one key" : "two keys");
+        xti_str_free(&a);
+        xti_str_free(&b);
+    }
+}
+END_TEST
+
+/* Widens and normalizes m, and compares what it copies with the graph evaluated node by node. */
+static void check_graph(uint64_t seed, const struct xt_graph *g, const struct xti_map *m, int unit)
+{
+    const void *src[64] = {0}, *moved[64] = {0};
+    struct xti_map w = widened(m, unit), n;
+    struct xti_origin o;
+    struct xti_str text = {0};
+    ck_assert_int_eq(xti_map_normalize(&w, &n, &o, NULL), XT_OK);
+    size_t bytes = (size_t)(m->dst_hi + 1) * (size_t)m->esize + 2 * CANARY;
+    unsigned char *want = malloc(bytes), *got = malloc(bytes);
+    memset(want, 0xee, bytes);
+    memset(got, 0xee, bytes);
+    ck_assert_int_le(g->n_inputs, 64);
+    for (int i = 0; i < g->n_inputs; i++) {
+        const struct xti_node *x = &g->node[g->input[i]];
+        int64_t lo, hi;
+        ck_assert(xti_span(x->rank, x->shape, x->strides, x->offset, &lo, &hi));
+        size_t k = 0, size = (size_t)(hi + 1) * xt_dtype_bytes(x->dtype);
+        unsigned char *p = malloc(size + 1);
+        for (; k < size; k++)
+            p[k] = (unsigned char)pick(0, 255);
+        src[i] = p;
+    }
+    for (int i = 0; i < o.n_srcs; i++)
+        moved[i] = (const char *)src[o.src_of[i]] + o.src_bytes[i];
+    ck_assert_int_eq(xti_graph_eval(g, want + CANARY, src, NULL), XT_OK);
+    xti_map_eval(&n, got + CANARY + o.dst_bytes, moved);
+    if (memcmp(want, got, bytes)) {
+        xti_map_text(&n, &text);
+        ck_abort_msg("seed %" PRIu64 ", unit %d of %d: %s\n%s", seed, unit, m->esize, graph_text(g), text.s);
+    }
+    for (int i = 0; i < g->n_inputs; i++)
+        free((void *)(uintptr_t)src[i]);
+    free(want);
+    free(got);
+    free_map(&n);
+    free_map(&w);
+}
+
+START_TEST(a_random_chain_widened_and_normalized_copies_what_its_graph_says)
+{
+    int wide = 0, wide_general = 0;
+    for (uint64_t seed = 1; seed <= 4000; seed++) {
+        const struct random_graph_options opt = {.max_numel = 1024, .max_ops = 6};
+        struct xt_graph *g = random_graph(seed, &opt);
+        struct xti_map m;
+        struct xti_err err = {0};
+        if (xti_map_fuse(g, NULL, &m, &err))
+            ck_abort_msg("seed %" PRIu64 ": %s: %s", seed, graph_text(g), err.e.message);
+        int unit = xti_map_unit(&m);
+        for (int u = m.esize; u <= unit; u *= 2)
+            check_graph(seed, g, &m, u);
+        wide += unit > m.esize;
+        for (int i = 0; i < m.n_pieces && unit > m.esize; i++)
+            wide_general += !xti_piece_affine(&m.piece[i]);
+        free_map(&m);
+        xt_graph_free(g);
+    }
+    printf("widened %d of 4000 random chains, %d pieces with divs or guards\n", wide, wide_general);
+    ck_assert_int_gt(wide, 200);
+}
+END_TEST
+
 /* --------------------------------------------------------------------------------------------- index width
  */
 
@@ -812,6 +936,8 @@ int main(void)
     tcase_add_test(tc, a_change_of_any_number_of_a_map_gives_another_key);
     tcase_add_test(tc, no_key_is_the_beginning_of_another);
     tcase_add_test(tc, a_fill_value_is_not_in_the_key);
+    tcase_add_test(tc, chains_with_one_map_have_one_key);
+    tcase_add_test(tc, a_random_chain_widened_and_normalized_copies_what_its_graph_says);
     tcase_add_test(tc, running_out_of_memory_leaves_nothing_behind);
     tcase_add_test(tc, the_index_is_32_bits_wide_only_when_spans_and_counts_fit);
     tcase_add_test(tc, numerators_guards_and_the_sum_of_pieces_decide_the_index_width_too);

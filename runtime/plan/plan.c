@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "map/clone.h"
+#include "plan/cost.h"
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512"};
 
