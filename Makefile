@@ -43,8 +43,10 @@ XT     := $(B)/xt
 
 TESTS     := $(sort $(wildcard tests/test_*.c) $(wildcard tests/ptx/test_*.c))
 TEST_BINS := $(TESTS:%.c=$(B)/%)
+DOUBLE := $(B)/tests/libcuda_double.so
 PTX_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/ptx/test_%.c,$(wildcard tests/ptx/*.c)))
-TEST_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/support/*.c)) $(PTX_OBJECTS)
+TEST_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/support/cuda_double.c,$(wildcard tests/support/*.c))) $(PTX_OBJECTS)
+BENCH_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out bench/cmd_%.c,$(wildcard bench/*.c))) $(B)/gen/bench_workloads_text.o
 EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 
 .DEFAULT_GOAL := all
@@ -62,7 +64,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(EXAMPLES)
+	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLE) $(EXAMPLES)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 lint: need-build ## layers, names, headers, formatting
@@ -109,7 +111,7 @@ $(LIB_SO): $(OBJECTS) $(GEN_OBJECTS)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 	@ln -sf $(@F) $(B)/libxtview.so
 
-$(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/*.c)) $(B)/gen/bench_workloads_text.o $(LIB_A)
+$(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/cmd_*.c)) $(BENCH_OBJECTS) $(LIB_A)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -117,6 +119,22 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
+
+# A CUDA driver for machines without one: memory is the host's, launches run in the PTX interpreter.
+$(B)/tests/libcuda_double.so: $(B)/obj/tests/support/cuda_double.o $(PTX_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
+
+# Everything that needs a GPU; runs elsewhere only as far as "no GPU here".
+$(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its figures into bench/results/
+	@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check
+	@$(B)/tests/gpu_check --json bench/results/gpu-$(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown).json
 
 $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
 	@mkdir -p $(@D)

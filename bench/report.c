@@ -101,10 +101,28 @@ static void ratio(FILE *f, double x)
         fprintf(f, " %7s", "-");
 }
 
+/* Geometric mean of the ratios that were measured. */
+struct mean {
+    double log_sum;
+    int n;
+};
+
+static void add(struct mean *m, double x)
+{
+    if (x > 0) {
+        m->log_sum += log(x);
+        m->n++;
+    }
+}
+
+static double geometric(const struct mean *m)
+{
+    return m->n ? exp(m->log_sum / m->n) : 0;
+}
+
 void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
-    double log_naive = 0, log_memcpy = 0, log_numpy = 0;
-    int numpys = 0;
+    struct mean naive = {0}, memcpy_ = {0}, numpy = {0};
     fprintf(f, "%-20s %-12s %9s %9s %7s %7s %8s %7s %7s %5s\n", "", "", "read MB", "write MB", "ms", "spread", "x memcpy",
             "x naive", "x numpy", "steps");
     for (int i = 0; i < n; i++) {
@@ -115,16 +133,15 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
         ratio(f, r->naive_seconds / r->seconds);
         ratio(f, r->numpy_seconds / r->seconds);
         fprintf(f, " %5d\n", r->naive_steps);
-        log_naive += log(r->naive_seconds / r->seconds);
-        log_memcpy += log(r->memcpy_seconds / r->seconds);
-        if (r->numpy_seconds > 0)
-            log_numpy += log(r->numpy_seconds / r->seconds), numpys++;
+        add(&memcpy_, r->memcpy_seconds / r->seconds);
+        add(&naive, r->naive_seconds / r->seconds);
+        add(&numpy, r->numpy_seconds / r->seconds);
     }
     if (n > 1) {
         fprintf(f, "%-20s %-12s %9s %9s %7s %7s ", "geometric mean", "", "", "", "", "");
-        ratio(f, exp(log_memcpy / n));
-        ratio(f, exp(log_naive / n));
-        ratio(f, numpys ? exp(log_numpy / numpys) : 0);
+        ratio(f, geometric(&memcpy_));
+        ratio(f, geometric(&naive));
+        ratio(f, geometric(&numpy));
         fprintf(f, "\n");
     }
     fprintf(f, "x memcpy: time of a memcpy of the bytes written / time of xt (more than 1: faster than memcpy). x naive: each\n"

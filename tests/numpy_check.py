@@ -171,7 +171,7 @@ class Problem:
         return T(strided(flat, shape, strides, offset) if strides else self.inputs[-1])
 
     def save(self, path, a):
-        np.save(path, a.view("V%d" % a.itemsize) if self.dtype in RAW and a.size else a)
+        np.save(path, a.view("V%d" % a.itemsize) if self.dtype in RAW else a)
 
     def run(self, xt, backend, folder, rng):
         """None, or what differs."""

@@ -248,6 +248,8 @@ static void run_shares(const struct xti_plan *p, const struct buffers *b, int pa
 
 static void same_bytes(const struct xti_plan *p, const struct buffers *b, const char *when, long long seed)
 {
+    if (!memcmp(b->dst, b->want, b->bytes))
+        return;
     for (size_t i = 0; i < b->bytes; i++)
         if (b->dst[i] != b->want[i])
             ck_abort_msg("%s, %s, seed %lld: byte %lld is %d, not %d\n  %s%s", when, xti_isa_name[p->target.isa], seed,
@@ -292,7 +294,7 @@ static void check_map(const struct xti_map *m, long long seed)
     free_buffers(&b, misalign);
 }
 
-enum { ROUNDS = 60, PER_ROUND = 60 };
+enum { ROUNDS = 40, PER_ROUND = 40 };
 
 START_TEST(a_random_affine_map_is_copied)
 {

@@ -436,7 +436,7 @@ static bool formula(const struct xti_piece *p, int64_t i, int64_t *d, int64_t *s
         *d += p->dim[k].d * x[k];
         *s += p->dim[k].s * x[k];
     }
-    for (int k = 0; k < p->n_divs; k++)
+    for (int k = 0; k < p->n_divs && p->src >= 0; k++)
         *s += p->sq[k] * q[k];
     return true;
 }

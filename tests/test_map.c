@@ -16,8 +16,8 @@ enum { CANARY = 64 }; /* elements around a table */
 /* ---- what a map does, as a table: element id by output index */
 
 struct table {
-    int64_t n, lo;     /* addresses lo .. lo + n - 1 */
-    int64_t *id;       /* [address - lo] (source << 40) | element; a fill's value, made negative; NOTHING */
+    int64_t n, lo; /* addresses lo .. lo + n - 1 */
+    int64_t *id;   /* [address - lo] (source << 40) | element; a fill's value, made negative; NOTHING */
     unsigned char *writes;
     const struct xti_map *m;
     bool outside;
@@ -28,7 +28,8 @@ static bool note_point(void *arg, const struct xti_piece *p, int64_t d, int64_t 
 {
     struct table *t = arg;
     int64_t value = 0;
-    if (d < t->lo || d >= t->lo + t->n || (p->src >= 0 && (s < t->m->src_lo[p->src] || s > t->m->src_hi[p->src]))) {
+    if (d < t->lo || d >= t->lo + t->n ||
+        (p->src >= 0 && (s < t->m->src_lo[p->src] || s > t->m->src_hi[p->src]))) {
         t->outside = true;
         return true;
     }
@@ -121,7 +122,8 @@ static void compare_affine(const struct golden_case *c, const struct xti_map *m)
 {
     const struct golden_piece *want = &c->piece[0];
     const struct xti_piece *p = &m->piece[0];
-    ck_assert_msg(p->src == want->src && p->soff == want->soff && p->doff == want->doff, "%s: offsets", c->text);
+    ck_assert_msg(p->src == want->src && p->soff == want->soff && p->doff == want->doff, "%s: offsets",
+                  c->text);
     ck_assert_msg(p->n_dims == want->n_dims && p->n_dims == c->rank, "%s: rank %d", c->text, p->n_dims);
     for (int i = 0; i < p->n_dims; i++)
         ck_assert_msg(p->dim[i].n == want->dim[i][0] && p->dim[i].s == want->dim[i][1] &&
@@ -136,7 +138,8 @@ static void check_golden(const struct golden_case *c)
     fuse(c->g, &m, c->text);
     ck_assert_msg(xti_map_class(&m) == golden_class(c), "%s %s: class %s, want %s", c->name, c->text,
                   xti_class_name(xti_map_class(&m)), xti_class_name(golden_class(c)));
-    ck_assert_msg(m.n_pieces <= c->n_pieces, "%s %s: %d pieces, want %d", c->name, c->text, m.n_pieces, c->n_pieces);
+    ck_assert_msg(m.n_pieces <= c->n_pieces, "%s %s: %d pieces, want %d", c->name, c->text, m.n_pieces,
+                  c->n_pieces);
     ck_assert_msg(total_divs(&m) <= c->n_divs, "%s %s: %d divs", c->name, c->text, total_divs(&m));
     if (c->affine)
         compare_affine(c, &m);
@@ -146,8 +149,8 @@ static void check_golden(const struct golden_case *c)
         ck_assert_msg(once, "%s %s: an element is not written exactly once, or outside", c->name, c->text);
     ck_assert_msg(golden_fnv(n, ids) == c->fnv, "%s %s: wrong table", c->name, c->text);
     if (c->n_table >= 0)
-        ck_assert_msg(c->n_table == n && !memcmp(ids, c->table, (size_t)n * sizeof *ids), "%s %s: table", c->name,
-                      c->text);
+        ck_assert_msg(c->n_table == n && !memcmp(ids, c->table, (size_t)n * sizeof *ids), "%s %s: table",
+                      c->name, c->text);
     free(ids);
     table_free(&t);
     xti_map_free(&m);
@@ -193,14 +196,16 @@ static int make_inputs(const struct xt_graph *g, unsigned char **buf)
     return g->n_inputs;
 }
 
-/* The unique minimal mixed-radix form of a table in destination order, or -1 when it has none: the longest run
- * of equal differences gives the innermost dim, and so on outwards. src, dst: n addresses; both are destroyed. */
+/* The unique minimal mixed-radix form of a table in destination order, or -1 when it has none: the longest
+ * run of equal differences gives the innermost dim, and so on outwards. src, dst: n addresses; both are
+ * destroyed. */
 static int minimal_rank(int64_t n, int64_t *src, int64_t *dst)
 {
     int rank = 0;
     while (n > 1) {
         int64_t run = 1;
-        while (run < n && src[run] - src[run - 1] == src[1] - src[0] && dst[run] - dst[run - 1] == dst[1] - dst[0])
+        while (run < n && src[run] - src[run - 1] == src[1] - src[0] &&
+               dst[run] - dst[run - 1] == dst[1] - dst[0])
             run++;
         if (n % run)
             return -1;
@@ -224,7 +229,8 @@ struct tally {
 /* The rank that the map's table needs, -1: it is not affine over one source. */
 static int oracle_rank(const struct table *t)
 {
-    int64_t n = 0, *src = malloc((size_t)t->n * sizeof *src), *dst = malloc((size_t)t->n * sizeof *dst), mark = -1;
+    int64_t n = 0, *src = malloc((size_t)t->n * sizeof *src), *dst = malloc((size_t)t->n * sizeof *dst),
+            mark = -1;
     int rank = -1;
     for (int64_t i = 0; i < t->n; i++) {
         if (!t->writes[i])
@@ -258,14 +264,16 @@ static void count_map(const struct xti_map *m, struct tally *y)
     y->most_pieces = m->n_pieces > y->most_pieces ? m->n_pieces : y->most_pieces;
 }
 
-static void check_addresses(const struct xt_graph *g, const struct xti_map *m, const char *text, struct tally *y)
+static void check_addresses(const struct xt_graph *g, const struct xti_map *m, const char *text,
+                            struct tally *y)
 {
     const struct xti_node *n = &g->node[g->out];
     struct table t = table_of(m);
     int64_t *ids = malloc((size_t)(m->numel + 1) * sizeof *ids);
     bool once;
     ids_in_order(g, &t, ids, &once);
-    ck_assert_msg(once, "%s: an element is not written exactly once, or an address is outside its bounds", text);
+    ck_assert_msg(once, "%s: an element is not written exactly once, or an address is outside its bounds",
+                  text);
     bool affine = m->n_pieces == 1 && m->piece[0].src >= 0 && xti_piece_affine(m->piece);
     int rank = oracle_rank(&t);
     y->affine += affine;
@@ -286,7 +294,8 @@ static void check_bytes(const struct xt_graph *g, const struct xti_map *m, const
     unsigned char *want = malloc(bytes), *got = malloc(bytes);
     memset(want, 0xa5, bytes);
     memset(got, 0xa5, bytes);
-    ck_assert_msg(xti_graph_eval(g, want, (const void *const *)src, &err) == XT_OK, "%s: %s", text, err.e.message);
+    ck_assert_msg(xti_graph_eval(g, want, (const void *const *)src, &err) == XT_OK, "%s: %s", text,
+                  err.e.message);
     for (int i = 0; i < n_src; i++)
         if (m->src_hi[i] < m->src_lo[i]) {
             free(src[i]);
@@ -321,26 +330,37 @@ static void random_chains(const char *name, const struct random_graph_options *o
     struct tally y = {0};
     for (int64_t i = 0; i < n; i++)
         check_random(first + (uint64_t)i, opt, &y);
-    printf("  %s: %lld chains, %lld affine of %lld that could be, %lld with divs, %lld with guards, %.2f pieces, at "
+    printf("  %s: %lld chains, %lld affine of %lld that could be, %lld with divs, %lld with guards, %.2f "
+           "pieces, at "
            "most %lld\n",
-           name, (long long)y.chains, (long long)y.affine, (long long)y.could_be_affine, (long long)y.with_divs,
-           (long long)y.with_guards, (double)y.pieces / (double)(y.chains ? y.chains : 1), (long long)y.most_pieces);
+           name, (long long)y.chains, (long long)y.affine, (long long)y.could_be_affine,
+           (long long)y.with_divs, (long long)y.with_guards,
+           (double)y.pieces / (double)(y.chains ? y.chains : 1), (long long)y.most_pieces);
 }
 
 #define BIT(op) (1u << XT_OP_##op)
 
 START_TEST(random_chains_of_all_operations_copy_what_the_steps_copy)
 {
-    random_chains("all operations", &(struct random_graph_options){.max_numel = 600}, 1, random_count(20000) / 2);
+    random_chains("all operations", &(struct random_graph_options){.max_numel = 600}, 1,
+                  random_count(20000) / 2);
 }
 END_TEST
 
 START_TEST(random_chains_of_dense_views_are_affine_when_they_can_be)
 {
-    struct random_graph_options o = {.max_numel = 400, .dense_inputs = true, .dense_output = true, .no_empty = true};
+    struct random_graph_options o = {
+        .max_numel = 400, .dense_inputs = true, .dense_output = true, .no_empty = true};
     o.dtype = XT_I64;
     o.no_ops = BIT(PAD) | BIT(TRIL) | BIT(TRIU) | BIT(CONCAT) | BIT(STACK) | BIT(ROLL);
     random_chains("dense views", &o, 1000001, random_count(20000) / 2);
+}
+END_TEST
+
+START_TEST(long_random_chains_copy_what_the_steps_copy)
+{
+    struct random_graph_options o = {.max_numel = 2000, .max_ops = 20};
+    random_chains("long chains", &o, 2000001, random_count(20000) / 20);
 }
 END_TEST
 
@@ -352,6 +372,7 @@ static Suite *map_suite(void)
     tcase_add_test(t, every_golden_chain_has_its_class_rank_and_table);
     tcase_add_test(t, random_chains_of_all_operations_copy_what_the_steps_copy);
     tcase_add_test(t, random_chains_of_dense_views_are_affine_when_they_can_be);
+    tcase_add_test(t, long_random_chains_copy_what_the_steps_copy);
     suite_add_tcase(s, t);
     return s;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/graph.h"
+#include "map/clone.h"
 #include "tests/support/random_graph.h"
 
 #define LEN(a) ((int)(sizeof(a) / sizeof *(a)))
@@ -778,7 +779,8 @@ START_TEST(a_random_chain_widened_and_normalized_copies_what_its_graph_says)
 {
     int wide = 0, wide_general = 0;
     for (uint64_t seed = 1; seed <= 4000; seed++) {
-        const struct random_graph_options opt = {.max_numel = 1024, .max_ops = 6};
+        const struct random_graph_options opt = {
+            .max_numel = 1024, .max_ops = 6, .dtype = seed % 2 ? XT_U8 : 0};
         struct xt_graph *g = random_graph(seed, &opt);
         struct xti_map m;
         struct xti_err err = {0};
@@ -798,8 +800,104 @@ START_TEST(a_random_chain_widened_and_normalized_copies_what_its_graph_says)
 }
 END_TEST
 
-/* --------------------------------------------------------------------------------------------- index width
- */
+static bool inner_is_run(const struct xti_piece *p)
+{
+    if (!p->n_dims || p->dim[p->n_dims - 1].d != 1 || (p->src >= 0 && p->dim[p->n_dims - 1].s != 1))
+        return false;
+    for (int j = 0; j < p->n_divs; j++)
+        if (p->div[j].x[p->n_dims - 1] & ~INT64_C(1))
+            return false;
+    for (int j = 0; j < p->n_guards; j++)
+        if (llabs(p->guard[j].x[p->n_dims - 1]) > 1)
+            return false;
+    return true;
+}
+
+/* The row times g, but for the coefficient of a merged innermost dim, which counts g times as many steps. */
+static int64_t *narrow_row(struct xti_arena *a, int n, const int64_t *v, int64_t g, bool merged)
+{
+    int64_t *out = xti_arena_alloc(a, (size_t)(n + 1) * sizeof *out);
+    for (int k = 0; k < n; k++)
+        out[k] = v[k] * (merged && k == n - 1 ? 1 : g);
+    return out;
+}
+
+/* Every element of *m as g smaller ones, in the form that a chain over the smaller type has. */
+static void narrow_piece(struct xti_arena *a, struct xti_piece *p, int g)
+{
+    bool run = inner_is_run(p);
+    int n = p->n_dims;
+    for (int j = 0; j < p->n_divs; j++) {
+        struct xti_div *v = &p->div[j];
+        int64_t by = run && v->x[n - 1] ? g : 1;
+        *v = (struct xti_div){v->den * by, v->c * by, narrow_row(a, n, v->x, by, run),
+                              narrow_row(a, j, v->q, by, 0)};
+    }
+    for (int j = 0; j < p->n_guards; j++) {
+        struct xti_guard *v = &p->guard[j];
+        int64_t by = run && v->x[n - 1] ? g : 1, rest = run && v->x[n - 1] < 0 ? g - 1 : 0;
+        *v = (struct xti_guard){v->c * by + rest, narrow_row(a, n, v->x, by, run),
+                                narrow_row(a, p->n_divs, v->q, by, 0)};
+    }
+    p->sq = narrow_row(a, p->n_divs, p->sq, g, false);
+    struct xti_dim *dim = xti_arena_alloc(a, (size_t)(n + 1) * sizeof *dim);
+    for (int k = 0; k < n; k++)
+        dim[k] = (struct xti_dim){p->dim[k].n, p->dim[k].s * g, p->dim[k].d * g};
+    dim[n] = (struct xti_dim){g, p->src >= 0, 1};
+    if (run)
+        dim[n - 1] = (struct xti_dim){p->dim[n - 1].n * g, p->src >= 0, 1};
+    p->dim = dim;
+    p->n_dims += !run;
+    p->soff *= g;
+    p->doff *= g;
+}
+
+START_TEST(widening_undoes_what_narrowing_does)
+{
+    int general = 0, in_rows = 0;
+    for (uint64_t seed = 1; seed <= 6000; seed++) {
+        const struct random_graph_options opt = {.max_numel = 1024, .dtype = XT_F64, .no_empty = true};
+        struct xt_graph *graph = random_graph(seed, &opt);
+        struct xti_map m, n;
+        int g = 1 << pick(1, 3);
+        ck_assert_int_eq(xti_map_fuse(graph, NULL, &m, NULL), XT_OK);
+        ck_assert_int_eq(xti_map_clone(&m, &n, NULL), XT_OK);
+        n.esize /= g;
+        n.numel *= g;
+        n.dst_lo *= g;
+        n.dst_hi = n.dst_hi * g + g - 1;
+        for (int i = 0; i < n.n_srcs; i++) {
+            n.src_lo[i] *= g;
+            n.src_hi[i] = n.src_hi[i] * g + g - 1;
+        }
+        for (int i = 0; i < n.n_pieces; i++) {
+            const struct xti_piece *p = &m.piece[i];
+            narrow_piece(&n.arena, &n.piece[i], g);
+            general += !xti_piece_affine(p);
+            in_rows += inner_is_run(p) && ((p->n_divs && p->div[0].x[p->n_dims - 1]) ||
+                                           (p->n_guards && p->guard[0].x[p->n_dims - 1]));
+            memset(n.piece[i].value, 5, 16);
+        }
+        if (xti_map_unit(&n) < m.esize) {
+            print_map(&m);
+            print_map(&n);
+            ck_abort_msg("seed %" PRIu64 ": unit %d", seed, xti_map_unit(&n));
+        }
+        struct xti_map w = widened(&n, m.esize);
+        ck_assert_msg(same_key(&w, &m), "seed %" PRIu64 ": %s", seed, graph_text(graph));
+        free_map(&w);
+        free_map(&n);
+        free_map(&m);
+        xt_graph_free(graph);
+    }
+    printf("widened %d narrowed pieces with divs or guards, %d of them in the innermost dim\n", general,
+           in_rows);
+    ck_assert_int_gt(general, 300);
+    ck_assert_int_gt(in_rows, 50);
+}
+END_TEST
+
+/* ------------------------------------------------------------------------------------------- index width */
 
 static bool index32_of(int64_t slack, int n, const struct xti_dim *dim)
 {
@@ -938,6 +1036,7 @@ int main(void)
     tcase_add_test(tc, a_fill_value_is_not_in_the_key);
     tcase_add_test(tc, chains_with_one_map_have_one_key);
     tcase_add_test(tc, a_random_chain_widened_and_normalized_copies_what_its_graph_says);
+    tcase_add_test(tc, widening_undoes_what_narrowing_does);
     tcase_add_test(tc, running_out_of_memory_leaves_nothing_behind);
     tcase_add_test(tc, the_index_is_32_bits_wide_only_when_spans_and_counts_fit);
     tcase_add_test(tc, numerators_guards_and_the_sum_of_pieces_decide_the_index_width_too);

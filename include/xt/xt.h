@@ -152,6 +152,9 @@ XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides
  *     x: f32[4,6]:[1,4]+0; x.flip(0)                             input strides and offset, in elements
  *     x: u8[2,3]; y: u8[1,3]; concat(0, x, y).pad((1,1),(0,2), value=7)
  *     x: f16[8,64]; x.unsqueeze(1).expand(8,4,64) -> [8,4,64]:[512,64,1]+128
+ *     x: f32[4,6]; a = x.flip(0); concat(0, a, a)                names for parts; '#' starts a comment
+ *
+ * Text is limited to 1 MiB, nesting to 256.
  *
  * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration. A declared dtype
  * must agree with it, and so must a declared shape, unless strides are declared too: then given is only compared by
@@ -170,7 +173,7 @@ XT_API xt_status xt_print(const struct xt_graph *g, char *buf, size_t size, size
 
 /* ------------------------------------------------------------------------------------- looking at a graph */
 
-/* attrs of a node, axes counted from 0 and -1s resolved:
+/* attrs of a node, axes counted from 0, -1s resolved, offsets and k clamped to where they still matter:
  *   input      -                                  permute    axes[rank]
  *   reshape    shape[rank]                        flip       axes (sorted)
  *   squeeze    axes removed (sorted)              unsqueeze  axis

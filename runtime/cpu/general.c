@@ -10,8 +10,10 @@ enum { MAX_NUMBERS = XTI_MAX_DIVS + XTI_MAX_GUARDS };
 struct general {
     const struct xti_piece *p;
     int esize, inner; /* inner: the last dim, or -1 */
-    xtk_fn walk;
+    xtk_fn kernel;    /* copies one run: one row of the job .. */
+    int64_t per_unit; /* .. of so many columns a point */
     struct xtk_job job;
+    unsigned char value[16];
     int64_t x[XTI_MAX_DIMS];
     int64_t row[MAX_NUMBERS]; /* the x part of every div's and guard's row at x[inner] = 0 */
     char *d;                  /* of x with x[inner] = 0 */
@@ -88,12 +90,12 @@ static void run_row(struct general *g, int64_t lo, int64_t hi)
         cut_by_guards(g, at, q, &from, &to);
         if (from >= to)
             continue;
-        g->job.cols = to - from;
+        g->job.cols = (to - from) * g->per_unit;
         char *d = g->d + (at + from) * g->job.d_col;
         if (p->src < 0)
-            g->walk(&g->job, d, (const char *)p->value);
+            g->kernel(&g->job, d, (const char *)g->value);
         else
-            g->walk(&g->job, d, g->s + dot(p->sq, q, p->n_divs) * g->esize + (at + from) * g->job.s_col);
+            g->kernel(&g->job, d, g->s + dot(p->sq, q, p->n_divs) * g->esize + (at + from) * g->job.s_col);
     }
 }
 
@@ -111,6 +113,29 @@ static bool next_row(struct general *g, int64_t end)
     return false;
 }
 
+/* Runs are contiguous on both sides, fills of contiguous bytes, or anything. */
+static void choose_kernel(struct general *g, enum xti_isa isa)
+{
+    const struct xti_piece *p = g->p;
+    const struct xti_dim *x = g->inner < 0 ? NULL : &p->dim[g->inner];
+    enum xti_cpu_op op = XTI_CPU_WALK;
+    g->per_unit = 1;
+    g->job = (struct xtk_job){.rows = 1, .value = g->value};
+    if (x) {
+        g->job.d_col = x->d * g->esize;
+        g->job.s_col = p->src < 0 ? 0 : x->s * g->esize;
+    }
+    if (x && x->d == 1 && p->src < 0)
+        op = XTI_CPU_FILL;
+    if (x && x->d == 1 && p->src >= 0 && x->s == 1) {
+        op = XTI_CPU_BLOCKS;
+        g->per_unit = g->esize;
+    }
+    g->kernel = xtk_find(isa, op, op == XTI_CPU_BLOCKS ? 1 : g->esize, 0)->fn;
+    for (int i = 0; i < 16; i++)
+        g->value[i] = p->value[i % g->esize];
+}
+
 void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, char *dst, const char *src,
                      struct xti_share share)
 {
@@ -118,8 +143,7 @@ void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, cha
     g.p = p;
     g.esize = esize;
     g.inner = p->n_dims - 1;
-    g.walk = xtk_find(isa, XTI_CPU_WALK, esize, 0)->fn;
-    g.job = (struct xtk_job){.rows = 1};
+    choose_kernel(&g, isa);
     g.d = dst + p->doff * esize;
     g.s = p->src < 0 ? NULL : src + p->soff * esize;
     for (int i = 0; i < p->n_dims; i++)
@@ -132,10 +156,6 @@ void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, cha
     int64_t lo = xti_share_of(n, share.part, share.parts), hi = xti_share_of(n, share.part + 1, share.parts);
     if (lo >= hi)
         return;
-    if (g.inner >= 0) {
-        g.job.d_col = p->dim[g.inner].d * esize;
-        g.job.s_col = p->src < 0 ? 0 : p->dim[g.inner].s * esize;
-    }
     if (g.inner <= 0) {
         run_row(&g, lo, hi);
         return;

@@ -21,6 +21,11 @@ static struct {
     struct xti_nvrtc nvrtc;
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void before_fork(void) { pthread_mutex_lock(&the.lock); }
+static void after_fork(void) { pthread_mutex_unlock(&the.lock); }
+static void guard_fork(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
 /* Newest first. 11.2 is the soname of 11.2 to 11.8. */
 static const char *const sonames[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
 enum { N_SONAMES = sizeof sonames / sizeof *sonames };
@@ -171,6 +176,7 @@ static xt_status load(struct xti_err *err)
 
 const struct xti_nvrtc *xti_nvrtc_get(struct xti_err *err)
 {
+    pthread_once(&once, guard_fork);
     pthread_mutex_lock(&the.lock);
     bool ok = the.loaded || load(err) == XT_OK;
     pthread_mutex_unlock(&the.lock);

@@ -10,7 +10,7 @@ enum { XTI_MAX_ATTRS = 4 * 2 * XT_MAX_RANK, XTI_SHAPE_TEXT = 176 };
 /* One node in the making. A builder fills rank, shape and attrs. */
 struct xti_build {
     struct xt_graph *g;
-    const char *name;         /* of the operation, as the caller called it */
+    const char *name; /* of the operation, as the caller called it */
     enum xt_op op;
     xt_node arg;
     const struct xti_node *x; /* node[arg]: valid until the node is added */
@@ -18,7 +18,7 @@ struct xti_build {
     int64_t shape[XT_MAX_RANK];
     int n_attrs;
     int64_t attr[XTI_MAX_ATTRS];
-    const void *value;        /* pad, tril, triu: one element, NULL: zero bytes */
+    const void *value; /* pad, tril, triu: one element, NULL: zero bytes */
 };
 
 /* False: the graph has failed already or x is not one of its nodes; the caller returns -1. */
@@ -45,6 +45,7 @@ bool xti_build_rank(struct xti_build *b, int rank);
 void xti_build_same_shape(struct xti_build *b);
 
 /* Records an error that is not an operation's: "column N: .." while parsing. Returns s. */
-xt_status xti_graph_fail(struct xt_graph *g, xt_status s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+xt_status xti_graph_fail(struct xt_graph *g, xt_status s, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

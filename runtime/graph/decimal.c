@@ -1,11 +1,11 @@
-/* decimal.c: decimal text to a binary floating-point format, exactly rounded, in integer arithmetic: no locale, no
- * rounding mode, no double rounding on the way to narrow formats. Layer 1. */
+/* decimal.c: decimal text to a binary floating-point format, exactly rounded, in integer arithmetic: no
+ * locale, no rounding mode, no double rounding on the way to narrow formats. Layer 1. */
 #include "graph/value.h"
 
 #include <string.h>
 
-/* A literal is digits x 10^e with digits < 10^100 and 10^-400 <= literal < 10^400, so numerator and denominator stay
- * below 10^501, and shifted against each other below 2^3400. */
+/* A literal is digits x 10^e with digits < 10^100 and 10^-400 <= literal < 10^400, so numerator and
+ * denominator stay below 10^501, and shifted against each other below 2^3400. */
 enum { MAX_DIGITS = 100, MAX_POWER = 400, LIMBS = 112 };
 
 struct big {
@@ -25,10 +25,7 @@ static void mul_add(struct big *a, uint32_t by, uint32_t plus)
         a->w[a->n++] = (uint32_t)carry;
 }
 
-static int bit_length(const struct big *a)
-{
-    return a->n ? 32 * a->n - __builtin_clz(a->w[a->n - 1]) : 0;
-}
+static int bit_length(const struct big *a) { return a->n ? 32 * a->n - __builtin_clz(a->w[a->n - 1]) : 0; }
 
 static void shift_left(struct big *a, int by)
 {
@@ -62,7 +59,8 @@ static void subtract(struct big *a, const struct big *b)
         a->n--;
 }
 
-/* num/den > 0 to the format's bits; the exponent's field may run past its width: the caller compares with max. */
+/* num/den > 0 to the format's bits; the exponent's field may run past its width: the caller compares with
+ * max. */
 static uint64_t divide(const struct xti_format *f, struct big *num, struct big *den)
 {
     int k = bit_length(num) - bit_length(den);
@@ -180,7 +178,8 @@ static const char *parse_finite(const struct xti_format *f, const char *s, size_
     return NULL;
 }
 
-const char *xti_decimal_parse(const struct xti_format *f, const char *s, size_t n, uint64_t *bits, bool *negative)
+const char *xti_decimal_parse(const struct xti_format *f, const char *s, size_t n, uint64_t *bits,
+                              bool *negative)
 {
     *negative = n && s[0] == '-';
     if (n && (s[0] == '-' || s[0] == '+'))

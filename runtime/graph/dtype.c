@@ -7,21 +7,21 @@
 
 /* clang-format off */
 static const struct xti_dtype table[] = {
-    [XT_BOOL]   = {"bool",   "bool_",             1, XTI_KIND_BOOL},
-    [XT_U8]     = {"u8",     "uint8",             1, XTI_KIND_UNSIGNED},
-    [XT_I8]     = {"i8",     "int8",              1, XTI_KIND_SIGNED},
-    [XT_U16]    = {"u16",    "uint16",            2, XTI_KIND_UNSIGNED},
-    [XT_I16]    = {"i16",    "int16",             2, XTI_KIND_SIGNED},
-    [XT_U32]    = {"u32",    "uint32",            4, XTI_KIND_UNSIGNED},
-    [XT_I32]    = {"i32",    "int32",             4, XTI_KIND_SIGNED},
-    [XT_U64]    = {"u64",    "uint64",            8, XTI_KIND_UNSIGNED},
-    [XT_I64]    = {"i64",    "int64",             8, XTI_KIND_SIGNED},
-    [XT_F16]    = {"f16",    "float16 half",      2, XTI_KIND_FLOAT, {11, -14, 0x7bff, true}},
-    [XT_BF16]   = {"bf16",   "bfloat16",          2, XTI_KIND_FLOAT, {8, -126, 0x7f7f, true}},
-    [XT_F32]    = {"f32",    "float32 float",     4, XTI_KIND_FLOAT, {24, -126, 0x7f7fffff, true}},
-    [XT_F64]    = {"f64",    "float64 double",    8, XTI_KIND_FLOAT, {53, -1022, 0x7fefffffffffffff, true}},
-    [XT_F8E4M3] = {"f8e4m3", "float8_e4m3fn",     1, XTI_KIND_FLOAT, {4, -6, 0x7e, false}},
-    [XT_F8E5M2] = {"f8e5m2", "float8_e5m2",       1, XTI_KIND_FLOAT, {3, -14, 0x7b, true}},
+    [XT_BOOL]   = {"bool",   "bool_",             1, XTI_KIND_BOOL, {0}, 0},
+    [XT_U8]     = {"u8",     "uint8",             1, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I8]     = {"i8",     "int8",              1, XTI_KIND_SIGNED, {0}, 0},
+    [XT_U16]    = {"u16",    "uint16",            2, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I16]    = {"i16",    "int16",             2, XTI_KIND_SIGNED, {0}, 0},
+    [XT_U32]    = {"u32",    "uint32",            4, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I32]    = {"i32",    "int32",             4, XTI_KIND_SIGNED, {0}, 0},
+    [XT_U64]    = {"u64",    "uint64",            8, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I64]    = {"i64",    "int64",             8, XTI_KIND_SIGNED, {0}, 0},
+    [XT_F16]    = {"f16",    "float16 half",      2, XTI_KIND_FLOAT, {11, -14, 0x7bff, true}, 0},
+    [XT_BF16]   = {"bf16",   "bfloat16",          2, XTI_KIND_FLOAT, {8, -126, 0x7f7f, true}, 0},
+    [XT_F32]    = {"f32",    "float32 float",     4, XTI_KIND_FLOAT, {24, -126, 0x7f7fffff, true}, 0},
+    [XT_F64]    = {"f64",    "float64 double", 8, XTI_KIND_FLOAT, {53, -1022, 0x7fefffffffffffff, true}, 0},
+    [XT_F8E4M3] = {"f8e4m3", "float8_e4m3fn",     1, XTI_KIND_FLOAT, {4, -6, 0x7e, false}, 0},
+    [XT_F8E5M2] = {"f8e5m2", "float8_e5m2",       1, XTI_KIND_FLOAT, {3, -14, 0x7b, true}, 0},
     [XT_C64]    = {"c64",    "complex64",         8, XTI_KIND_COMPLEX, {0}, XT_F32},
     [XT_C128]   = {"c128",   "complex128",       16, XTI_KIND_COMPLEX, {0}, XT_F64},
 };
@@ -29,10 +29,7 @@ static const struct xti_dtype table[] = {
 
 enum { N_ROWS = sizeof table / sizeof *table };
 
-const struct xti_dtype *xti_dtype(xt_dtype t)
-{
-    return (int)t > 0 && (int)t < N_ROWS ? &table[t] : NULL;
-}
+const struct xti_dtype *xti_dtype(xt_dtype t) { return (int)t > 0 && (int)t < N_ROWS ? &table[t] : NULL; }
 
 bool xti_word_in(const char *list, const char *word, size_t n)
 {

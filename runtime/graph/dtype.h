@@ -27,7 +27,7 @@ struct xti_dtype {
     xt_dtype part;            /* XTI_KIND_COMPLEX: of each half */
 };
 
-const struct xti_dtype *xti_dtype(xt_dtype t); /* NULL for an unknown value */
+const struct xti_dtype *xti_dtype(xt_dtype t);       /* NULL for an unknown value */
 xt_dtype xti_dtype_find(const char *name, size_t n); /* 0 for an unknown name */
 
 /* Is the word one of the space-separated list? */

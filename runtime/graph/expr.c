@@ -1,5 +1,5 @@
-/* expr.c: expressions: names, calls, methods, indexing, lists. A loop over a stack of open brackets of bounded depth.
- * Nodes are built as soon as their closing bracket is read. Layer 1. */
+/* expr.c: expressions: names, calls, methods, indexing, lists. A loop over a stack of open brackets of
+ * bounded depth. Nodes are built as soon as their closing bracket is read. Layer 1. */
 #include "graph/parse.h"
 
 #include <string.h>
@@ -145,7 +145,7 @@ static enum state operand(struct machine *m)
     return FAILED;
 }
 
-/* ------------------------------------------------------------------------------------------------ indexing */
+/* ---- indexing */
 
 static bool slice_bound(struct xti_parser *p, int64_t *out)
 {
@@ -212,7 +212,7 @@ static enum state take_index(struct machine *m)
     return m->x < 0 ? FAILED : POSTFIX;
 }
 
-/* ------------------------------------------------------------------------------------------ after a value */
+/* ---- after a value */
 
 static enum state take_method(struct machine *m)
 {
@@ -233,7 +233,8 @@ static enum state take_method(struct machine *m)
     if (call)
         xti_lex_expected(p, "'('");
     else
-        xti_parse_fail(p, XT_ESYNTAX, name.s, "there is no operation '%.*s'", name.n < 40 ? (int)name.n : 40, name.s);
+        xti_parse_fail(p, XT_ESYNTAX, name.s, "there is no operation '%.*s'", name.n < 40 ? (int)name.n : 40,
+                       name.s);
     return FAILED;
 }
 
@@ -268,7 +269,8 @@ static enum state close_list(struct machine *m, struct xti_open o, const char *e
 {
     struct xti_parser *p = m->p;
     const struct xti_item *only = &p->item[p->n_items - 1];
-    if (p->n_items == o.first + 2 && only->kind == XTI_ITEM_NODE && !only->key.n && *o.at.s == '(' && !o.comma) {
+    if (p->n_items == o.first + 2 && only->kind == XTI_ITEM_NODE && !only->key.n && *o.at.s == '(' &&
+        !o.comma) {
         m->x = only->node;
         m->key = o.key;
         m->start = o.at.s;

@@ -42,7 +42,7 @@ xt_status xt_graph_status(const struct xt_graph *g)
     return g ? xti_publish(g->err.e.status, &g->err) : fail_null("xt_graph_status", "graph");
 }
 
-/* ------------------------------------------------------------------------------------------------- errors */
+/* ---- errors */
 
 xt_status xti_graph_fail(struct xt_graph *g, xt_status s, const char *fmt, ...)
 {
@@ -79,7 +79,7 @@ xt_node xti_build_fail(struct xti_build *b, xt_status s, int axis, const char *f
     return -1;
 }
 
-/* --------------------------------------------------------------------------------------------- one builder */
+/* ---- one builder */
 
 bool xti_build_start(struct xti_build *b, struct xt_graph *g, enum xt_op op, const char *name, xt_node x)
 {
@@ -204,7 +204,8 @@ xt_node xti_build_join(struct xti_build *b, int n_args, const xt_node *args)
     if (!check_size(b) || !reserve_node(b))
         return -1;
     struct xti_node *n = &g->node[g->n_nodes];
-    *n = (struct xti_node){.op = b->op, .rank = b->rank, .n_args = n_args, .n_attrs = b->n_attrs, .input = -1};
+    *n =
+        (struct xti_node){.op = b->op, .rank = b->rank, .n_args = n_args, .n_attrs = b->n_attrs, .input = -1};
     n->shape = xti_arena_dup(&g->arena, b->shape, (size_t)b->rank * sizeof *b->shape);
     n->arg = xti_arena_dup(&g->arena, args, (size_t)n_args * sizeof *args);
     n->attr = xti_arena_dup(&g->arena, b->attr, (size_t)b->n_attrs * sizeof *b->attr);
@@ -218,22 +219,13 @@ xt_node xti_build_join(struct xti_build *b, int n_args, const xt_node *args)
     return g->n_nodes++;
 }
 
-xt_node xti_build_add(struct xti_build *b)
-{
-    return xti_build_join(b, 1, &b->arg);
-}
+xt_node xti_build_add(struct xti_build *b) { return xti_build_join(b, 1, &b->arg); }
 
-/* ------------------------------------------------------------------------------------------------- looking */
+/* ---- looking */
 
-int xt_node_count(const struct xt_graph *g)
-{
-    return g ? g->n_nodes : 0;
-}
+int xt_node_count(const struct xt_graph *g) { return g ? g->n_nodes : 0; }
 
-int xt_input_count(const struct xt_graph *g)
-{
-    return g ? g->n_inputs : 0;
-}
+int xt_input_count(const struct xt_graph *g) { return g ? g->n_inputs : 0; }
 
 xt_node xt_input_node(const struct xt_graph *g, int input)
 {
@@ -281,7 +273,8 @@ xt_status xt_output_get(const struct xt_graph *g, struct xt_output_info *out)
         return fail_null("xt_output_get", "out");
     *out = (struct xt_output_info){.node = -1};
     if (!g || g->out < 0)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_output_get: %s", g ? "no output yet" : "graph is NULL"), &err);
+        return xti_publish(
+            xti_fail(&err, XT_EINVAL, "xt_output_get: %s", g ? "no output yet" : "graph is NULL"), &err);
     *out = (struct xt_output_info){g->out, g->out_dense, g->out_strides, g->out_offset};
     return xti_publish(XT_OK, NULL);
 }

@@ -1,5 +1,5 @@
-/* graph.h: the expression graph as the layers below the public API see it. Nodes are in the order in which they
- * were made, so a node's arguments come before it: every walk is a loop, never recursion. Layer 1. */
+/* graph.h: the expression graph as the layers below the public API see it. Nodes are in the order in which
+ * they were made, so a node's arguments come before it: every walk is a loop, never recursion. Layer 1. */
 #ifndef XTI_GRAPH_GRAPH_H
 #define XTI_GRAPH_GRAPH_H
 
@@ -14,9 +14,10 @@
 enum { XTI_MAX_NODES = 4096, XTI_MAX_NAME = 127 };
 
 /* Everything is validated: axes in [0, rank), extents >= 0, slices inside, numel and spans fit in int64.
- * attr: as the table at enum xt_op in xt.h, and further: an index item of length 0 or 1 has step 1 (of length 0
- * also start 0), XT_AT and XT_NEWAXIS have length 1 and step 1; diagonal's offset and tril's and triu's k are
- * clamped to [-rows, columns], which changes nothing. So no product of an attr and an extent overflows. */
+ * attr: as the table at enum xt_op in xt.h, and further: an index item of length 0 or 1 has step 1 (of length
+ * 0 also start 0), XT_AT and XT_NEWAXIS have length 1 and step 1; diagonal's offset and tril's and triu's k
+ * are clamped to [-rows, columns], which changes nothing. So no product of an attr and an extent overflows.
+ */
 struct xti_node {
     enum xt_op op;
     xt_dtype dtype;
@@ -30,8 +31,8 @@ struct xti_node {
     char *name;              /* input only, as the next five */
     int64_t *strides;
     int64_t offset;
-    bool dense;              /* no layout was given */
-    int input;               /* its number, else -1 */
+    bool dense; /* no layout was given */
+    int input;  /* its number, else -1 */
 };
 
 struct xt_graph {
@@ -39,36 +40,37 @@ struct xt_graph {
     struct xti_node *node;
     int n_nodes, cap;
     int n_inputs;
-    xt_node *input;          /* node of input i */
-    xt_node out;             /* -1: none yet */
+    xt_node *input; /* node of input i */
+    xt_node out;    /* -1: none yet */
     bool out_dense;
-    int64_t *out_strides;    /* rank of node[out] */
+    int64_t *out_strides; /* rank of node[out] */
     int64_t out_offset;
-    struct xti_err err;      /* the first failure; later builders do nothing */
-    int column;              /* while parsing: where the operation being built stands, 0 otherwise */
+    struct xti_err err; /* the first failure; later builders do nothing */
+    int column;         /* while parsing: where the operation being built stands, 0 otherwise */
 };
 
 /* One row an operation: what parse, print, shapes and tests loop over. */
 struct xti_op_info {
-    const char *name;        /* as printed */
-    const char *aliases;     /* other names accepted when parsing, space-separated, or "" */
+    const char *name;    /* as printed */
+    const char *aliases; /* other names accepted when parsing, space-separated, or "" */
 };
 const struct xti_op_info *xti_op_info(enum xt_op op);
 
-/* Row-major strides of a shape: stride of axis i is the product of max(n, 1) of the later axes. INT64_MAX where
- * that does not fit, which happens to empty tensors only. */
+/* Row-major strides of a shape: stride of axis i is the product of max(n, 1) of the later axes. INT64_MAX
+ * where that does not fit, which happens to empty tensors only. */
 void xti_dense_strides(int rank, const int64_t *shape, int64_t *strides);
 
 /* Lowest and highest element address of a strided box, inclusive; *lo = *hi = offset for one element.
  * False when it does not fit in int64. An empty box (some n is 0) gives lo = offset, hi = offset - 1. */
-bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t *lo, int64_t *hi);
+bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t *lo,
+              int64_t *hi);
 
-/* An identifier of at most 2 * XTI_MAX_NAME bytes that is free to name an input (those: XTI_MAX_NAME) or a let: not
- * an operation's, not a literal's. */
+/* An identifier of at most 2 * XTI_MAX_NAME bytes that is free to name an input (those: XTI_MAX_NAME) or a
+ * let: not an operation's, not a literal's. */
 bool xti_name_ok(const char *s, size_t n);
 
-/* True when the used part of the two graphs is the same, node for node, names and layouts included: equal sharing
- * too. Inputs count as used. False for a graph without an output. Cost: one pass. */
+/* True when the used part of the two graphs is the same, node for node, names and layouts included: equal
+ * sharing too. Inputs count as used. False for a graph without an output. Cost: one pass. */
 bool xti_graph_same(const struct xt_graph *a, const struct xt_graph *b);
 
 #endif

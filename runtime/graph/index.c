@@ -1,5 +1,5 @@
-/* index.c: basic indexing. An ellipsis becomes full slices, a slice becomes (start, length, step) inside its axis.
- * Layer 1. */
+/* index.c: basic indexing. An ellipsis becomes full slices, a slice becomes (start, length, step) inside its
+ * axis. Layer 1. */
 #include "graph/build.h"
 
 #include <inttypes.h>
@@ -7,7 +7,8 @@
 #include "base/num.h"
 #include "base/str.h"
 
-static void add_item(struct xti_build *b, enum xt_index_kind kind, int64_t start, int64_t length, int64_t step)
+static void add_item(struct xti_build *b, enum xt_index_kind kind, int64_t start, int64_t length,
+                     int64_t step)
 {
     const int64_t item[4] = {kind, start, length, step};
     for (int i = 0; i < 4; i++)

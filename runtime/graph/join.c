@@ -46,7 +46,8 @@ static bool check_shapes(struct xti_build *b, int but, int n, const xt_node *xs)
         }
         for (int a = 0; a < y->rank; a++) {
             if (a != but && y->shape[a] != b->x->shape[a]) {
-                xti_build_fail(b, XT_ESHAPE, a, "operand %d %s and operand 0 %s differ on axis %d", i, s, t, a);
+                xti_build_fail(b, XT_ESHAPE, a, "operand %d %s and operand 0 %s differ on axis %d", i, s, t,
+                               a);
                 return false;
             }
         }
@@ -66,8 +67,8 @@ xt_node xt_concat(struct xt_graph *g, int axis, int n, const xt_node *xs)
         char s[XTI_SHAPE_TEXT];
         xti_shape_text(s, sizeof s, y->rank, y->shape);
         if (!xti_add64(b.shape[axis], y->shape[axis], &b.shape[axis]))
-            return xti_build_fail(&b, XT_EOVERFLOW, axis, "with operand %d %s axis %d needs more than 63 bits", i, s,
-                                  axis);
+            return xti_build_fail(&b, XT_EOVERFLOW, axis,
+                                  "with operand %d %s axis %d needs more than 63 bits", i, s, axis);
     }
     b.attr[b.n_attrs++] = axis;
     return xti_build_join(&b, n, xs);

@@ -19,7 +19,8 @@ void xti_dense_strides(int rank, const int64_t *shape, int64_t *strides)
     }
 }
 
-bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t *lo, int64_t *hi)
+bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t offset, int64_t *lo,
+              int64_t *hi)
 {
     *lo = *hi = offset;
     for (int i = 0; i < rank; i++)
@@ -34,24 +35,27 @@ bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t of
 }
 
 /* The layout's addresses fit and begin in the buffer. */
-static bool check_layout(struct xti_build *b, int rank, const int64_t *shape, const int64_t *strides, int64_t offset)
+static bool check_layout(struct xti_build *b, int rank, const int64_t *shape, const int64_t *strides,
+                         int64_t offset)
 {
     int64_t lo, hi;
     char n[XTI_SHAPE_TEXT], st[XTI_SHAPE_TEXT];
     xti_shape_text(n, sizeof n, rank, shape);
     xti_shape_text(st, sizeof st, rank, strides);
     if (!xti_span(rank, shape, strides, offset, &lo, &hi)) {
-        xti_build_fail(b, XT_EOVERFLOW, -1, "addresses of %s:%s%+" PRId64 " do not fit in 63 bits", n, st, offset);
+        xti_build_fail(b, XT_EOVERFLOW, -1, "addresses of %s:%s%+" PRId64 " do not fit in 63 bits", n, st,
+                       offset);
         return false;
     }
     if (lo >= 0)
         return true;
-    xti_build_fail(b, XT_ERANGE, -1, "element %" PRId64 " of %s:%s%+" PRId64 " lies before the buffer's start", lo, n,
-                   st, offset);
+    xti_build_fail(b, XT_ERANGE, -1,
+                   "element %" PRId64 " of %s:%s%+" PRId64 " lies before the buffer's start", lo, n, st,
+                   offset);
     return false;
 }
 
-/* ------------------------------------------------------------------------------------------------- inputs */
+/* ---- inputs */
 
 static bool name_taken(const struct xt_graph *g, const char *name)
 {
@@ -84,7 +88,8 @@ static bool check_input(struct xti_build *b, const char *name, xt_dtype t, int r
         }
     }
     if (name && (strlen(name) > XTI_MAX_NAME || !xti_name_ok(name, strlen(name)))) {
-        xti_build_fail(b, XT_EINVAL, -1, "the name is not an identifier of up to %d letters, or it is an operation's",
+        xti_build_fail(b, XT_EINVAL, -1,
+                       "the name is not an identifier of up to %d letters, or it is an operation's",
                        XTI_MAX_NAME);
         return false;
     }
@@ -151,7 +156,7 @@ xt_node xt_input(struct xt_graph *g, const char *name, xt_dtype t, int rank, con
     return x;
 }
 
-/* ------------------------------------------------------------------------------------------------- output */
+/* ---- output */
 
 /* Stride 0 is refused here; other overlaps need the map layer's search. */
 static bool check_distinct(struct xti_build *b, const int64_t *strides)

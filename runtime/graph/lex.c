@@ -87,10 +87,7 @@ static struct xti_token scan(const char *s)
     return t;
 }
 
-void xti_lex_next(struct xti_parser *p)
-{
-    p->tok = scan(p->tok.s + p->tok.n);
-}
+void xti_lex_next(struct xti_parser *p) { p->tok = scan(p->tok.s + p->tok.n); }
 
 bool xti_lex_is(const struct xti_parser *p, const char *mark)
 {
@@ -112,10 +109,7 @@ bool xti_lex_want(struct xti_parser *p, const char *mark)
     return xti_lex_take(p, mark) || xti_lex_expected(p, what);
 }
 
-void xti_parse_at(struct xti_parser *p, const char *at)
-{
-    p->g->column = (int)(at - p->text) + 1;
-}
+void xti_parse_at(struct xti_parser *p, const char *at) { p->g->column = (int)(at - p->text) + 1; }
 
 bool xti_parse_fail(struct xti_parser *p, xt_status s, const char *at, const char *fmt, ...)
 {
@@ -158,7 +152,8 @@ bool xti_lex_number(struct xti_parser *p, const char *s, size_t n, int64_t *out)
     for (; i < n; i++)
         if (__builtin_mul_overflow(v, 10, &v) ||
             __builtin_add_overflow(v, s[0] == '-' ? '0' - s[i] : s[i] - '0', &v))
-            return xti_parse_fail(p, XT_EOVERFLOW, s, "%.*s does not fit in 64 bits", n < 40 ? (int)n : 40, s);
+            return xti_parse_fail(p, XT_EOVERFLOW, s, "%.*s does not fit in 64 bits", n < 40 ? (int)n : 40,
+                                  s);
     *out = v;
     return true;
 }

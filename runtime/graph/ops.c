@@ -27,19 +27,14 @@ static const struct xti_op_info table[] = {
 /* clang-format on */
 
 /* Names of the language that stand for several operations or for a value. */
-static const char reserved[] = "transpose swapaxes moveaxis movedim flatten ravel None newaxis True False true false nan inf bits";
+static const char reserved[] =
+    "transpose swapaxes moveaxis movedim flatten ravel None newaxis True False true false nan inf bits";
 
 enum { N_ROWS = sizeof table / sizeof *table };
 
-const struct xti_op_info *xti_op_info(enum xt_op op)
-{
-    return &table[op];
-}
+const struct xti_op_info *xti_op_info(enum xt_op op) { return &table[op]; }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 bool xti_name_ok(const char *s, size_t n)
 {

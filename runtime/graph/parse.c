@@ -1,5 +1,5 @@
-/* parse.c: statements of a problem line: declarations of inputs, names for expressions, the result and its layout.
- * Safe on any bytes; memory is bounded by the text's length. Layer 1. */
+/* parse.c: statements of a problem line: declarations of inputs, names for expressions, the result and its
+ * layout. Safe on any bytes; memory is bounded by the text's length. Layer 1. */
 #include "graph/parse.h"
 
 #include <inttypes.h>
@@ -45,11 +45,11 @@ static bool check_name(struct xti_parser *p, struct xti_token name)
         return true;
     if (name.n > XTI_MAX_NAME)
         return xti_parse_fail(p, XT_ESYNTAX, name.s, "the name is longer than %d letters", XTI_MAX_NAME);
-    return xti_parse_fail(p, XT_ESYNTAX, name.s, "'%.*s' has a meaning of its own: choose another name", width(name),
-                          name.s);
+    return xti_parse_fail(p, XT_ESYNTAX, name.s, "'%.*s' has a meaning of its own: choose another name",
+                          width(name), name.s);
 }
 
-/* ------------------------------------------------------------------------------------------------- inputs */
+/* ---- inputs */
 
 /* :[1,4]+0 -- the colon is taken. */
 static bool parse_layout(struct xti_parser *p, int rank, int64_t *strides, int64_t *offset)
@@ -76,7 +76,8 @@ static bool parse_declaration(struct xti_parser *p, struct declared *d)
     if (p->tok.kind == XTI_NAME) {
         d->dtype = xti_dtype_find(p->tok.s, p->tok.n);
         if (!d->dtype)
-            return xti_parse_fail(p, XT_EDTYPE, p->tok.s, "'%.*s' is not an element type", width(p->tok), p->tok.s);
+            return xti_parse_fail(p, XT_EDTYPE, p->tok.s, "'%.*s' is not an element type", width(p->tok),
+                                  p->tok.s);
         xti_lex_next(p);
     }
     if (!xti_lex_is(p, "["))
@@ -89,7 +90,8 @@ static bool parse_declaration(struct xti_parser *p, struct declared *d)
 
 static bool same_shape(const struct declared *d, const struct xt_shape *s)
 {
-    return d->rank == s->rank && (d->rank == 0 || !memcmp(d->shape, s->shape, (size_t)d->rank * sizeof *d->shape));
+    return d->rank == s->rank &&
+           (d->rank == 0 || !memcmp(d->shape, s->shape, (size_t)d->rank * sizeof *d->shape));
 }
 
 /* Completes a declaration from what the caller gave. */
@@ -98,10 +100,11 @@ static bool merge_given(struct xti_parser *p, struct declared *d, const struct x
     struct xti_token t = d->name;
     char a[XTI_SHAPE_TEXT], b[XTI_SHAPE_TEXT];
     if (s->rank < -1 || s->rank > XT_MAX_RANK)
-        return xti_parse_fail(p, XT_ERANK, t.s, "input %.*s: the given rank %d is not in [-1,%d]", width(t), t.s, s->rank,
-                              XT_MAX_RANK);
+        return xti_parse_fail(p, XT_ERANK, t.s, "input %.*s: the given rank %d is not in [-1,%d]", width(t),
+                              t.s, s->rank, XT_MAX_RANK);
     if (s->dtype && !xti_dtype(s->dtype))
-        return xti_parse_fail(p, XT_EDTYPE, t.s, "input %.*s: %d is not an element type", width(t), t.s, (int)s->dtype);
+        return xti_parse_fail(p, XT_EDTYPE, t.s, "input %.*s: %d is not an element type", width(t), t.s,
+                              (int)s->dtype);
     if (s->dtype && d->dtype && s->dtype != d->dtype)
         return xti_parse_fail(p, XT_EDTYPE, t.s, "input %.*s is declared %s, given %s", width(t), t.s,
                               xt_dtype_name(d->dtype), xt_dtype_name(s->dtype));
@@ -131,11 +134,11 @@ static bool declare(struct xti_parser *p, struct xti_token name)
     if (i < p->n_given && !merge_given(p, &d, &p->given[i]))
         return false;
     if (!d.dtype && d.rank < 0)
-        return xti_parse_fail(p, XT_ESYNTAX, name.s, "'%.*s' is not declared, and nothing was given for it", width(name),
-                              name.s);
+        return xti_parse_fail(p, XT_ESYNTAX, name.s, "'%.*s' is not declared, and nothing was given for it",
+                              width(name), name.s);
     if (!d.dtype || d.rank < 0)
-        return xti_parse_fail(p, XT_ESYNTAX, name.s, "input %.*s has no %s: nothing was given for it", width(name), name.s,
-                              d.dtype ? "shape" : "element type");
+        return xti_parse_fail(p, XT_ESYNTAX, name.s, "input %.*s has no %s: nothing was given for it",
+                              width(name), name.s, d.dtype ? "shape" : "element type");
     memcpy(text, name.s, name.n);
     text[name.n] = 0;
     xti_parse_at(p, name.s);
@@ -143,7 +146,7 @@ static bool declare(struct xti_parser *p, struct xti_token name)
     return x >= 0 && define(p, name, x);
 }
 
-/* ------------------------------------------------------------------------------------------------- result */
+/* ---- result */
 
 /* -> [8,4]:[4,1]+0 -- the arrow is taken. */
 static bool parse_destination(struct xti_parser *p, xt_node x, const char *at)
@@ -157,7 +160,8 @@ static bool parse_destination(struct xti_parser *p, xt_node x, const char *at)
     xti_shape_text(a, sizeof a, n->rank, n->shape);
     xti_shape_text(b, sizeof b, rank, shape);
     if (rank != n->rank || (rank && memcmp(shape, n->shape, (size_t)rank * sizeof *shape)))
-        return xti_parse_fail(p, rank != n->rank ? XT_ERANK : XT_ESHAPE, at, "the result is %s, the destination %s", a, b);
+        return xti_parse_fail(p, rank != n->rank ? XT_ERANK : XT_ESHAPE, at,
+                              "the result is %s, the destination %s", a, b);
     bool layout = xti_lex_take(p, ":");
     if (layout && !parse_layout(p, rank, strides, &offset))
         return false;
@@ -256,10 +260,11 @@ xt_status xt_parse(const char *text, int n, const struct xt_shape *given, struct
     if (out)
         *out = NULL;
     if (!text || !out || n < 0 || (n && !given))
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_parse: %s",
-                                    n < 0 ? "n is negative" : "an argument is NULL"), &err);
+        return xti_publish(
+            xti_fail(&err, XT_EINVAL, "xt_parse: %s", n < 0 ? "n is negative" : "an argument is NULL"), &err);
     if (strnlen(text, XTI_MAX_TEXT + 1) > XTI_MAX_TEXT)
-        return xti_publish(xti_fail(&err, XT_EUNSUPPORTED, "xt_parse: text longer than %d bytes", XTI_MAX_TEXT), &err);
+        return xti_publish(
+            xti_fail(&err, XT_EUNSUPPORTED, "xt_parse: text longer than %d bytes", XTI_MAX_TEXT), &err);
     if (xt_graph_new(&p.g))
         return xti_publish(xti_fail(&err, XT_ENOMEM, "xt_parse: out of memory"), &err);
     parse_text(&p);

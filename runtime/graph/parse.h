@@ -1,5 +1,5 @@
-/* parse.h: what the files of the parser share: lexer, names, the stack of open brackets. All state lies in struct
- * xti_parser; errors go to the graph under construction. Layer 1. */
+/* parse.h: what the files of the parser share: lexer, names, the stack of open brackets. All state lies in
+ * struct xti_parser; errors go to the graph under construction. Layer 1. */
 #ifndef XTI_GRAPH_PARSE_H
 #define XTI_GRAPH_PARSE_H
 
@@ -53,7 +53,7 @@ void xti_lex_next(struct xti_parser *p);
 bool xti_lex_is(const struct xti_parser *p, const char *mark); /* the next token is this mark or word */
 bool xti_lex_take(struct xti_parser *p, const char *mark);     /* and goes past it if so */
 bool xti_lex_want(struct xti_parser *p, const char *mark);     /* or fails */
-bool xti_lex_int(struct xti_parser *p, int64_t *out);          /* takes a NUMBER that is an integer, or fails */
+bool xti_lex_int(struct xti_parser *p, int64_t *out); /* takes a NUMBER that is an integer, or fails */
 /* [2, 3, -1]; fails with more than XT_MAX_RANK. */
 bool xti_lex_list(struct xti_parser *p, int *n, int64_t out[XT_MAX_RANK]);
 /* Decimal integer text to int64_t; false after failing at `at`. */
@@ -68,15 +68,16 @@ void xti_parse_at(struct xti_parser *p, const char *at); /* column of what is bu
 bool xti_parse_room(struct xti_parser *p, void **v, int n, int *cap, size_t size);
 
 /* ---- expr.c */
-xt_node xti_parse_expression(struct xti_parser *p); /* -1 after failing */
+xt_node xti_parse_expression(struct xti_parser *p);                        /* -1 after failing */
 xt_node xti_parse_find(const struct xti_parser *p, struct xti_token name); /* -1: not defined */
 
 /* ---- call.c: from a name and an argument list to nodes */
 struct xti_call;
 const struct xti_call *xti_call_find(struct xti_token name); /* NULL: no such operation */
-/* x: the operand before the point, or -1: it is the first of the items. Items [first, n_items) are the arguments;
- * they are taken off. at: the operation's name. */
-xt_node xti_call_apply(struct xti_parser *p, const struct xti_call *c, xt_node x, int first, struct xti_token at);
+/* x: the operand before the point, or -1: it is the first of the items. Items [first, n_items) are the
+ * arguments; they are taken off. at: the operation's name. */
+xt_node xti_call_apply(struct xti_parser *p, const struct xti_call *c, xt_node x, int first,
+                       struct xti_token at);
 /* .T and .mT */
 xt_node xti_call_attribute(struct xti_parser *p, xt_node x, struct xti_token name);
 

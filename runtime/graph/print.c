@@ -1,5 +1,6 @@
-/* print.c: a graph as a problem line. Inputs are declared in order; a node that is used more than once, or nested too
- * deep, gets a name of its own (`t5 = ..;`), so the text has the graph's sharing and its length is linear. Layer 1. */
+/* print.c: a graph as a problem line. Inputs are declared in order; a node that is used more than once, or
+ * nested too deep, gets a name of its own (`t5 = ..;`), so the text has the graph's sharing and its length is
+ * linear. Layer 1. */
 #include "graph/parse.h"
 
 #include <inttypes.h>
@@ -14,16 +15,16 @@ enum { NEST = 32 };
 struct printer {
     const struct xt_graph *g;
     struct xti_str *b;
-    int *uses;   /* of each node by used nodes; 0: not used */
-    bool *let;   /* the node is printed as a name */
+    int *uses;                     /* of each node by used nodes; 0: not used */
+    bool *let;                     /* the node is printed as a name */
     char prefix[XTI_MAX_NAME + 2]; /* of let names: "t", and underscores while an input begins so */
     struct todo {
         xt_node x;
         int next; /* the argument to print next */
-    } *todo;
+    } * todo;
 };
 
-/* ------------------------------------------------------------------------------------------- one operation */
+/* ---- one operation */
 
 static void add_layout(struct xti_str *b, int rank, const int64_t *strides, int64_t offset)
 {
@@ -112,7 +113,7 @@ static void add_method(struct xti_str *b, const struct xti_node *x, const struct
     xti_str_add(b, ")");
 }
 
-/* ------------------------------------------------------------------------------------------------ expressions */
+/* ---- expressions */
 
 static bool is_join(const struct xti_node *n) { return n->op == XT_OP_CONCAT || n->op == XT_OP_STACK; }
 
@@ -160,7 +161,7 @@ static void add_expression(struct printer *p, xt_node top)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------- the line */
+/* ---- the line */
 
 /* Marks what is used, and what gets a name. depth: joins inside each other below a node. */
 static void choose_lets(struct printer *p, unsigned char *depth)
@@ -176,7 +177,8 @@ static void choose_lets(struct printer *p, unsigned char *depth)
             if (!p->let[n->arg[i]] && depth[n->arg[i]] > depth[x])
                 depth[x] = depth[n->arg[i]];
         depth[x] += is_join(n);
-        p->let[x] = n->op != XT_OP_INPUT && x != g->out && (p->uses[x] > 1 || (p->uses[x] && depth[x] >= NEST));
+        p->let[x] =
+            n->op != XT_OP_INPUT && x != g->out && (p->uses[x] > 1 || (p->uses[x] && depth[x] >= NEST));
     }
     if (p->uses[g->out] > 1)
         p->let[g->out] = true;

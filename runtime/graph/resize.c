@@ -1,6 +1,6 @@
-/* resize.c: operations that repeat, shift or cut elements: tile, repeat, roll, diagonal, unfold; and those that bring
- * in a fill value: pad, tril, triu. In: any call. Out: a node whose attrs are resolved, or the graph's first
- * error. Layer 1. */
+/* resize.c: operations that repeat, shift or cut elements: tile, repeat, roll, diagonal, unfold; and those
+ * that bring in a fill value: pad, tril, triu. In: any call. Out: a node whose attrs are resolved, or the
+ * graph's first error. Layer 1. */
 #include "graph/build.h"
 
 #include <inttypes.h>
@@ -24,8 +24,8 @@ static bool multiply_axis(struct xti_build *b, int axis, int64_t reps)
     }
     if (xti_mul64(b->shape[axis], reps, &b->shape[axis]))
         return true;
-    xti_build_fail(b, XT_EOVERFLOW, axis, "%s: %" PRId64 " repetitions of axis %d do not fit in 63 bits", shape_of(b, s),
-                   reps, axis);
+    xti_build_fail(b, XT_EOVERFLOW, axis, "%s: %" PRId64 " repetitions of axis %d do not fit in 63 bits",
+                   shape_of(b, s), reps, axis);
     return false;
 }
 
@@ -71,10 +71,7 @@ xt_node xt_roll(struct xt_graph *g, xt_node x, int64_t shift, int axis)
     return xti_build_add(&b);
 }
 
-static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
-{
-    return v < lo ? lo : v > hi ? hi : v;
-}
+static int64_t clamp(int64_t v, int64_t lo, int64_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
 xt_node xt_diagonal(struct xt_graph *g, xt_node x, int64_t offset, int axis_a, int axis_b)
 {
@@ -109,11 +106,11 @@ xt_node xt_unfold(struct xt_graph *g, xt_node x, int axis, int64_t size, int64_t
         return -1;
     int64_t n = b.x->shape[axis];
     if (size < 0 || step <= 0)
-        return xti_build_fail(&b, XT_EINVAL, axis, "size %" PRId64 " must be 0 or more, step %" PRId64 " 1 or more", size,
-                              step);
+        return xti_build_fail(&b, XT_EINVAL, axis,
+                              "size %" PRId64 " must be 0 or more, step %" PRId64 " 1 or more", size, step);
     if (size > n)
-        return xti_build_fail(&b, XT_ESHAPE, axis, "axis %d of %s is shorter than a window of [%" PRId64 "]", axis,
-                              shape_of(&b, s), size);
+        return xti_build_fail(&b, XT_ESHAPE, axis, "axis %d of %s is shorter than a window of [%" PRId64 "]",
+                              axis, shape_of(&b, s), size);
     if (!xti_build_rank(&b, b.x->rank + 1))
         return -1;
     xti_build_same_shape(&b);
@@ -132,17 +129,18 @@ xt_node xt_pad(struct xt_graph *g, xt_node x, int n, const int64_t *lo_hi, const
     if (!xti_build_start(&b, g, XT_OP_PAD, "pad", x) || !xti_build_list(&b, n, lo_hi, "pairs"))
         return -1;
     if (n != b.x->rank)
-        return xti_build_fail(&b, XT_ERANK, -1, "%d pair%s given, %s has %d axes", n, n == 1 ? "" : "s", shape_of(&b, s),
-                              b.x->rank);
+        return xti_build_fail(&b, XT_ERANK, -1, "%d pair%s given, %s has %d axes", n, n == 1 ? "" : "s",
+                              shape_of(&b, s), b.x->rank);
     xti_build_same_shape(&b);
     for (int i = 0; i < n; i++) {
         int64_t lo = lo_hi[2 * i], hi = lo_hi[2 * i + 1];
         if (lo < 0 || hi < 0)
-            return xti_build_fail(&b, XT_EINVAL, i, "(%" PRId64 ",%" PRId64 ") on axis %d of %s is negative", lo, hi, i,
-                                  shape_of(&b, s));
-        if (!xti_add64(b.shape[i], lo, &b.shape[i]) || !xti_add64(b.shape[i], hi, &b.shape[i]))
-            return xti_build_fail(&b, XT_EOVERFLOW, i, "(%" PRId64 ",%" PRId64 ") on axis %d of %s: more than 63 bits",
+            return xti_build_fail(&b, XT_EINVAL, i, "(%" PRId64 ",%" PRId64 ") on axis %d of %s is negative",
                                   lo, hi, i, shape_of(&b, s));
+        if (!xti_add64(b.shape[i], lo, &b.shape[i]) || !xti_add64(b.shape[i], hi, &b.shape[i]))
+            return xti_build_fail(&b, XT_EOVERFLOW, i,
+                                  "(%" PRId64 ",%" PRId64 ") on axis %d of %s: more than 63 bits", lo, hi, i,
+                                  shape_of(&b, s));
         b.attr[b.n_attrs++] = lo;
         b.attr[b.n_attrs++] = hi;
     }

@@ -1,5 +1,5 @@
-/* same.c: are two graphs the same, node for node? A node of one is matched with one node of the other and no other,
- * from the output to the inputs, in one descending pass. Layer 1. */
+/* same.c: are two graphs the same, node for node? A node of one is matched with one node of the other and no
+ * other, from the output to the inputs, in one descending pass. Layer 1. */
 #include "graph/graph.h"
 
 #include <string.h>
@@ -30,8 +30,8 @@ static bool same_node(const struct xti_node *a, const struct xti_node *b)
         return false;
     if (!same_numbers(a->rank, a->shape, b->shape) || !same_numbers(a->n_attrs, a->attr, b->attr))
         return false;
-    return a->op != XT_OP_INPUT || (!strcmp(a->name, b->name) && a->dense == b->dense && a->offset == b->offset &&
-                                    same_numbers(a->rank, a->strides, b->strides));
+    return a->op != XT_OP_INPUT || (!strcmp(a->name, b->name) && a->dense == b->dense &&
+                                    a->offset == b->offset && same_numbers(a->rank, a->strides, b->strides));
 }
 
 static bool same_output(const struct xt_graph *a, const struct xt_graph *b)

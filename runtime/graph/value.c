@@ -11,7 +11,12 @@ static void store(uint64_t v, size_t bytes, unsigned char *out)
     uint8_t v1 = (uint8_t)v;
     uint16_t v2 = (uint16_t)v;
     uint32_t v4 = (uint32_t)v;
-    memcpy(out, bytes == 1 ? (void *)&v1 : bytes == 2 ? (void *)&v2 : bytes == 4 ? (void *)&v4 : (void *)&v, bytes);
+    memcpy(out,
+           bytes == 1   ? (void *)&v1
+           : bytes == 2 ? (void *)&v2
+           : bytes == 4 ? (void *)&v4
+                        : (void *)&v,
+           bytes);
 }
 
 static uint64_t load(const unsigned char *p, size_t bytes)
@@ -20,13 +25,17 @@ static uint64_t load(const unsigned char *p, size_t bytes)
     uint16_t v2;
     uint32_t v4;
     uint64_t v8 = 0;
-    memcpy(bytes == 1 ? (void *)&v1 : bytes == 2 ? (void *)&v2 : bytes == 4 ? (void *)&v4 : (void *)&v8, p, bytes);
+    memcpy(bytes == 1   ? (void *)&v1
+           : bytes == 2 ? (void *)&v2
+           : bytes == 4 ? (void *)&v4
+                        : (void *)&v8,
+           p, bytes);
     return bytes == 1 ? v1 : bytes == 2 ? v2 : bytes == 4 ? v4 : v8;
 }
 
 static uint64_t sign_bit(size_t bytes) { return UINT64_C(1) << (8 * bytes - 1); }
 
-/* ------------------------------------------------------------------------------------------------- parsing */
+/* ---- parsing */
 
 struct text {
     const char *s;
@@ -49,7 +58,10 @@ static bool is_word(struct text t, const char *word)
 
 static int hex_digit(char c)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
 }
 
 /* The 0x.. of bits(0x..), for types of up to 8 bytes. */
@@ -160,7 +172,7 @@ const char *xti_value_parse(xt_dtype type, const char *s, size_t n, unsigned cha
     return d->kind == XTI_KIND_COMPLEX ? parse_complex(d, t, out) : parse_scalar(type, t, out);
 }
 
-/* ------------------------------------------------------------------------------------------------- printing */
+/* ---- printing */
 
 /* The magnitude as a double: exact, since no format is wider. */
 static double to_double(const struct xti_format *f, uint64_t bits)
@@ -192,7 +204,8 @@ static void add_decimal(struct xti_str *b, const char *d, int n, int power)
     }
 }
 
-/* x to n digits in the form d[ddd]e+XX: without the point, which depends on the locale. Returns the exponent. */
+/* x to n digits in the form d[ddd]e+XX: without the point, which depends on the locale. Returns the exponent.
+ */
 static int round_to(double x, int n, char *digits, size_t size)
 {
     char buf[64];

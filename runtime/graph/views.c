@@ -144,11 +144,13 @@ xt_node xt_expand(struct xt_graph *g, xt_node x, int n, const int64_t *shape)
     for (int i = 0; i < n; i++) {
         int64_t was = i < lead ? 1 : b.x->shape[i - lead];
         if (i < lead && shape[i] == -1)
-            return xti_build_fail(&b, XT_ESHAPE, i, "%s to %s: axis %d is new, -1 cannot keep it", have, want, i);
+            return xti_build_fail(&b, XT_ESHAPE, i, "%s to %s: axis %d is new, -1 cannot keep it", have, want,
+                                  i);
         b.shape[i] = shape[i] == -1 ? was : shape[i];
         if (was != 1 && was != b.shape[i])
-            return xti_build_fail(&b, XT_ESHAPE, i, "%s does not broadcast to %s: axis %d has %" PRId64 ", not 1", have,
-                                  want, i, was);
+            return xti_build_fail(&b, XT_ESHAPE, i,
+                                  "%s does not broadcast to %s: axis %d has %" PRId64 ", not 1", have, want,
+                                  i, was);
     }
     return add_with_shape(&b, n);
 }
@@ -175,8 +177,9 @@ static bool infer_extent(struct xti_build *b, int n, int at, const char *have, c
     } else if (rest == 0) {
         xti_build_fail(b, XT_ESHAPE, at, "%s to %s: -1 is ambiguous beside an extent of 0", have, want);
     } else if (numel % rest) {
-        xti_build_fail(b, XT_ESHAPE, at, "%s (%" PRId64 " elements) does not fit %s: not a multiple of %" PRId64, have,
-                       numel, want, rest);
+        xti_build_fail(b, XT_ESHAPE, at,
+                       "%s (%" PRId64 " elements) does not fit %s: not a multiple of %" PRId64, have, numel,
+                       want, rest);
     } else {
         b->shape[at] = numel / rest;
         return true;

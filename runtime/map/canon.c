@@ -30,8 +30,8 @@ static void settle_coefs(struct xti_work *p, int q)
         xti_work_subst(p, q, e);
 }
 
-/* The smallest constant = c modulo den for which the numerator is never negative, given that it reaches down to
- * lo now. */
+/* The smallest constant = c modulo den for which the numerator is never negative, given that it reaches down
+ * to lo now. */
 static bool lift_constant(int64_t c, int64_t lo, int64_t den, int64_t *out)
 {
     int64_t below, r = xti_floor_mod(c, den);
@@ -47,7 +47,8 @@ struct settled {
 };
 
 /* Plain interval arithmetic over settled divs: looser than xti_work_range, but no nest is too deep for it. */
-static bool interval(const struct xti_work *p, const int64_t *e, const struct settled *q, int64_t *lo, int64_t *hi)
+static bool interval(const struct xti_work *p, const int64_t *e, const struct settled *q, int64_t *lo,
+                     int64_t *hi)
 {
     bool fits = true;
     *lo = *hi = e[0];
@@ -60,7 +61,8 @@ static bool interval(const struct xti_work *p, const int64_t *e, const struct se
     return fits;
 }
 
-static bool tightest(const struct xti_work *p, const int64_t *e, const struct settled *q, int64_t *lo, int64_t *hi)
+static bool tightest(const struct xti_work *p, const int64_t *e, const struct settled *q, int64_t *lo,
+                     int64_t *hi)
 {
     int64_t l, h;
     bool one = xti_work_range(p, e, lo, hi), two = interval(p, e, q, &l, &h);
@@ -75,8 +77,8 @@ static void settle_constant(struct xti_work *p, int q, struct settled *done)
 {
     int64_t e[XTI_COLS], lo, hi, down, den = p->ext[q];
     int64_t *num = xti_row(p, p->num[q]), c = num[0];
-    if (!tightest(p, num, done, &lo, &hi) || !lift_constant(c, lo, den, &num[0]) || !xti_sub64(c, num[0], &down) ||
-        !xti_sub64(hi, down, &hi) || !xti_sub64(lo, down, &lo)) {
+    if (!tightest(p, num, done, &lo, &hi) || !lift_constant(c, lo, den, &num[0]) ||
+        !xti_sub64(c, num[0], &down) || !xti_sub64(hi, down, &hi) || !xti_sub64(lo, down, &lo)) {
         xti_pool_fail(p->pool, XT_EOVERFLOW);
         return;
     }
@@ -89,7 +91,8 @@ static void settle_constant(struct xti_work *p, int q, struct settled *done)
         xti_work_subst(p, q, e);
 }
 
-/* Order of two divs by what they compute, for equal maps to list them equally; names of columns do not count. */
+/* Order of two divs by what they compute, for equal maps to list them equally; names of columns do not count.
+ */
 static int compare_divs(const struct xti_work *p, int a, int b, int n_dims, const short *order, int n_done,
                         const short *done)
 {
@@ -172,7 +175,8 @@ static bool alloc_arrays(struct xti_work *p, struct xti_map *m, struct xti_piece
 {
     out->dim = xti_arena_alloc(&m->arena, (size_t)out->n_dims * sizeof *out->dim);
     out->div = out->n_divs ? xti_arena_alloc(&m->arena, (size_t)out->n_divs * sizeof *out->div) : NULL;
-    out->guard = out->n_guards ? xti_arena_alloc(&m->arena, (size_t)out->n_guards * sizeof *out->guard) : NULL;
+    out->guard =
+        out->n_guards ? xti_arena_alloc(&m->arena, (size_t)out->n_guards * sizeof *out->guard) : NULL;
     if (out->dim && !out->div == !out->n_divs && !out->guard == !out->n_guards)
         return true;
     xti_pool_fail(p->pool, XT_ENOMEM);

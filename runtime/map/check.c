@@ -11,7 +11,8 @@ enum { DISJOINT_PIECES = 24 }; /* more pieces are not compared with each other *
 static bool mergeable(const struct xti_dim *outer, const struct xti_dim *inner)
 {
     int64_t s, d;
-    return xti_mul64(inner->n, inner->s, &s) && xti_mul64(inner->n, inner->d, &d) && s == outer->s && d == outer->d;
+    return xti_mul64(inner->n, inner->s, &s) && xti_mul64(inner->n, inner->d, &d) && s == outer->s &&
+           d == outer->d;
 }
 
 static xt_status check_dims(const struct xti_piece *p, int at, struct xti_err *err)
@@ -50,6 +51,20 @@ static bool bounds(const struct xti_piece *p, int64_t c, const int64_t *x, int n
     return true;
 }
 
+/* 2|a| <= den, and not -den/2 itself */
+static bool is_residue(int64_t a, int64_t den) { return a > -(den - den / 2) && a <= den / 2; }
+
+static bool are_residues(const struct xti_piece *p, int i)
+{
+    const struct xti_div *v = &p->div[i];
+    bool all = true;
+    for (int k = 0; k < p->n_dims; k++)
+        all = all && is_residue(v->x[k], v->den);
+    for (int k = 0; k < i; k++)
+        all = all && is_residue(v->q[k], v->den);
+    return all;
+}
+
 /* Divs: dens, and numerators that plain interval arithmetic shows not to be negative. */
 static xt_status check_divs(const struct xti_piece *p, int at, struct xti_err *err)
 {
@@ -60,6 +75,9 @@ static xt_status check_divs(const struct xti_piece *p, int at, struct xti_err *e
         const struct xti_div *v = &p->div[i];
         if (v->den < 2)
             BROKEN("map: piece %d, div %d has denominator %lld", at, i, (long long)v->den);
+        if (!are_residues(p, i))
+            BROKEN("map: piece %d, div %d: a coefficient is not reduced modulo %lld", at, i,
+                   (long long)v->den);
         if (!bounds(p, v->c, v->x, i, v->q, ql, qh, &lo, &hi))
             BROKEN("map: piece %d, div %d: its numerator does not fit in 64 bits", at, i);
         if (lo < 0 && !i)

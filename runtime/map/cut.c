@@ -1,6 +1,6 @@
-/* cut.c: splits a working piece: into boxes on which an affine form stays on one side of a number, or on which a
- * div is gone. What does not fit in few boxes stays as it was: a guard, or a div. The recursions here are as deep
- * as a piece has dims and divs. Layer 2. */
+/* cut.c: splits a working piece: into boxes on which an affine form stays on one side of a number, or on
+ * which a div is gone. What does not fit in few boxes stays as it was: a guard, or a div. The recursions here
+ * are as deep as a piece has dims and divs. Layer 2. */
 #include "map/work.h"
 
 enum { TABLE_POINTS = 256, RADIX_MAX = 256 };
@@ -28,7 +28,8 @@ static int largest_dim(const struct xti_work *p, const int64_t *e)
 }
 
 /* Rows [0, *first) of dim k are wholly below t, rows [*last, n) wholly at or above it; e[k] > 0. */
-static bool mixed_rows(const struct xti_work *p, const int64_t *e, int k, int64_t t, int64_t *first, int64_t *last)
+static bool mixed_rows(const struct xti_work *p, const int64_t *e, int k, int64_t t, int64_t *first,
+                       int64_t *last)
 {
     int64_t rest[XTI_COLS], lo, hi, a = e[k], n = p->ext[k];
     for (int v = 0; v < p->nc; v++)
@@ -42,8 +43,9 @@ static bool mixed_rows(const struct xti_work *p, const int64_t *e, int k, int64_
     return true;
 }
 
-/* Boxes of p on each of which (row r < t) is constant, appended to out. False when more than `room` boxes would
- * be needed, or more than max_mixed mixed rows at one level (1: only nested digits). Takes p, which may be NULL. */
+/* Boxes of p on each of which (row r < t) is constant, appended to out. False when more than `room` boxes
+ * would be needed, or more than max_mixed mixed rows at one level (1: only nested digits). Takes p, which may
+ * be NULL. */
 static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixed, struct xti_works *out)
 {
     int64_t lo, hi, first, last;
@@ -188,10 +190,7 @@ static struct xti_work *try_radix(const struct xti_work *p, int q, int n, const 
 
 enum progress { GONE, CHANGED, STUCK };
 
-static int64_t period(const struct floor *f, int v)
-{
-    return f->den / xti_gcd64(f->num[v], f->den);
-}
+static int64_t period(const struct floor *f, int v) { return f->den / xti_gcd64(f->num[v], f->den); }
 
 /* One rewriting of dims towards the end of div q. dims, n: of the numerator, when stuck. */
 static enum progress rewrite(struct xti_work **pp, int q, struct floor *f, int *n, short *dims)

@@ -1,10 +1,10 @@
-/* div.c: bounds of affine forms over a box, and floors of them. mod(e, m) is e - m*floor(e/m), so that a later
- * reshape that puts the parts together again cancels the floor by plain addition. Layer 2. */
+/* div.c: bounds of affine forms over a box, and floors of them. mod(e, m) is e - m*floor(e/m), so that a
+ * later reshape that puts the parts together again cancels the floor by plain addition. Layer 2. */
 #include "map/work.h"
 
 #include <string.h>
 
-enum { RANGE_WORK = 64 }; /* nested divs looked at for one range; a sound "unknown" follows */
+enum { RANGE_WORK = 64 };        /* nested divs looked at for one range; a sound "unknown" follows */
 #define LARGE ((int64_t)1 << 40) /* numerators beyond it are reduced at once, lest a long chain overflows */
 
 static bool add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi)
@@ -141,7 +141,8 @@ static void reduce_row(const struct xti_work *p, const int64_t *num, int64_t den
         low[v] = num[v] ? remainder_of(num[v], den, near) : 0;
 }
 
-static void add_quotients(const struct xti_work *p, const int64_t *num, const int64_t *low, int64_t den, int64_t *out)
+static void add_quotients(const struct xti_work *p, const int64_t *num, const int64_t *low, int64_t den,
+                          int64_t *out)
 {
     bool fits = true;
     for (int v = 1; v < p->nc; v++)

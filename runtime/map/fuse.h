@@ -4,8 +4,8 @@
 
 #include "map/work.h"
 
-/* A piece whose coordinates are indices of `node`. concat and stack: arguments before `arg`, which end at index
- * `base` of the axis, are done. */
+/* A piece whose coordinates are indices of `node`. concat and stack: arguments before `arg`, which end at
+ * index `base` of the axis, are done. */
 struct xti_item {
     xt_node node;
     int arg;
@@ -28,7 +28,8 @@ struct xti_fuser {
 
 /* Boxes that one boundary may cost now: less once there are many pieces. */
 int xti_fuser_room(const struct xti_fuser *f);
-void xti_fuser_push(struct xti_fuser *f, xt_node node, int arg, int64_t base, struct xti_work *p); /* takes p */
+void xti_fuser_push(struct xti_fuser *f, xt_node node, int arg, int64_t base,
+                    struct xti_work *p); /* takes p */
 /* Finishes p (taken). src < 0: a fill of `value`. Otherwise its coordinates are indices of input node n. */
 void xti_fuser_emit_fill(struct xti_fuser *f, struct xti_work *p, const unsigned char *value);
 void xti_fuser_emit_load(struct xti_fuser *f, struct xti_work *p, const struct xti_node *n);

@@ -1,5 +1,5 @@
-/* map.c: fuses a graph to its index map: starts with one box over the output, pulls pieces back until every one
- * has reached an input or a fill, merges what merges. Layer 2. */
+/* map.c: fuses a graph to its index map: starts with one box over the output, pulls pieces back until every
+ * one has reached an input or a fill, merges what merges. Layer 2. */
 #include "map/fuse.h"
 
 #include <string.h>
@@ -182,8 +182,9 @@ static xt_status check_output(const struct xt_graph *g, struct xti_map *m, struc
     if (!xti_span(n->rank, n->shape, g->out_strides, g->out_offset, &m->dst_lo, &m->dst_hi))
         return xti_fail_at(err, XT_EOVERFLOW, g->out, -1, "the output's addresses do not fit in 63 bits");
     if (!g->out_dense && xti_box_self_meets(n->rank, n->shape, g->out_strides) != XTI_NO)
-        return xti_fail_at(err, XT_EALIAS, g->out, -1, "two elements of the output have the same address, or it "
-                                                       "is too hard to show that none have");
+        return xti_fail_at(err, XT_EALIAS, g->out, -1,
+                           "two elements of the output have the same address, or it "
+                           "is too hard to show that none have");
     return XT_OK;
 }
 
@@ -211,11 +212,13 @@ static xt_status report(struct xti_fuser *f)
     case XT_ENOMEM:
         return xti_fail(f->err, XT_ENOMEM, "fusing the chain");
     case XT_EOVERFLOW:
-        return xti_fail_at(f->err, XT_EOVERFLOW, f->at, -1, "an index of the fused chain does not fit in 64 bits");
+        return xti_fail_at(f->err, XT_EOVERFLOW, f->at, -1,
+                           "an index of the fused chain does not fit in 64 bits");
     case XT_EUNSUPPORTED:
-        return xti_fail_at(f->err, XT_EUNSUPPORTED, f->at, -1,
-                           "one piece of this chain needs more than %d floors of unlike reshapes, or %d guards",
-                           XTI_MAX_DIVS, XTI_MAX_GUARDS);
+        return xti_fail_at(
+            f->err, XT_EUNSUPPORTED, f->at, -1,
+            "one piece of this chain needs more than %d floors of unlike reshapes, or %d guards",
+            XTI_MAX_DIVS, XTI_MAX_GUARDS);
     default:
         return xti_fail_at(f->err, f->pool.st, f->at, -1, "fusing the chain");
     }

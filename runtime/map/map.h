@@ -1,14 +1,15 @@
-/* map.h: the index map a chain fuses to. A list of pieces; a piece is a box of iteration points, each of which
- * reads one source element (or a fill value) and writes one destination element:
+/* map.h: the index map a chain fuses to. A list of pieces; a piece is a box of iteration points, each of
+ * which reads one source element (or a fill value) and writes one destination element:
  *
- *     for x in box(n):  q[j] = floor((div[j].c + sum div[j].x*x + sum div[j].q*q) / div[j].den)   in order of j
- *                       if every guard: c + sum x*x + sum q*q >= 0
- *                           dst[doff + sum d*x] = src[soff + sum s*x + sum sq*q]
+ *     for x in box(n):  q[j] = floor((div[j].c + sum div[j].x*x + sum div[j].q*q) / div[j].den)   in order of
+ * j if every guard: c + sum x*x + sum q*q >= 0 dst[doff + sum d*x] = src[soff + sum s*x + sum sq*q]
  *
- * Invariants of a finished map (xti_map_check): n > 1, d > 0, dims by d descending (outermost first), coalesced;
- * numerators of divs are never negative on the box; the pieces' destinations are disjoint and together are
+ * Invariants of a finished map (xti_map_check): n > 1, d > 0, dims by d descending (outermost first),
+ * coalesced; numerators of divs are never negative on the box (their coefficients may be: they lie in
+ * (-den/2, den/2], which keeps numerators small); the pieces' destinations are disjoint and together are
  * exactly the output. Sources and destination are in elements of the buffer, from its start.
- * Theory, proofs and sources: the canonical form is unique and of minimal rank for nested destinations. Layer 2. */
+ * Theory, proofs and sources: the canonical form is unique and of minimal rank for nested destinations.
+ * Layer 2. */
 #ifndef XTI_MAP_MAP_H
 #define XTI_MAP_MAP_H
 
@@ -47,7 +48,7 @@ struct xti_piece {
     int n_dims, n_divs, n_guards;
     struct xti_dim *dim;
     struct xti_div *div;
-    const int64_t *sq;       /* [n_divs] */
+    const int64_t *sq; /* [n_divs] */
     struct xti_guard *guard;
 };
 
@@ -57,10 +58,10 @@ struct xti_map {
     struct xti_arena arena; /* owns all arrays below */
     int esize;              /* bytes of an element: 1, 2, 4, 8 or 16 */
     int n_pieces;
-    struct xti_piece *piece; /* by doff */
-    int n_srcs;              /* = the graph's inputs; pieces name these numbers */
-    int64_t numel;           /* elements written */
-    int64_t dst_lo, dst_hi;  /* element addresses touched, inclusive; hi < lo when empty */
+    struct xti_piece *piece;  /* by doff */
+    int n_srcs;               /* = the graph's inputs; pieces name these numbers */
+    int64_t numel;            /* elements written */
+    int64_t dst_lo, dst_hi;   /* element addresses touched, inclusive; hi < lo when empty */
     int64_t *src_lo, *src_hi; /* [n_srcs] the same for each source; hi < lo when it is not read */
 };
 
@@ -71,8 +72,8 @@ struct xti_fuse_options {
 };
 
 /* Fuses the graph's output. opt may be NULL. On failure *m is zeroed.
- * post: for every output index i, the map writes address out_offset + sum i*out_stride, once, with the value of
- *       the chain's element i (test_map: every golden chain and random chains against xti_graph_eval). */
+ * post: for every output index i, the map writes address out_offset + sum i*out_stride, once, with the value
+ * of the chain's element i (test_map: every golden chain and random chains against xti_graph_eval). */
 xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
                        struct xti_err *err);
 void xti_map_free(struct xti_map *m);
@@ -87,22 +88,24 @@ static inline bool xti_piece_affine(const struct xti_piece *p) { return !p->n_di
 bool xti_piece_contiguous(const struct xti_piece *p);
 int64_t xti_piece_numel(const struct xti_piece *p); /* points of the box; guards may hide some */
 
-/* Verifies the invariants that can be verified without enumerating; XT_EINTERNAL names the first broken one. */
+/* Verifies the invariants that can be verified without enumerating; XT_EINTERNAL names the first broken one.
+ */
 xt_status xti_map_check(const struct xti_map *m, struct xti_err *err);
 
 /* ---- eval.c: the slow truth */
 
-/* Executes the map point by point on host buffers. dst and src[i] are buffer starts. src[i] may be NULL if not read. */
+/* Executes the map point by point on host buffers. dst and src[i] are buffer starts. src[i] may be NULL if
+ * not read. */
 void xti_map_eval(const struct xti_map *m, void *dst, const void *const *src);
 
 /* Calls visit(arg, piece, address written, address read or -1) for every point in no particular order.
  * Stops when visit returns false. */
-void xti_map_visit(const struct xti_map *m, bool (*visit)(void *arg, const struct xti_piece *p, int64_t d, int64_t s),
-                   void *arg);
+void xti_map_visit(const struct xti_map *m,
+                   bool (*visit)(void *arg, const struct xti_piece *p, int64_t d, int64_t s), void *arg);
 
-/* The chain without any map: evaluates the graph node by node, each into a dense temporary, by the definition of
- * its operation. Independent of the fuser: what fuse is tested against. dst is a buffer of dst_elems elements
- * (only the output's addresses are written). XT_ENOMEM when a temporary does not fit. */
+/* The chain without any map: evaluates the graph node by node, each into a dense temporary, by the definition
+ * of its operation. Independent of the fuser: what fuse is tested against. dst is a buffer of dst_elems
+ * elements (only the output's addresses are written). XT_ENOMEM when a temporary does not fit. */
 xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const *src, struct xti_err *err);
 
 /* ---- overlap.c */
@@ -114,29 +117,34 @@ enum xti_answer xti_boxes_meet(int rank_a, const int64_t *n_a, const int64_t *st
                                const int64_t *n_b, const int64_t *st_b, int64_t off_b);
 /* Do two different points of one box share an address? Nested test first, then exact within the cap. */
 enum xti_answer xti_box_self_meets(int rank, const int64_t *n, const int64_t *st);
-/* Sufficient and cheap: sorted by |stride|, each stride exceeds the span below it. Extents of 1 do not count. */
+/* Sufficient and cheap: sorted by |stride|, each stride exceeds the span below it. Extents of 1 do not count.
+ */
 bool xti_nested(int rank, const int64_t *n, const int64_t *st);
 
 /* ---- sig.c */
 
-/* The largest unit (bytes, <= 16, a power-of-two multiple of esize) in which the whole map can be expressed: each
- * piece's innermost dim is a unit run (for sources) or d == 1 (for fills), and everything else is divisible. */
+/* The largest unit (bytes, <= 16, a power-of-two multiple of esize) in which the whole map can be expressed:
+ * each piece's innermost dim is a unit run (for sources) or d == 1 (for fills), and everything else is
+ * divisible. */
 int xti_map_unit(const struct xti_map *m);
-/* *out = the same copy in units of `unit` bytes. A fill's value is replicated. Address bounds are recomputed. */
+/* *out = the same copy in units of `unit` bytes. A fill's value is replicated. Address bounds are recomputed.
+ */
 xt_status xti_map_widen(const struct xti_map *m, int unit, struct xti_map *out, struct xti_err *err);
 
 /* Renumbers sources by first use and subtracts the lowest address from every side. *out is the map that
- * signature and kernels see; base: byte offsets of its origin in each buffer; src_of[i] = the input of source i. */
+ * signature and kernels see; base: byte offsets of its origin in each buffer; src_of[i] = the input of source
+ * i. */
 struct xti_origin {
     int64_t dst_bytes;
     int n_srcs;
-    int *src_of;         /* owned by out->arena, as src_bytes */
+    int *src_of; /* owned by out->arena, as src_bytes */
     int64_t *src_bytes;
 };
-xt_status xti_map_normalize(const struct xti_map *m, struct xti_map *out, struct xti_origin *o, struct xti_err *err);
+xt_status xti_map_normalize(const struct xti_map *m, struct xti_map *out, struct xti_origin *o,
+                            struct xti_err *err);
 
-/* Appends an injective, versioned byte string of the map: esize, pieces, dims, divs, guards; fill values are left
- * out (they are run-time data), whether a piece fills is in. */
+/* Appends an injective, versioned byte string of the map: esize, pieces, dims, divs, guards; fill values are
+ * left out (they are run-time data), whether a piece fills is in. */
 void xti_map_key(const struct xti_map *m, struct xti_str *key);
 
 /* True when 32-bit unsigned element indices relative to the lowest address suffice on every side: spans,
@@ -144,7 +152,8 @@ void xti_map_key(const struct xti_map *m, struct xti_str *key);
 bool xti_map_index32(const struct xti_map *m, int64_t slack);
 
 /* ---- text.c */
-void xti_map_text(const struct xti_map *m, struct xti_str *b); /* for people: one line a piece, with its formula */
+void xti_map_text(const struct xti_map *m,
+                  struct xti_str *b); /* for people: one line a piece, with its formula */
 void xti_map_json(const struct xti_map *m, struct xti_str *b); /* the "pieces" array of explain --json */
 
 #endif

@@ -1,5 +1,5 @@
-/* merge.c: the union of two affine pieces of one source as one piece, where that exists: what pad, concat, roll
- * and slices cut often fits together again. Layer 2. */
+/* merge.c: the union of two affine pieces of one source as one piece, where that exists: what pad, concat,
+ * roll and slices cut often fits together again. Layer 2. */
 #include "map/map.h"
 
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 #include "base/num.h"
 
-enum { ALL_PAIRS = 48, WINDOW = 8 }; /* more pieces than ALL_PAIRS: only neighbours in address order are tried */
+enum {
+    ALL_PAIRS = 48,
+    WINDOW = 8
+}; /* more pieces than ALL_PAIRS: only neighbours in address order are tried */
 
-static int sign(int64_t a, int64_t b)
-{
-    return a < b ? -1 : a > b;
-}
+static int sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
 
 static int compare_dims(const struct xti_piece *a, const struct xti_piece *b)
 {
@@ -86,7 +86,8 @@ static bool nested(const struct candidate *c)
 {
     int64_t span = 0, part;
     for (int i = c->n - 1; i >= 0; i--)
-        if (c->dim[i].d <= span || !xti_mul64(c->dim[i].n - 1, c->dim[i].d, &part) || !xti_add64(span, part, &span))
+        if (c->dim[i].d <= span || !xti_mul64(c->dim[i].n - 1, c->dim[i].d, &part) ||
+            !xti_add64(span, part, &span))
             return false;
     return true;
 }
@@ -147,8 +148,8 @@ static bool interleaves(const struct xti_piece *a, const struct xti_piece *b, in
                         struct candidate *c)
 {
     struct xti_dim x = a->dim[i];
-    if (i >= b->n_dims || b->dim[i].n != x.n - 1 || b->dim[i].s != x.s || b->dim[i].d != x.d || !times(2, s, x.s) ||
-        !times(2, d, x.d) || !same_rest(a, i, b, i))
+    if (i >= b->n_dims || b->dim[i].n != x.n - 1 || b->dim[i].s != x.s || b->dim[i].d != x.d ||
+        !times(2, s, x.s) || !times(2, d, x.d) || !same_rest(a, i, b, i))
         return false;
     return make(a, i, (struct xti_dim){2 * x.n - 1, s, d}, c);
 }
@@ -185,7 +186,8 @@ static bool unite(const struct xti_piece *a, const struct xti_piece *b, struct c
     return false;
 }
 
-static xt_status accept(struct xti_map *m, struct xti_piece *a, const struct candidate *c, struct xti_err *err)
+static xt_status accept(struct xti_map *m, struct xti_piece *a, const struct candidate *c,
+                        struct xti_err *err)
 {
     if (c->n > a->n_dims) {
         a->dim = xti_arena_alloc(&m->arena, (size_t)c->n * sizeof *a->dim);
@@ -197,8 +199,8 @@ static xt_status accept(struct xti_map *m, struct xti_piece *a, const struct can
     return XT_OK;
 }
 
-/* One pass: unites each piece with what it can of those after it; at most `window` of them are looked at. A piece
- * that is used up keeps its place with n_dims -1 until the end of the pass. */
+/* One pass: unites each piece with what it can of those after it; at most `window` of them are looked at. A
+ * piece that is used up keeps its place with n_dims -1 until the end of the pass. */
 static xt_status pass(struct xti_map *m, int window, int *united, struct xti_err *err)
 {
     struct candidate c;

@@ -1,6 +1,6 @@
-/* normal.c: the normal form of a working piece's dims: destination strides positive, sorted, and two dims that are
- * neighbours in destination order merged iff every row has a[outer] == n[inner]*a[inner]. For a destination
- * whose strides are nested this form is unique and of minimal rank. Layer 2. */
+/* normal.c: the normal form of a working piece's dims: destination strides positive, sorted, and two dims
+ * that are neighbours in destination order merged iff every row has a[outer] == n[inner]*a[inner]. For a
+ * destination whose strides are nested this form is unique and of minimal rank. Layer 2. */
 #include "map/work.h"
 
 #include <string.h>
@@ -119,8 +119,8 @@ static bool find_renames(const struct xti_work *p, int n_rows, const short *rows
         int q = rn->col[rn->n];
         const int64_t *num = xti_row(p, p->num[q]);
         int64_t outer, inner;
-        if (!outer_coef(num, a, rn, &outer) || !xti_mul64(n, num[b], &inner) || !xti_sub64(inner, outer, &inner) ||
-            inner % p->ext[q])
+        if (!outer_coef(num, a, rn, &outer) || !xti_mul64(n, num[b], &inner) ||
+            !xti_sub64(inner, outer, &inner) || inner % p->ext[q])
             return false;
         rn->t[rn->n++] = inner / p->ext[q];
     }

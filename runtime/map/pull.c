@@ -4,10 +4,7 @@
 
 #include <string.h>
 
-static const struct xti_node *node_of(const struct xti_fuser *f, xt_node x)
-{
-    return &f->g->node[x];
-}
+static const struct xti_node *node_of(const struct xti_fuser *f, xt_node x) { return &f->g->node[x]; }
 
 /* a*row + c: a reference that the caller owns, in exchange for the one to r. */
 static short affine(struct xti_work *p, int r, int64_t a, int64_t c)
@@ -141,7 +138,8 @@ static void pull_tile(struct xti_work *p, const struct xti_node *n, const struct
     p->n_coords = (short)arg->rank;
 }
 
-static void pull_repeat(struct xti_work *p, const struct xti_node *n, const struct xti_node *arg, bool remember)
+static void pull_repeat(struct xti_work *p, const struct xti_node *n, const struct xti_node *arg,
+                        bool remember)
 {
     int64_t split[XTI_COORDS];
     int axis = (int)n->attr[1], to = 0;
@@ -276,9 +274,11 @@ static void pull_input(struct xti_fuser *f, struct xti_item *it, const struct xt
 /* ---- the table */
 
 typedef void choose_fn(struct xti_fuser *f, struct xti_item *it, const struct xti_node *n);
-typedef void digits_fn(struct xti_work *p, const struct xti_node *n, const struct xti_node *arg, bool remember);
+typedef void digits_fn(struct xti_work *p, const struct xti_node *n, const struct xti_node *arg,
+                       bool remember);
 
-static void pull_reshape(struct xti_work *p, const struct xti_node *n, const struct xti_node *arg, bool remember)
+static void pull_reshape(struct xti_work *p, const struct xti_node *n, const struct xti_node *arg,
+                         bool remember)
 {
     xti_work_reshape(p, n->rank, n->shape, arg->rank, arg->shape, remember);
 }
@@ -288,18 +288,28 @@ static const struct pull {
     digits_fn *digits;
     choose_fn *choose;
 } pull[] = {
-    [XT_OP_INPUT] = {.choose = pull_input},         [XT_OP_PERMUTE] = {.rewrite = pull_permute},
-    [XT_OP_RESHAPE] = {.digits = pull_reshape},     [XT_OP_SQUEEZE] = {.rewrite = pull_squeeze},
-    [XT_OP_UNSQUEEZE] = {.rewrite = pull_unsqueeze}, [XT_OP_INDEX] = {.rewrite = pull_index},
-    [XT_OP_FLIP] = {.rewrite = pull_flip},          [XT_OP_EXPAND] = {.rewrite = pull_expand},
-    [XT_OP_TILE] = {.digits = pull_tile},           [XT_OP_REPEAT] = {.digits = pull_repeat},
-    [XT_OP_ROLL] = {.choose = pull_roll},           [XT_OP_DIAGONAL] = {.rewrite = pull_diagonal},
-    [XT_OP_UNFOLD] = {.rewrite = pull_unfold},      [XT_OP_PAD] = {.choose = pull_pad},
-    [XT_OP_TRIL] = {.choose = pull_triangle},       [XT_OP_TRIU] = {.choose = pull_triangle},
-    [XT_OP_CONCAT] = {.choose = pull_join},         [XT_OP_STACK] = {.choose = pull_join},
+    [XT_OP_INPUT] = {.choose = pull_input},
+    [XT_OP_PERMUTE] = {.rewrite = pull_permute},
+    [XT_OP_RESHAPE] = {.digits = pull_reshape},
+    [XT_OP_SQUEEZE] = {.rewrite = pull_squeeze},
+    [XT_OP_UNSQUEEZE] = {.rewrite = pull_unsqueeze},
+    [XT_OP_INDEX] = {.rewrite = pull_index},
+    [XT_OP_FLIP] = {.rewrite = pull_flip},
+    [XT_OP_EXPAND] = {.rewrite = pull_expand},
+    [XT_OP_TILE] = {.digits = pull_tile},
+    [XT_OP_REPEAT] = {.digits = pull_repeat},
+    [XT_OP_ROLL] = {.choose = pull_roll},
+    [XT_OP_DIAGONAL] = {.rewrite = pull_diagonal},
+    [XT_OP_UNFOLD] = {.rewrite = pull_unfold},
+    [XT_OP_PAD] = {.choose = pull_pad},
+    [XT_OP_TRIL] = {.choose = pull_triangle},
+    [XT_OP_TRIU] = {.choose = pull_triangle},
+    [XT_OP_CONCAT] = {.choose = pull_join},
+    [XT_OP_STACK] = {.choose = pull_join},
 };
 
-/* False: the node has no elements, so that no point of the piece can be real (its guards exclude each other). */
+/* False: the node has no elements, so that no point of the piece can be real (its guards exclude each other).
+ */
 static bool visit(struct xti_work *p, const struct xti_node *n)
 {
     for (int i = 0; i < n->rank; i++) {

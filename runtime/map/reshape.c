@@ -1,7 +1,7 @@
-/* reshape.c: the one operation that is not affine. Coordinates of the new shape are digits of the flat index in
- * one mixed radix, those of the old shape in another. Where both have a cut at the same place nothing happens;
- * between two common cuts an old digit is floor(flat/weight) less what the next larger one holds. A flat index
- * that was met before may come with better digits. Layer 2. */
+/* reshape.c: the one operation that is not affine. Coordinates of the new shape are digits of the flat index
+ * in one mixed radix, those of the old shape in another. Where both have a cut at the same place nothing
+ * happens; between two common cuts an old digit is floor(flat/weight) less what the next larger one holds. A
+ * flat index that was met before may come with better digits. Layer 2. */
 #include "map/work.h"
 
 #include <string.h>
@@ -160,7 +160,8 @@ static void convert(struct xti_work *p, int n_from, const int64_t *from, const s
         xti_row_drop(p, flat);
 }
 
-void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_in, const int64_t *in, bool remember)
+void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_in, const int64_t *in,
+                      bool remember)
 {
     int64_t from[MAX_AXES], to[MAX_AXES];
     short row[MAX_AXES], at[MAX_AXES], got[MAX_AXES], coord[XTI_COORDS];

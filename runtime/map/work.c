@@ -180,10 +180,7 @@ void xti_work_reserve_cols(struct xti_work *p, int n)
         resize(p, p->rows, w);
 }
 
-void xti_scratch_zero(const struct xti_work *p, int64_t *v)
-{
-    memset(v, 0, (size_t)p->w * sizeof *v);
-}
+void xti_scratch_zero(const struct xti_work *p, int64_t *v) { memset(v, 0, (size_t)p->w * sizeof *v); }
 
 void xti_scratch_load(const struct xti_work *p, int64_t *v, int r)
 {
@@ -209,10 +206,7 @@ static int col_new(struct xti_work *p, enum xti_col kind, int64_t ext)
     return v;
 }
 
-int xti_dim_new(struct xti_work *p, int64_t n)
-{
-    return col_new(p, XTI_COL_DIM, n);
-}
+int xti_dim_new(struct xti_work *p, int64_t n) { return col_new(p, XTI_COL_DIM, n); }
 
 int xti_div_new(struct xti_work *p, const int64_t *num, int64_t den)
 {

@@ -1,15 +1,15 @@
 /* work.h: a piece while it is being fused, and the operations on it. Private to runtime/map.
  *
- * A working piece is a matrix of int64: each row is an affine form c + sum a[v]*v, column 0 is the constant, the
- * other columns are variables: iteration dims (x in [0, ext)) and divs (q = floor(row num / ext)). The rows are
- * the destination address, the coordinates of the node that is being pulled back, the numerators, the guards
- * (row >= 0) and the digits of reshapes passed so far. Rows are shared and counted: whoever changes one for
- * himself takes a copy; a change of variables goes through all of them.
+ * A working piece is a matrix of int64: each row is an affine form c + sum a[v]*v, column 0 is the constant,
+ * the other columns are variables: iteration dims (x in [0, ext)) and divs (q = floor(row num / ext)). The
+ * rows are the destination address, the coordinates of the node that is being pulled back, the numerators,
+ * the guards (row >= 0) and the digits of reshapes passed so far. Rows are shared and counted: whoever
+ * changes one for himself takes a copy; a change of variables goes through all of them.
  *
- * Failures (no memory, overflow, too many columns) are remembered in the pool, and work goes on with rubbish until
- * somebody looks: callers test pool->st in every loop. Pointers into the matrix die with row_new and col_new.
- * Always true: dims have an extent > 1, so that there are at most 62 of them; free columns are 0 in every row.
- * Layer 2. */
+ * Failures (no memory, overflow, too many columns) are remembered in the pool, and work goes on with rubbish
+ * until somebody looks: callers test pool->st in every loop. Pointers into the matrix die with row_new and
+ * col_new. Always true: dims have an extent > 1, so that there are at most 62 of them; free columns are 0 in
+ * every row. Layer 2. */
 #ifndef XTI_MAP_WORK_H
 #define XTI_MAP_WORK_H
 
@@ -17,12 +17,12 @@
 #include "map/map.h"
 
 enum {
-    XTI_COLS = 128,       /* 1 + 62 dims + 65 divs, most of which die again */
+    XTI_COLS = 128,               /* 1 + 62 dims + 65 divs, most of which die again */
     XTI_COORDS = 2 * XT_MAX_RANK, /* tile splits every axis in two */
-    XTI_KNOWN = 12,       /* digit lists remembered; older ones are forgotten */
+    XTI_KNOWN = 12,               /* digit lists remembered; older ones are forgotten */
     XTI_DIGITS = 128,
     XTI_ROW_DST = 0,
-    XTI_ROW_ZERO = 1      /* the coordinate of an axis of extent 1: never changed */
+    XTI_ROW_ZERO = 1 /* the coordinate of an axis of extent 1: never changed */
 };
 
 enum xti_col { XTI_COL_FREE, XTI_COL_DIM, XTI_COL_DIV };
@@ -40,20 +40,20 @@ struct xti_known {
 struct xti_work {
     struct xti_work *next; /* list */
     struct xti_pool *pool;
-    int64_t *m;            /* [rows][w] */
-    short *ref;            /* [rows]: 0: free */
-    int w, rows;           /* allocated */
-    int nc, nr;            /* used: highest column and row + 1 */
-    int n_divs;            /* columns that are divs */
-    short off, probe;      /* rows, or -1: source address; what is being cut */
+    int64_t *m;       /* [rows][w] */
+    short *ref;       /* [rows]: 0: free */
+    int w, rows;      /* allocated */
+    int nc, nr;       /* used: highest column and row + 1 */
+    int n_divs;       /* columns that are divs */
+    short off, probe; /* rows, or -1: source address; what is being cut */
     short n_coords, n_guards, n_known, n_digits;
     short coord[XTI_COORDS], guard[XTI_MAX_GUARDS];
-    short num[XTI_COLS];   /* div: row of its numerator */
+    short num[XTI_COLS]; /* div: row of its numerator */
     unsigned char kind[XTI_COLS];
     int64_t ext[XTI_COLS]; /* dim: extent > 1. div: denominator > 1 */
     struct xti_known known[XTI_KNOWN];
-    short digit[XTI_DIGITS];     /* rows */
-    int64_t weight[XTI_DIGITS];  /* flat = sum digit*weight */
+    short digit[XTI_DIGITS];    /* rows */
+    int64_t weight[XTI_DIGITS]; /* flat = sum digit*weight */
 };
 
 /* A list of working pieces, in order. */
@@ -95,9 +95,9 @@ void xti_work_free(struct xti_work *p); /* to the pool. Accepts NULL */
 void xti_works_free(struct xti_works *l);
 void xti_pool_free(struct xti_pool *pool);
 
-int xti_row_new(struct xti_work *p);            /* zeroed, one reference */
+int xti_row_new(struct xti_work *p);                    /* zeroed, one reference */
 int xti_row_from(struct xti_work *p, const int64_t *v); /* v: scratch */
-int xti_row_own(struct xti_work *p, int r);     /* the same row for changing: r itself, or a copy */
+int xti_row_own(struct xti_work *p, int r);             /* the same row for changing: r itself, or a copy */
 void xti_row_drop(struct xti_work *p, int r);
 static inline int xti_row_share(struct xti_work *p, int r)
 {
@@ -120,21 +120,21 @@ void xti_work_subst(struct xti_work *p, int col, const int64_t *e); /* col := e;
 void xti_dim_flip(struct xti_work *p, int col);
 void xti_dim_factor(struct xti_work *p, int col, int64_t m); /* x = m*y + z: col becomes z; m divides ext */
 void xti_dim_restrict(struct xti_work *p, int col, int64_t lo, int64_t hi); /* lo <= x < hi */
-void xti_col_free(struct xti_work *p, int col);              /* zeroes the column */
+void xti_col_free(struct xti_work *p, int col);                             /* zeroes the column */
 void xti_known_add(struct xti_work *p, int flat, int n, const short *digit, const int64_t *weight);
 void xti_known_drop(struct xti_work *p, int i);
-void xti_work_forget(struct xti_work *p);                    /* drops coordinates and known digits */
+void xti_work_forget(struct xti_work *p); /* drops coordinates and known digits */
 
 /* ---- div.c: ranges and floors */
 
 /* Bounds of e over the box, inclusive: exact without divs, sound with them. False: beyond int64. */
 bool xti_work_range(const struct xti_work *p, const int64_t *e, int64_t *lo, int64_t *hi);
 
-/* floor(num/den) = out + floor(num'/den'), in place. True when a floor is left. `reduce`: coefficients are brought
- * into (-den/2, den/2]; without, they stay as they are, because reduced rows no longer merge. */
+/* floor(num/den) = out + floor(num'/den'), in place. True when a floor is left. `reduce`: coefficients are
+ * brought into (-den/2, den/2]; without, they stay as they are, because reduced rows no longer merge. */
 bool xti_floor_reduce(const struct xti_work *p, int64_t *num, int64_t *den, int64_t *out, bool reduce);
 void xti_work_div(struct xti_work *p, int64_t *num, int64_t den, int64_t *out); /* out += floor(num/den) */
-void xti_work_simplify(struct xti_work *p, bool reduce);   /* all divs again, after the dims have changed */
+void xti_work_simplify(struct xti_work *p, bool reduce); /* all divs again, after the dims have changed */
 
 /* Columns of the divs that the given rows need, dependencies first. */
 int xti_work_live(const struct xti_work *p, int n, const short *rows, short *cols);
@@ -152,16 +152,18 @@ int xti_work_normal(struct xti_work *p, bool reduce, short *order);
 /* Boxes equal to p, in which the divs that p->probe (or off and guards) needs are gone where at most `room`
  * boxes achieve it. Takes p. */
 void xti_work_resolve(struct xti_work *p, int room, struct xti_works *out);
-/* Splits p (taken) by its row r (a reference is taken too): where r < t goes to lt, the rest to ge: boxes when at most `room` do, else two
- * pieces with a guard each. */
-void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt, struct xti_works *ge);
+/* Splits p (taken) by its row r (a reference is taken too): where r < t goes to lt, the rest to ge: boxes
+ * when at most `room` do, else two pieces with a guard each. */
+void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt,
+                   struct xti_works *ge);
 /* Removes guards that always hold. False: one never holds, the piece is empty. */
 bool xti_work_guards(struct xti_work *p);
 
 /* ---- reshape.c */
 
 /* Coordinates of the shape `out` become coordinates of the shape `in`; no extent is 0. */
-void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_in, const int64_t *in, bool remember);
+void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_in, const int64_t *in,
+                      bool remember);
 
 /* ---- canon.c */
 

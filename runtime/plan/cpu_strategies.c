@@ -266,6 +266,9 @@ static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_wh
         return xti_refuse(why, "destination has no contiguous dim");
     if (t.dim[t.cd].s != 0)
         return xti_refuse(why, "source stride of that dim is %lld B", (long long)t.dim[t.cd].s);
+    /* Short fills of many values are a transpose whose source columns are all the same. */
+    if (t.cs >= 0 && t.dim[t.cd].n * t.unit < XTI_LINE)
+        return xti_refuse(why, "run of %lld B < %d B", (long long)(t.dim[t.cd].n * t.unit), XTI_LINE);
     return true;
 }
 
@@ -422,9 +425,9 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
     {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},
     {.name = "deinterleave", .applicable = deinterleave_applies, .make = deinterleave_make},
+    {.name = "broadcast",    .applicable = broadcast_applies,    .make = broadcast_make},
     {.name = "transpose",    .applicable = transpose_applies,    .make = transpose_make},
     {.name = "table",        .applicable = table_applies,        .make = table_make},
-    {.name = "broadcast",    .applicable = broadcast_applies,    .make = broadcast_make},
     {.name = "strided",      .applicable = strided_applies,      .make = strided_make},
     {.name = "walk",         .applicable = walk_applies,         .make = walk_make},
     {.name = "general",      .applicable = general_applies,      .make = general_make},

@@ -9,10 +9,10 @@ static bool is_width(int64_t bytes)
 /* Takes the contiguous innermost dim out of the loops. */
 static void take_run(struct xti_nest *t)
 {
-    const struct xti_loop *last = &t->dim[t->n_dims - 1];
+    const struct xti_loop *last = t->n_dims ? &t->dim[t->n_dims - 1] : NULL;
     bool fill = t->piece->src < 0;
     t->run = t->esize;
-    if (t->n_dims && last->d == t->esize && (fill || last->s == t->esize)) {
+    if (last && last->d == t->esize && (fill || last->s == t->esize)) {
         t->run *= last->n;
         t->n_dims--;
     }

@@ -140,16 +140,16 @@ static void alu_compare(const struct insn *in, uint64_t *d, uint64_t *d2, const 
     }
 }
 
-/* A sum or difference (b inverted) with carry in and out. The carry of sub.cc is that of a + ~b + 1. */
+/* A sum with carry, a difference with borrow; the condition code holds whichever came last. */
 static void alu_carry(const struct insn *in, uint64_t *d, uint64_t *d2, const uint64_t *a, const uint64_t *b,
                       const uint64_t *c)
 {
     int subtract = in->op == OP_SUB_CC || in->op == OP_SUBC || in->op == OP_SUBC_CC;
     int carry_in = in->op != OP_ADD_CC && in->op != OP_SUB_CC;
     for (int l = 0; l < LANES; l++) {
-        wide sum = (wide)a[l] + (subtract ? ~b[l] & in->mask : b[l]) + (carry_in ? c[l] : (uint64_t)subtract);
-        d[l] = (uint64_t)sum & in->mask;
-        d2[l] = (uint64_t)(sum >> in->bits) & 1;
+        wide other = (wide)b[l] + (carry_in ? c[l] : 0);
+        d[l] = (uint64_t)(subtract ? a[l] - other : a[l] + other) & in->mask;
+        d2[l] = subtract ? a[l] < other : (a[l] + other) >> in->bits != 0;
     }
 }
 

@@ -6,18 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SEGMENTS = 16, MAX_KEY = 96 };
-
-/* An opcode word cut at its dots: types apart, the rest joined again as the key that tables are searched by. */
-struct opcode {
-    const struct token *token;
-    const char *segment[MAX_SEGMENTS];
-    int length[MAX_SEGMENTS], n;
-    struct type type[3];
-    int n_types;
-    char key[MAX_KEY];
-};
-
 /* shape, destination first: t = as wide as the type, w = twice that, i = 32 bits, p = predicate, n = a number that
  * goes to insn.sub. kinds, widths: which types are allowed (width 1 is the predicate). */
 static const struct row {
@@ -74,135 +62,6 @@ static const struct row {
     /* clang-format on */
 };
 
-static uint64_t width_mask(int bits) { return bits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1; }
-
-/* ---- operands ---- */
-
-static void set_guard(struct parser *p, struct insn *in)
-{
-    struct type type;
-    in->guard = NO_SLOT;
-    if (!ptx_accept(p, '@'))
-        return;
-    in->guard_not = (uint8_t)ptx_accept(p, '!');
-    const struct token *t = ptx_next(p);
-    if (!ptx_find_register(p, t, &in->guard, &type) || type.kind != 'p')
-        ptx_refuse(p, t, "guard is not a predicate register");
-}
-
-/* A register of `bits` (1: a predicate), or at least `bits` if wider_too; its width to *width. */
-static int parse_register(struct parser *p, int bits, int wider_too, int *width)
-{
-    const struct token *t = ptx_next(p);
-    struct type type;
-    int slot;
-    if (!ptx_find_register(p, t, &slot, &type))
-        ptx_refuse(p, t, "not a known register");
-    if ((type.kind == 'p') != (bits == 1) || type.bits < bits || (type.bits > bits && !wider_too))
-        ptx_refuse(p, t, "register of another width than the instruction");
-    if (width)
-        *width = type.bits;
-    return slot;
-}
-
-static int parse_destination(struct parser *p, int bits, int wider_too, int *width)
-{
-    const struct token *t = ptx_peek(p);
-    if (ptx_is_word(t, "_")) {
-        ptx_next(p);
-        if (width)
-            *width = 64;
-        return NO_SLOT;
-    }
-    for (int s = 0; s < SPECIALS; s++)
-        if (ptx_is_word(t, ptx_special_name[s]))
-            ptx_refuse(p, t, "special register as a destination");
-    return parse_register(p, bits, wider_too, width);
-}
-
-static void add_source(struct parser *p, struct insn *in, int slot)
-{
-    if (in->n_src == MAX_SOURCES)
-        ptx_refuse(p, ptx_peek(p), "too many operands");
-    in->src[in->n_src++] = slot;
-}
-
-static int parse_source(struct parser *p, int bits, int wider_too)
-{
-    const struct token *t = ptx_peek(p);
-    if (t->kind == TOKEN_NUMBER || (t->kind == TOKEN_PUNCT && *t->at == '-'))
-        return ptx_constant(p, ptx_number(p, bits));
-    if (ptx_is_word(t, "WARP_SZ")) {
-        ptx_next(p);
-        return ptx_constant(p, LANES);
-    }
-    return parse_register(p, bits, wider_too, NULL);
-}
-
-/* The address of a variable as a number in its own space. */
-static int parse_symbol(struct parser *p, int bits, enum space *space)
-{
-    const struct token *t = ptx_next(p);
-    const struct var *v = t->kind == TOKEN_WORD ? ptx_find_var(p, t) : NULL;
-    uint64_t address;
-    if (!v)
-        ptx_refuse(p, t, "not a register, number or variable");
-    if (bits != 64 && (bits != 32 || v->space == SPACE_GLOBAL))
-        ptx_refuse(p, t, "address does not fit the type");
-    address = v->address;
-    if (ptx_accept(p, '+'))
-        address += ptx_number(p, 64);
-    *space = v->space;
-    return ptx_constant(p, address & width_mask(bits));
-}
-
-static int is_variable(struct parser *p)
-{
-    const struct token *t = ptx_peek(p);
-    struct type type;
-    int slot;
-    return t->kind == TOKEN_WORD && !ptx_find_register(p, t, &slot, &type) && ptx_find_var(p, t);
-}
-
-/* [register], [register+n], [variable], [variable+n], [n] for an access in `space`. */
-static int parse_address(struct parser *p, enum space space, int64_t *offset, uint64_t *mask)
-{
-    int slot, bits = 64;
-    const struct token *t;
-    ptx_expect(p, '[');
-    t = ptx_peek(p);
-    *offset = 0;
-    if (t->kind == TOKEN_NUMBER) {
-        slot = ptx_constant(p, ptx_number(p, 64));
-    } else if (is_variable(p)) {
-        enum space found;
-        slot = parse_symbol(p, 64, &found);
-        if (found != space)
-            ptx_refuse(p, t, "variable of another space");
-    } else {
-        slot = parse_register(p, 32, 1, &bits);
-        if (bits == 32 && (space == SPACE_GLOBAL || space == SPACE_GENERIC))
-            ptx_refuse(p, t, "32-bit register as a 64-bit address");
-    }
-    while (ptx_accept(p, '+'))
-        *offset = (int64_t)((uint64_t)*offset + ptx_number(p, 64));
-    ptx_expect(p, ']');
-    *mask = width_mask(bits);
-    return slot;
-}
-
-static void set_width(struct insn *in, int bits, int result_bits)
-{
-    in->bits = (uint8_t)bits;
-    in->sh = (uint8_t)(64 - bits);
-    in->mask = width_mask(result_bits);
-}
-
-static void set_destination(struct insn *in, int slot)
-{
-    in->dst[in->n_dst++] = slot;
-}
-
 static int carry_register(struct parser *p)
 {
     if (p->entry->carry == NO_SLOT)
@@ -212,7 +71,7 @@ static int carry_register(struct parser *p)
 
 /* ---- families ---- */
 
-static void need_types(struct parser *p, const struct opcode *o, int n)
+void ptx_need_types(struct parser *p, const struct opcode *o, int n)
 {
     if (o->n_types != n)
         ptx_refuse(p, o->token, "instruction not understood");
@@ -222,40 +81,40 @@ static int shape_bits(char c, int bits) { return c == 't' ? bits : c == 'w' ? 2 
 
 static void decode_row(struct parser *p, const struct opcode *o, struct insn *in, const struct row *row)
 {
-    need_types(p, o, 1);
+    ptx_need_types(p, o, 1);
     struct type t = o->type[0];
     if (!strchr(row->kinds, t.kind) || !(row->widths & t.bits))
         ptx_refuse(p, o->token, "type not understood for this instruction");
     in->op = (uint8_t)(t.kind == 's' ? row->signed_op : row->unsigned_op);
     in->is_signed = t.kind == 's';
     in->sub = (uint8_t)row->sub;
-    set_width(in, t.bits, shape_bits(row->shape[0], t.bits));
-    set_destination(in, parse_destination(p, shape_bits(row->shape[0], t.bits), 0, NULL));
+    ptx_set_width(in, t.bits, shape_bits(row->shape[0], t.bits));
+    ptx_add_destination(in, ptx_parse_destination(p, shape_bits(row->shape[0], t.bits), 0, NULL));
     for (const char *s = row->shape + 1; *s; s++) {
         ptx_expect(p, ',');
         if (*s == 'n')
             in->sub = (uint8_t)ptx_number(p, 8);
         else
-            add_source(p, in, parse_source(p, shape_bits(*s, t.bits), 0));
+            ptx_add_source(p, in, ptx_parse_source(p, shape_bits(*s, t.bits), 0));
     }
     if (in->op >= OP_ADDC && in->op <= OP_SUBC_CC && in->op != OP_SUB_CC)
-        add_source(p, in, carry_register(p));
+        ptx_add_source(p, in, carry_register(p));
     if (in->op == OP_ADD_CC || in->op == OP_ADDC_CC || in->op == OP_SUB_CC || in->op == OP_SUBC_CC)
-        set_destination(in, carry_register(p));
+        ptx_add_destination(in, carry_register(p));
 }
 
 static void decode_slct(struct parser *p, const struct opcode *o, struct insn *in)
 {
-    need_types(p, o, 2);
+    ptx_need_types(p, o, 2);
     if (strcmp(o->key, "slct") || o->type[0].bits < 16 || o->type[1].kind != 's' || o->type[1].bits != 32)
         ptx_refuse(p, o->token, "instruction not understood");
     int bits = o->type[0].bits;
     in->op = OP_SLCT;
-    set_width(in, bits, bits);
-    set_destination(in, parse_destination(p, bits, 0, NULL));
+    ptx_set_width(in, bits, bits);
+    ptx_add_destination(in, ptx_parse_destination(p, bits, 0, NULL));
     for (int i = 0; i < 3; i++) {
         ptx_expect(p, ',');
-        add_source(p, in, parse_source(p, i < 2 ? bits : 32, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, i < 2 ? bits : 32, 0));
     }
 }
 
@@ -266,7 +125,7 @@ static void decode_setp(struct parser *p, const struct opcode *o, struct insn *i
         {"gt", CMP_GT, "us"},  {"ge", CMP_GE, "us"},  {"lo", CMP_LT, "u"},  {"ls", CMP_LE, "u"},
         {"hi", CMP_GT, "u"},   {"hs", CMP_GE, "u"}};
     static const char *const combines[] = {"", ".and", ".or", ".xor"};
-    need_types(p, o, 1);
+    ptx_need_types(p, o, 1);
     struct type t = o->type[0];
     int known = 0;
     for (size_t i = 0; i < sizeof compares / sizeof *compares; i++)
@@ -283,24 +142,24 @@ static void decode_setp(struct parser *p, const struct opcode *o, struct insn *i
         ptx_refuse(p, o->token, "comparison not understood");
     in->op = OP_SETP;
     in->is_signed = t.kind == 's';
-    set_width(in, t.bits, 1);
-    set_destination(in, parse_destination(p, 1, 0, NULL));
+    ptx_set_width(in, t.bits, 1);
+    ptx_add_destination(in, ptx_parse_destination(p, 1, 0, NULL));
     if (ptx_accept(p, '|'))
-        set_destination(in, parse_destination(p, 1, 0, NULL));
+        ptx_add_destination(in, ptx_parse_destination(p, 1, 0, NULL));
     for (int i = 0; i < 2; i++) {
         ptx_expect(p, ',');
-        add_source(p, in, parse_source(p, t.bits, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, t.bits, 0));
     }
     if (in->combine != COMBINE_NONE) {
         ptx_expect(p, ',');
         in->flip = (uint8_t)ptx_accept(p, '!');
-        add_source(p, in, parse_source(p, 1, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, 1, 0));
     }
 }
 
 static void decode_cvt(struct parser *p, const struct opcode *o, struct insn *in)
 {
-    need_types(p, o, 2);
+    ptx_need_types(p, o, 2);
     struct type to = o->type[0], from = o->type[1];
     int width;
     if (strcmp(o->key, "cvt") || !strchr("us", to.kind) || !strchr("us", from.kind))
@@ -309,10 +168,10 @@ static void decode_cvt(struct parser *p, const struct opcode *o, struct insn *in
     in->is_signed = to.kind == 's';
     in->sub = from.kind == 's';
     in->src_sh = (uint8_t)(64 - from.bits);
-    set_destination(in, parse_destination(p, to.bits, 1, &width));
-    set_width(in, to.bits, width);
+    ptx_add_destination(in, ptx_parse_destination(p, to.bits, 1, &width));
+    ptx_set_width(in, to.bits, width);
     ptx_expect(p, ',');
-    add_source(p, in, parse_source(p, from.bits, 1));
+    ptx_add_source(p, in, ptx_parse_source(p, from.bits, 1));
 }
 
 static void decode_cvta(struct parser *p, const struct opcode *o, struct insn *in)
@@ -321,7 +180,7 @@ static void decode_cvta(struct parser *p, const struct opcode *o, struct insn *i
         {"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"local", SPACE_LOCAL},
         {"param", SPACE_PARAM},   {"const", SPACE_CONST},   {"shared::cta", SPACE_SHARED}};
     const char *name = o->key + 4;
-    need_types(p, o, 1);
+    ptx_need_types(p, o, 1);
     in->op = strncmp(name, ".to", 3) ? OP_CVTA : OP_CVTA_TO;
     name += in->op == OP_CVTA_TO ? 4 : 1;
     in->space = SPACE_GENERIC;
@@ -330,12 +189,12 @@ static void decode_cvta(struct parser *p, const struct opcode *o, struct insn *i
             in->space = (uint8_t)spaces[i].space;
     if (in->space == SPACE_GENERIC || o->type[0].bits != 64 || o->type[0].kind != 'u')
         ptx_refuse(p, o->token, "instruction not understood");
-    set_width(in, 64, 64);
-    set_destination(in, parse_destination(p, 64, 0, NULL));
+    ptx_set_width(in, 64, 64);
+    ptx_add_destination(in, ptx_parse_destination(p, 64, 0, NULL));
     ptx_expect(p, ',');
     const struct token *t = ptx_peek(p);
     enum space found = (enum space)in->space;
-    add_source(p, in, is_variable(p) ? parse_symbol(p, 64, &found) : parse_source(p, 64, 0));
+    ptx_add_source(p, in, ptx_is_variable(p) ? ptx_parse_symbol(p, 64, &found) : ptx_parse_source(p, 64, 0));
     if (found != (enum space)in->space)
         ptx_refuse(p, t, "variable of another space");
 }
@@ -353,9 +212,9 @@ static int parse_parts(struct parser *p, struct insn *in, int destination, int t
         if (i)
             ptx_expect(p, ',');
         if (destination)
-            set_destination(in, parse_destination(p, in->sub, 0, NULL));
+            ptx_add_destination(in, ptx_parse_destination(p, in->sub, 0, NULL));
         else
-            add_source(p, in, parse_source(p, in->sub, 0));
+            ptx_add_source(p, in, ptx_parse_source(p, in->sub, 0));
     }
     ptx_expect(p, '}');
     return n;
@@ -364,167 +223,30 @@ static int parse_parts(struct parser *p, struct insn *in, int destination, int t
 static void decode_mov(struct parser *p, const struct opcode *o, struct insn *in)
 {
     enum space space;
-    need_types(p, o, 1);
+    ptx_need_types(p, o, 1);
     int bits = o->type[0].bits;
     if (strcmp(o->key, "mov") || bits == 8)
         ptx_refuse(p, o->token, "instruction not understood");
     in->op = OP_MOV;
-    set_width(in, bits, bits);
+    ptx_set_width(in, bits, bits);
     if (ptx_accept(p, '{')) {
         in->op = OP_UNPACK;
         parse_parts(p, in, 1, bits);
-        in->mask = width_mask(in->sub);
+        in->mask = ptx_width_mask(in->sub);
         ptx_expect(p, ',');
-        add_source(p, in, parse_source(p, bits, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, bits, 0));
         return;
     }
-    set_destination(in, parse_destination(p, bits, 0, NULL));
+    ptx_add_destination(in, ptx_parse_destination(p, bits, 0, NULL));
     ptx_expect(p, ',');
     if (ptx_accept(p, '{')) {
         in->op = OP_PACK;
         parse_parts(p, in, 0, bits);
-    } else if (is_variable(p)) {
-        add_source(p, in, parse_symbol(p, bits, &space));
+    } else if (ptx_is_variable(p)) {
+        ptx_add_source(p, in, ptx_parse_symbol(p, bits, &space));
     } else {
-        add_source(p, in, parse_source(p, bits, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, bits, 0));
     }
-}
-
-/* Qualifiers of ld and st. Hints change no value and no address; memory orders beyond weak and volatile would. */
-static const struct qualifier {
-    const char *name;
-    int space; /* SPACE_GENERIC: none named */
-    int n;     /* elements of a vector, 0: not a vector */
-    const char *on; /* l, s: allowed on ld, st; g: only with .global */
-} qualifiers[] = {
-    /* clang-format off */
-    {"global", SPACE_GLOBAL, 0, "ls"}, {"shared", SPACE_SHARED, 0, "ls"}, {"shared::cta", SPACE_SHARED, 0, "ls"},
-    {"local", SPACE_LOCAL, 0, "ls"}, {"param", SPACE_PARAM, 0, "l"}, {"param::entry", SPACE_PARAM, 0, "l"},
-    {"const", SPACE_CONST, 0, "l"},
-    {"v2", 0, 2, "ls"}, {"v4", 0, 4, "ls"}, {"v8", 0, 8, "lsg"},
-    {"weak", 0, 0, "ls"}, {"volatile", 0, 0, "ls"}, {"nc", 0, 0, "lg"},
-    {"ca", 0, 0, "l"}, {"cg", 0, 0, "ls"}, {"cs", 0, 0, "ls"}, {"lu", 0, 0, "l"}, {"cv", 0, 0, "l"},
-    {"wb", 0, 0, "s"}, {"wt", 0, 0, "s"},
-    {"L1::evict_normal", 0, 0, "lsg"}, {"L1::evict_unchanged", 0, 0, "lsg"}, {"L1::evict_first", 0, 0, "lsg"},
-    {"L1::evict_last", 0, 0, "lsg"}, {"L1::no_allocate", 0, 0, "lsg"},
-    {"L2::evict_normal", 0, 0, "lsg"}, {"L2::evict_first", 0, 0, "lsg"}, {"L2::evict_last", 0, 0, "lsg"},
-    {"L2::64B", 0, 0, "lg"}, {"L2::128B", 0, 0, "lg"}, {"L2::256B", 0, 0, "lg"},
-    /* clang-format on */
-};
-
-static const struct qualifier *find_qualifier(const char *name, int len)
-{
-    for (size_t i = 0; i < sizeof qualifiers / sizeof *qualifiers; i++)
-        if (strlen(qualifiers[i].name) == (size_t)len && !memcmp(qualifiers[i].name, name, (size_t)len))
-            return &qualifiers[i];
-    return NULL;
-}
-
-/* Shared accesses are aligned to their size, so the smallest of an entry is a unit no access ever splits. */
-static void note_granule(struct parser *p, enum space space, int bytes)
-{
-    if ((space == SPACE_SHARED || space == SPACE_GENERIC) && bytes < p->entry->shared_granule)
-        p->entry->shared_granule = bytes;
-}
-
-static void decode_load_store(struct parser *p, const struct opcode *o, struct insn *in)
-{
-    int load = o->segment[0][0] == 'l', global_only = 0, width, max_width = 0, min_width = 64;
-    need_types(p, o, 1);
-    struct type t = o->type[0];
-    in->op = load ? OP_LD : OP_ST;
-    in->n = 1;
-    for (int i = 1; i < o->n - 1; i++) {
-        const struct qualifier *q = find_qualifier(o->segment[i], o->length[i]);
-        if (!q || !strchr(q->on, load ? 'l' : 's') || (q->space && in->space) || (q->n && in->n > 1))
-            ptx_refuse(p, o->token, "modifier not understood");
-        if (q->space)
-            in->space = (uint8_t)q->space;
-        if (q->n)
-            in->n = (uint8_t)q->n;
-        global_only |= strchr(q->on, 'g') != NULL;
-    }
-    struct type last;
-    if (!ptx_find_type(o->segment[o->n - 1], o->length[o->n - 1], &last) || t.kind == 'p')
-        ptx_refuse(p, o->token, "type not understood");
-    in->size = (uint8_t)(t.bits / 8);
-    int bytes = in->size * in->n;
-    if (bytes > 32 || (bytes == 32 && (in->space != SPACE_GLOBAL || p->m->target < 100)) ||
-        (global_only && in->space != SPACE_GLOBAL) || (in->n == 8 && t.bits != 32))
-        ptx_refuse(p, o->token, "vector or hint that this space or target does not have");
-    in->is_signed = t.kind == 's';
-    note_granule(p, (enum space)in->space, bytes);
-    if (!load) {
-        add_source(p, in, parse_address(p, (enum space)in->space, &in->offset, &in->address_mask));
-        ptx_expect(p, ',');
-    }
-    if (in->n > 1)
-        ptx_expect(p, '{');
-    for (int i = 0; i < in->n; i++) {
-        if (i)
-            ptx_expect(p, ',');
-        if (load) {
-            set_destination(in, parse_destination(p, t.bits, t.kind != 'f', &width));
-            if (in->dst[i] != NO_SLOT) {
-                max_width = width > max_width ? width : max_width;
-                min_width = width < min_width ? width : min_width;
-            }
-        } else {
-            add_source(p, in, parse_source(p, t.bits, t.kind != 'f'));
-        }
-    }
-    if (in->n > 1)
-        ptx_expect(p, '}');
-    /* One mask serves the whole vector. */
-    if (load && max_width && max_width != min_width)
-        ptx_refuse(p, o->token, "vector of registers of different widths");
-    set_width(in, t.bits, max_width ? max_width : 64);
-    if (load) {
-        ptx_expect(p, ',');
-        add_source(p, in, parse_address(p, (enum space)in->space, &in->offset, &in->address_mask));
-    }
-}
-
-static void decode_cp(struct parser *p, const struct opcode *o, struct insn *in)
-{
-    static const char *const hints[] = {"", ".L2::64B", ".L2::128B", ".L2::256B"};
-    static const char *const copies[] = {"cp.async.ca.shared", "cp.async.cg.shared", "cp.async.ca.shared::cta",
-                                         "cp.async.cg.shared::cta"};
-    need_types(p, o, 0);
-    if (!strcmp(o->key, "cp.async.commit_group")) {
-        in->op = OP_CP_COMMIT;
-        return;
-    }
-    if (!strcmp(o->key, "cp.async.wait_all") || !strcmp(o->key, "cp.async.wait_group")) {
-        in->op = OP_CP_WAIT;
-        in->uniform = !strcmp(o->key, "cp.async.wait_all");
-        in->target = in->uniform ? 0 : (int)ptx_number(p, 16);
-        return;
-    }
-    int known = 0, level2_only = 0;
-    for (size_t c = 0; c < sizeof copies / sizeof *copies; c++)
-        for (size_t h = 0; h < sizeof hints / sizeof *hints; h++) {
-            char key[MAX_KEY];
-            snprintf(key, sizeof key, "%s.global%s", copies[c], hints[h]);
-            if (!strcmp(key, o->key))
-                known = 1, level2_only = c & 1;
-        }
-    if (!known)
-        ptx_refuse(p, o->token, "instruction not understood");
-    uint64_t mask;
-    in->op = OP_CP_ASYNC;
-    in->n = 1;
-    add_source(p, in, parse_address(p, SPACE_SHARED, &in->offset, &in->address_mask));
-    ptx_expect(p, ',');
-    add_source(p, in, parse_address(p, SPACE_GLOBAL, &in->offset2, &mask));
-    ptx_expect(p, ',');
-    const struct token *t = ptx_peek(p);
-    in->size = (uint8_t)ptx_number(p, 8);
-    if (in->size != 16 && (level2_only || (in->size != 4 && in->size != 8)))
-        ptx_refuse(p, t, "size of a copy");
-    if (ptx_accept(p, ','))
-        add_source(p, in, parse_source(p, 32, 0));
-    note_granule(p, SPACE_SHARED, in->size);
 }
 
 static void add_label(struct parser *p, int wants_table)
@@ -538,7 +260,7 @@ static void add_label(struct parser *p, int wants_table)
 
 static void decode_branch(struct parser *p, const struct opcode *o, struct insn *in)
 {
-    need_types(p, o, 0);
+    ptx_need_types(p, o, 0);
     int uniform = strlen(o->key) > 4 && !strcmp(o->key + strlen(o->key) - 4, ".uni");
     int length = (int)strlen(o->key) - 4 * uniform;
     in->uniform = (uint8_t)uniform;
@@ -547,7 +269,7 @@ static void decode_branch(struct parser *p, const struct opcode *o, struct insn 
         add_label(p, 0);
     } else if (length == 7 && !memcmp(o->key, "brx.idx", 7)) {
         in->op = OP_BRX;
-        add_source(p, in, parse_source(p, 32, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, 32, 0));
         ptx_expect(p, ',');
         add_label(p, 1);
     } else if ((length == 3 && !memcmp(o->key, "ret", 3)) || (!uniform && !strcmp(o->key, "exit"))) {
@@ -563,10 +285,10 @@ static void decode_barrier(struct parser *p, const struct opcode *o, struct insn
 {
     static const char *const block_wide[] = {"bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync",
                                              "barrier.sync.aligned", "barrier.cta.sync.aligned"};
-    need_types(p, o, 0);
+    ptx_need_types(p, o, 0);
     if (!strcmp(o->key, "bar.warp.sync")) {
         in->op = OP_WARP_BARRIER;
-        add_source(p, in, parse_source(p, 32, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, 32, 0));
         return;
     }
     for (size_t i = 0; i < sizeof block_wide / sizeof *block_wide; i++)
@@ -586,20 +308,20 @@ static void decode_shuffle(struct parser *p, const struct opcode *o, struct insn
 {
     static const char *const kinds[] = {"shfl.sync.up", "shfl.sync.down", "shfl.sync.bfly", "shfl.sync.idx"};
     int known = 0;
-    need_types(p, o, 1);
+    ptx_need_types(p, o, 1);
     for (int i = 0; i < 4; i++)
         if (!strcmp(o->key, kinds[i]))
             in->sub = (uint8_t)i, known = 1;
     if (!known || o->type[0].kind != 'b' || o->type[0].bits != 32)
         ptx_refuse(p, o->token, "instruction not understood");
     in->op = OP_SHUFFLE;
-    set_width(in, 32, 32);
-    set_destination(in, parse_destination(p, 32, 0, NULL));
+    ptx_set_width(in, 32, 32);
+    ptx_add_destination(in, ptx_parse_destination(p, 32, 0, NULL));
     if (ptx_accept(p, '|'))
-        set_destination(in, parse_destination(p, 1, 0, NULL));
+        ptx_add_destination(in, ptx_parse_destination(p, 1, 0, NULL));
     for (int i = 0; i < 4; i++) {
         ptx_expect(p, ',');
-        add_source(p, in, parse_source(p, 32, 0));
+        ptx_add_source(p, in, ptx_parse_source(p, 32, 0));
     }
 }
 
@@ -608,7 +330,7 @@ static const struct family {
     void (*decode)(struct parser *p, const struct opcode *o, struct insn *in);
 } families[] = {
     {"setp", decode_setp},   {"slct", decode_slct},     {"cvt", decode_cvt},        {"cvta", decode_cvta},
-    {"mov", decode_mov},     {"ld", decode_load_store}, {"st", decode_load_store},  {"cp", decode_cp},
+    {"mov", decode_mov},     {"ld", ptx_decode_load_store}, {"st", ptx_decode_load_store},  {"cp", ptx_decode_cp},
     {"bra", decode_branch},  {"brx", decode_branch},    {"ret", decode_branch},     {"exit", decode_branch},
     {"trap", decode_branch}, {"bar", decode_barrier},   {"barrier", decode_barrier}, {"shfl", decode_shuffle},
 };
@@ -653,7 +375,7 @@ void ptx_decode(struct parser *p)
 {
     struct insn in = {.guard = NO_SLOT};
     struct opcode o = {0};
-    set_guard(p, &in);
+    ptx_parse_guard(p, &in);
     o.token = ptx_next(p);
     in.line = o.token->line;
     if (o.token->kind != TOKEN_WORD)

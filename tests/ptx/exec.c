@@ -167,18 +167,66 @@ static uint32_t guard_lanes(struct machine *mc, struct warp *w, const struct ins
 {
     uint32_t yes = 0;
     if (w->active & ~w->defined[in->guard])
-        ptx_stop(mc, PTX_UNINITIALISED, first_lane(w->active & ~w->defined[in->guard]), "guard predicate");
+        ptx_stop(mc, PTX_UNINITIALISED, first_lane(w->active & ~w->defined[in->guard]),
+                 "the guard comes from a register that was never written, read in line %d",
+                 mc->undefined_line ? mc->undefined_line : in->line);
     for (int l = 0; l < LANES; l++)
         yes |= (uint32_t)(w->reg[in->guard][l] & 1) << l;
     return w->active & (in->guard_not ? ~yes : yes);
 }
 
+static uint32_t defined_lanes(const struct warp *w, int slot) { return slot < 0 ? ALL_LANES : w->defined[slot]; }
+
+/* Sources of what has an effect (addresses, stored values, branches): none may be undefined. */
 static void check_sources(struct machine *mc, const struct warp *w, const struct insn *in, uint32_t lanes)
 {
+    for (int i = 0; i < in->n_src; i++) {
+        uint32_t bad = lanes & ~defined_lanes(w, in->src[i]);
+        if (bad)
+            ptx_stop(mc, PTX_UNINITIALISED, first_lane(bad),
+                     "source operand %d of the instruction comes from a register that was never written, read in "
+                     "line %d", i + 1, mc->undefined_line ? mc->undefined_line : in->line);
+    }
+}
+
+/* The lanes in which the result does not depend on an undefined operand after all. */
+static uint32_t rescued_lanes(const struct machine *mc, const struct warp *w, const struct insn *in)
+{
+    const uint64_t *a = slot_values(mc, w, in->src[0]), *b = in->n_src > 1 ? slot_values(mc, w, in->src[1]) : a;
+    const uint64_t *c = in->n_src > 2 ? slot_values(mc, w, in->src[2]) : a;
+    uint32_t da = defined_lanes(w, in->src[0]), db = in->n_src > 1 ? defined_lanes(w, in->src[1]) : 0, rescued = 0;
+    uint32_t dc = in->n_src > 2 ? defined_lanes(w, in->src[2]) : 0;
+    uint64_t decides = in->op == OP_AND ? 0 : in->mask;
+    for (int l = 0; l < LANES; l++) {
+        int fine = 0;
+        if (in->op == OP_SELP)
+            fine = dc >> l & (c[l] ? da : db) >> l & 1;
+        else if (in->op == OP_AND || in->op == OP_OR)
+            fine = (da >> l & 1 && a[l] == decides) || (db >> l & 1 && b[l] == decides);
+        rescued |= (uint32_t)fine << l;
+    }
+    return rescued;
+}
+
+/* Arithmetic on an undefined value gives an undefined value and is no fault: compilers copy and compute ahead of a
+ * guard what they later do not use. */
+static void run_alu(struct machine *mc, struct warp *w, const struct insn *in, uint32_t lanes)
+{
+    uint32_t bad = 0;
     for (int i = 0; i < in->n_src; i++)
-        if (in->src[i] >= 0 && lanes & ~w->defined[in->src[i]])
-            ptx_stop(mc, PTX_UNINITIALISED, first_lane(lanes & ~w->defined[in->src[i]]),
-                     "register, source operand %d of the instruction", i + 1);
+        bad |= lanes & ~defined_lanes(w, in->src[i]);
+    if (!bad) {
+        ptx_alu(mc, w, in, lanes);
+        return;
+    }
+    if (!mc->undefined_line)
+        mc->undefined_line = in->line;
+    bad &= ~rescued_lanes(mc, w, in);
+    if (lanes & ~bad)
+        ptx_alu(mc, w, in, lanes & ~bad);
+    for (int i = 0; i < in->n_dst; i++)
+        if (in->dst[i] != NO_SLOT)
+            w->defined[in->dst[i]] &= ~bad;
 }
 
 /* Runs until no lane of the warp is running: all exited or wait. */
@@ -195,12 +243,12 @@ static void run_warp(struct machine *mc, struct warp *w)
         if (++issued > mc->budget)
             ptx_stop(mc, PTX_ENDLESS, first_lane(w->active), "a warp issued more than %llu instructions",
                      (unsigned long long)mc->budget);
-        if (lanes)
+        if (lanes && in->op > OP_LAST_ALU)
             check_sources(mc, w, in, lanes);
         switch (lanes ? in->op : OP_LAST_ALU) {
         default:
             if (lanes)
-                ptx_alu(mc, w, in, lanes);
+                run_alu(mc, w, in, lanes);
             break;
         case OP_LD:
         case OP_ST: ptx_load_store(mc, w, in, lanes); break;
@@ -405,7 +453,7 @@ static void set_parameters(struct machine *mc)
             memcpy(mc->param + v->address, p->bytes, p->n_bytes);
             continue;
         }
-        if (v->bytes != 8 || p->buffer < 0 || p->buffer >= ptx_world_buffers(mc->w))
+        if (v->bytes != 8 || p->buffer < 0 || p->buffer >= mc->w->n)
             ptx_stop(mc, PTX_BAD_LAUNCH, -1, "parameter %d: pointer into buffer %d, declared with %zu bytes", i,
                      p->buffer, v->bytes);
         address = ptx_address(mc->w, p->buffer, p->byte_offset);

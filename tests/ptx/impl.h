@@ -159,11 +159,12 @@ struct machine {
     struct range *ranges[SPACES];
     int n_ranges[SPACES], last_range[SPACES];
     unsigned char *param, *shared, *local, *local_written;
-    uint64_t *shared_write, *shared_read; /* shadow, one a granule: see memory.c */
+    uint64_t *shared_write, *shared_read; /* shadow, one a granule: see race.c */
     uint64_t interval, block_start;       /* barrier intervals since launch; the one this block began with */
     uint64_t budget;
     uint64_t worst_shared, worst_sectors;
     char deferred[sizeof((struct ptx_report *)0)->error]; /* see ptx_defer; empty: none */
+    int undefined_line;    /* where an undefined register was first read, for error messages; 0: nowhere */
     const struct insn *in; /* for error messages */
     struct warp *cur;
 };
@@ -185,8 +186,30 @@ void ptx_load_store(struct machine *mc, struct warp *w, const struct insn *in, u
 void ptx_copy_async(struct machine *mc, struct warp *w, const struct insn *in, uint32_t lanes);
 /* Completes the copies of `lanes` in all but their `pending` latest groups; uncommitted ones too if `all`. */
 void ptx_copy_wait(struct machine *mc, struct warp *w, uint32_t lanes, uint32_t pending, int all);
-int ptx_world_buffers(const struct ptx_world *w);
-size_t ptx_world_bytes(const struct ptx_world *w, int buffer);
+/* The variable that holds all of [address, address + bytes) in a space, or NULL. */
+const struct range *ptx_find_range(struct machine *mc, enum space space, uint64_t address, uint64_t bytes);
+
+/* race.c: checks and notes a shared access; `pending` is PTX_PENDING for a cp.async that is only issued, else 0. */
+enum { PTX_PENDING = 0x4000 };
+void ptx_note_shared(struct machine *mc, struct warp *w, int lane, uint64_t address, uint64_t bytes, int store,
+                     uint32_t pending);
+/* The shadow's record of an access that this lane makes now. */
+uint64_t ptx_record_now(const struct machine *mc, const struct warp *w, int lane);
+
+/* world.c */
+struct world_buffer {
+    unsigned char *base;
+    size_t bytes;
+    int writable, scratch;
+    uint64_t *allowed; /* bit a byte: may be written; NULL when all may */
+    uint64_t *written;
+};
+
+struct ptx_world {
+    int n;
+    struct world_buffer *b;
+    struct ptx_report total;
+};
 void ptx_world_add(struct ptx_world *w, const struct ptx_report *r);
 
 /* count.c: what one request of a warp costs. `address` is read for the lanes of the mask only. */

@@ -1,4 +1,4 @@
-/* memory.c: the buffers of a world, and every load and store with its checks.
+/* memory.c: every load and store with its checks.
  * In: addresses of the active lanes. Out: registers or bytes, counters, or the first fault.
  * Always holds: a byte of a destination is marked in `written` exactly when a store to it went through. */
 #include "impl.h"
@@ -6,120 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct world_buffer {
-    unsigned char *base;
-    size_t bytes;
-    int writable, scratch;
-    uint64_t *allowed; /* bit a byte: may be written; NULL when all may */
-    uint64_t *written;
-};
-
-struct ptx_world {
-    int n;
-    struct world_buffer *b;
-    struct ptx_report total;
-};
-
-/* ---- worlds ---- */
-
-static size_t bit_words(size_t bytes) { return bytes / 64 + 1; }
-
-struct ptx_world *ptx_world_new(const struct ptx_buffer *b, int n)
-{
-    struct ptx_world *w = n < 0 || n > 4000 ? NULL : calloc(1, sizeof *w);
-    if (!w)
-        return NULL;
-    w->n = n;
-    if (!(w->b = calloc((size_t)n + 1, sizeof *w->b)))
-        goto failed;
-    for (int i = 0; i < n; i++) {
-        struct world_buffer *to = &w->b[i];
-        *to = (struct world_buffer){b[i].base, b[i].bytes, b[i].writable, b[i].scratch, NULL, NULL};
-        if (!b[i].writable)
-            continue;
-        if (!(to->written = calloc(bit_words(to->bytes), sizeof *to->written)))
-            goto failed;
-        if (!b[i].must_write)
-            continue;
-        if (!(to->allowed = calloc(bit_words(to->bytes), sizeof *to->allowed)))
-            goto failed;
-        for (size_t k = 0; k < to->bytes; k++)
-            if (b[i].must_write[k])
-                to->allowed[k / 64] |= (uint64_t)1 << k % 64;
-    }
-    return w;
-failed:
-    ptx_world_free(w);
-    return NULL;
-}
-
-void ptx_world_free(struct ptx_world *w)
-{
-    if (!w)
-        return;
-    for (int i = 0; w->b && i < w->n; i++) {
-        free(w->b[i].allowed);
-        free(w->b[i].written);
-    }
-    free(w->b);
-    free(w);
-}
-
-uint64_t ptx_address(const struct ptx_world *w, int buffer, int64_t byte_offset)
-{
-    (void)w;
-    return SLOT_BASE(buffer + 1) + (uint64_t)byte_offset;
-}
-
-int ptx_world_buffers(const struct ptx_world *w) { return w->n; }
-size_t ptx_world_bytes(const struct ptx_world *w, int buffer) { return w->b[buffer].bytes; }
-
-void ptx_world_add(struct ptx_world *w, const struct ptx_report *r)
-{
-    static const size_t counters[] = {
-        offsetof(struct ptx_report, threads), offsetof(struct ptx_report, warps), offsetof(struct ptx_report, blocks),
-        offsetof(struct ptx_report, instructions), offsetof(struct ptx_report, warp_instructions),
-        offsetof(struct ptx_report, load_requests), offsetof(struct ptx_report, load_sectors),
-        offsetof(struct ptx_report, load_bytes), offsetof(struct ptx_report, store_requests),
-        offsetof(struct ptx_report, store_sectors), offsetof(struct ptx_report, store_bytes),
-        offsetof(struct ptx_report, shared_load_requests), offsetof(struct ptx_report, shared_load_wavefronts),
-        offsetof(struct ptx_report, shared_load_ideal), offsetof(struct ptx_report, shared_store_requests),
-        offsetof(struct ptx_report, shared_store_wavefronts), offsetof(struct ptx_report, shared_store_ideal),
-        offsetof(struct ptx_report, local_requests), offsetof(struct ptx_report, barriers),
-        offsetof(struct ptx_report, early_exits)};
-    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
-        *(uint64_t *)((char *)&w->total + counters[i]) += *(const uint64_t *)((const char *)r + counters[i]);
-}
-
-int ptx_finish(struct ptx_world *w, struct ptx_report *report)
-{
-    struct machine mc = {.w = w, .r = report};
-    *report = w->total;
-    if (setjmp(mc.failed))
-        return 1;
-    for (int i = 0; i < w->n; i++) {
-        const struct world_buffer *b = &w->b[i];
-        size_t first = 0, missing = 0;
-        for (size_t k = 0; b->writable && !b->scratch && k < bit_words(b->bytes); k++) {
-            size_t left = b->bytes - (k * 64 < b->bytes ? k * 64 : b->bytes);
-            uint64_t wanted = left >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << left) - 1;
-            uint64_t lost = wanted & (b->allowed ? b->allowed[k] : wanted) & ~b->written[k];
-            if (lost && !missing)
-                first = k * 64 + (size_t)__builtin_ctzll(lost);
-            missing += (size_t)__builtin_popcountll(lost);
-        }
-        if (missing)
-            ptx_stop(&mc, PTX_NOT_WRITTEN, -1, "%zu bytes of buffer %d (of %zu bytes), the first at buffer %d+%zu",
-                     missing, i, b->bytes, i, first);
-    }
-    return 0;
-}
-
 /* ---- where an address leads ---- */
 
 static const char *const verb[] = {"load", "store"};
 
-static const struct range *find_range(struct machine *mc, enum space space, uint64_t address, uint64_t bytes)
+const struct range *ptx_find_range(struct machine *mc, enum space space, uint64_t address, uint64_t bytes)
 {
     const struct range *r = mc->ranges[space];
     int last = mc->last_range[space];
@@ -168,7 +59,7 @@ static unsigned char *reach_global(struct machine *mc, int lane, uint64_t addres
 {
     uint64_t slot = address >> SLOT_SHIFT;
     char name[96];
-    if (slot == 0 && find_range(mc, SPACE_GLOBAL, address, bytes)) {
+    if (slot == 0 && ptx_find_range(mc, SPACE_GLOBAL, address, bytes)) {
         if (store)
             ptx_stop(mc, PTX_FORBIDDEN, lane, "store to a module variable");
         return mc->m->global_image + (address - SLOT_BASE(0));
@@ -207,89 +98,12 @@ static unsigned char *reach_global(struct machine *mc, int lane, uint64_t addres
     return b->base + off;
 }
 
-/* ---- races in shared memory ----
- * A shadow word a granule for the last write, another for the reads: interval << 36 | syncs << 16 | who. Intervals are
- * numbered through the launch, one more at each block-wide barrier and at each new block, so that nothing has to be
- * cleared; syncs counts the full-warp bar.warp.sync of the warp. Two accesses of different threads to one granule in
- * one interval, one of them a write, are a race, unless both are of one warp and a full bar.warp.sync lies between. */
-enum { WHO_BITS = 16, SYNC_BITS = 20, INTERVAL_SHIFT = WHO_BITS + SYNC_BITS };
-enum { WHO_THREAD = 0x3FFF, WHO_PENDING = 0x4000, WHO_WARP = 0x8000, WHO_MANY = 0xFFFF };
-
-static uint32_t who(uint64_t record) { return (uint32_t)(record & 0xFFFF); }
-static uint64_t syncs(uint64_t record) { return record >> WHO_BITS & ((1u << SYNC_BITS) - 1); }
-
-/* Threads are stored plus one, so that an empty record names nobody. */
-static uint32_t warp_of(uint32_t whoever)
-{
-    return whoever & WHO_WARP ? whoever & WHO_THREAD : ((whoever & WHO_THREAD) - 1) / LANES;
-}
-
-static uint64_t record_now(const struct machine *mc, const struct warp *w, int lane)
-{
-    return mc->interval << INTERVAL_SHIFT | (uint64_t)w->syncs << WHO_BITS | (w->first_thread + (uint32_t)lane + 1);
-}
-
-/* Both of the current interval, by different threads. */
-static int is_ordered(uint64_t before, uint64_t now)
-{
-    return who(before) != WHO_MANY && warp_of(who(before)) == warp_of(who(now)) && syncs(before) < syncs(now);
-}
-
-static int is_conflict(const struct machine *mc, uint64_t before, uint64_t now)
-{
-    return before >> INTERVAL_SHIFT == mc->interval && who(before) != who(now) && !is_ordered(before, now);
-}
-
-static _Noreturn void stop_race(struct machine *mc, int lane, uint64_t address, uint64_t before, const char *what)
-{
-    char other[48];
-    const struct range *r = find_range(mc, SPACE_SHARED, address, 1);
-    if (who(before) & WHO_WARP)
-        ptx_stop(mc, PTX_RACE, lane, "%s several threads, no barrier between, at shared %s+%llu", what,
-                 r ? r->var->name : "?", (unsigned long long)(r ? address - r->lo : address));
-    ptx_name_thread(mc, (who(before) & WHO_THREAD) - 1, other, sizeof other);
-    ptx_stop(mc, PTX_RACE, lane, "%s thread %s, no barrier between, at shared %s+%llu", what, other,
-             r ? r->var->name : "?", (unsigned long long)(r ? address - r->lo : address));
-}
-
-static void note_shared(struct machine *mc, struct warp *w, int lane, uint64_t address, uint64_t bytes, int store,
-                        uint32_t pending)
-{
-    uint64_t granule = (uint64_t)mc->e->shared_granule, now = record_now(mc, w, lane);
-    for (uint64_t at = address; at < address + bytes; at += granule) {
-        uint64_t *write = &mc->shared_write[at / granule], *read = &mc->shared_read[at / granule];
-        int written = *write >= mc->block_start << INTERVAL_SHIFT;
-        if (written && *write & WHO_PENDING)
-            stop_race(mc, lane, at, *write, store ? "overwrites a cp.async not waited for, of"
-                                                  : "reads a cp.async not waited for, of");
-        if (is_conflict(mc, *write, now))
-            stop_race(mc, lane, at, *write, store ? "overwrites a value of" : "reads a value of");
-        if (store) {
-            if (is_conflict(mc, *read, now))
-                stop_race(mc, lane, at, *read, "overwrites what was read by");
-            *write = now | pending;
-            continue;
-        }
-        if (!written) {
-            const struct range *r = find_range(mc, SPACE_SHARED, at, 1);
-            ptx_defer(mc, lane, "shared %s+%llu was not written by this block", r->var->name,
-                      (unsigned long long)(at - r->lo));
-        }
-        if (*read >> INTERVAL_SHIFT != mc->interval || who(*read) == who(now) || is_ordered(*read, now))
-            *read = now;
-        else if (who(*read) != WHO_MANY && warp_of(who(*read)) == warp_of(who(now)))
-            *read = (now & ~(uint64_t)0xFFFF) | WHO_WARP | warp_of(who(now));
-        else
-            *read |= WHO_MANY;
-    }
-}
-
 /* ---- loads and stores ---- */
 
 static unsigned char *reach_local(struct machine *mc, struct warp *w, int lane, uint64_t address, uint64_t bytes,
                                   int store)
 {
-    const struct range *r = find_range(mc, SPACE_LOCAL, address, bytes);
+    const struct range *r = ptx_find_range(mc, SPACE_LOCAL, address, bytes);
     if (!r)
         stop_outside(mc, lane, SPACE_LOCAL, address, bytes, store);
     size_t at = (w->first_thread + (size_t)lane) * mc->e->local_space + address;
@@ -310,10 +124,10 @@ static unsigned char *reach(struct machine *mc, struct warp *w, int lane, enum s
         return reach_global(mc, lane, address, bytes, store);
     if (space == SPACE_LOCAL)
         return reach_local(mc, w, lane, address, bytes, store);
-    if (!find_range(mc, space, address, bytes))
+    if (!ptx_find_range(mc, space, address, bytes))
         stop_outside(mc, lane, space, address, bytes, store);
     if (space == SPACE_SHARED) {
-        note_shared(mc, w, lane, address, bytes, store, 0);
+        ptx_note_shared(mc, w, lane, address, bytes, store, 0);
         return mc->shared + address;
     }
     if (store)
@@ -459,13 +273,13 @@ static void issue_copy(struct machine *mc, struct warp *w, const struct insn *in
         ptx_stop(mc, PTX_OUT_OF_BOUNDS, lane, "cp.async of %d bytes with a source size of %llu", in->size,
                  (unsigned long long)wanted);
     check_alignment(mc, lane, SPACE_SHARED, to, in->size, 1);
-    if (!find_range(mc, SPACE_SHARED, to, in->size))
+    if (!ptx_find_range(mc, SPACE_SHARED, to, in->size))
         stop_outside(mc, lane, SPACE_SHARED, to, in->size, 1);
     if (wanted) {
         check_alignment(mc, lane, SPACE_GLOBAL, from, in->size, 0);
         memcpy(c.data, reach_global(mc, lane, from, wanted, 0), wanted);
     }
-    note_shared(mc, w, lane, to, in->size, 1, WHO_PENDING);
+    ptx_note_shared(mc, w, lane, to, in->size, 1, PTX_PENDING);
     if (w->n_copies == w->cap_copies) {
         int cap = w->cap_copies ? 2 * w->cap_copies : 128;
         struct copy *more = realloc(w->copies, (size_t)cap * sizeof *more);
@@ -508,7 +322,7 @@ void ptx_copy_wait(struct machine *mc, struct warp *w, uint32_t lanes, uint32_t 
         }
         memcpy(mc->shared + c->to, c->data, c->size);
         for (uint64_t at = c->to; at < c->to + (uint64_t)c->size; at += granule)
-            mc->shared_write[at / granule] = record_now(mc, w, c->lane);
+            mc->shared_write[at / granule] = ptx_record_now(mc, w, c->lane);
     }
     w->n_copies = kept;
 }

@@ -23,7 +23,8 @@ enum ptx_fault {
     PTX_MISALIGNED,    /* address not a multiple of the access size, whole vectors included */
     PTX_FORBIDDEN,     /* store to a source, load from a destination, write to a byte that must stay untouched */
     PTX_RACE,          /* two threads of a block on one shared byte, at least one writing, no barrier between */
-    PTX_UNINITIALISED, /* read of a register, a local or shared byte that was never written */
+    PTX_UNINITIALISED, /* read of a local or shared byte that was never written; an address, stored value or branch
+                          that depends on such a register (computing with it is not yet a fault) */
     PTX_WRITTEN_TWICE, /* a destination byte written again, even with the same value, even by another launch */
     PTX_NOT_WRITTEN,   /* found by ptx_finish */
     PTX_DIVERGED,      /* barrier, shuffle or .uni branch that not all threads reach together */

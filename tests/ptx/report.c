@@ -26,11 +26,11 @@ void ptx_name_address(const struct ptx_world *w, uint64_t address, char *out, si
     long long off = (long long)(address - SLOT_BASE(slot));
     if (slot == 0 && address >= SLOT_BASE(0))
         snprintf(out, out_bytes, "module variables%+lld", off);
-    else if (slot == 0 || slot > (uint64_t)ptx_world_buffers(w))
+    else if (slot == 0 || slot > (uint64_t)w->n)
         snprintf(out, out_bytes, "0x%llx (no buffer)", (unsigned long long)address);
     else
         snprintf(out, out_bytes, "buffer %d%+lld (of %zu bytes)", (int)slot - 1, off,
-                 ptx_world_bytes(w, (int)slot - 1));
+                 w->b[slot - 1].bytes);
 }
 
 /* The text of the line without blanks around it. */

@@ -192,7 +192,7 @@ static bool prove(struct run *r, int sm, const struct proof_options *opt, struct
     out->source_bytes = r->source.n;
     if (xti_nvrtc_compile(r->source.s, name, sm, &r->code, &r->err))
         return fail(out, "compile", r->err.e.message);
-    if (ptx_load(r->code.ptx, &r->module, error, sizeof error))
+    if ((out->refused = ptx_load(r->code.ptx, &r->module, error, sizeof error)))
         return fail(out, "load", error);
     bool elem = opt->misaligned || !origin_aligned(&r->plan);
     size_t shift = opt->misaligned ? (size_t)(r->m->esize < 16 ? r->m->esize : 0) : 0;

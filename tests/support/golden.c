@@ -142,8 +142,8 @@ static void read_facts(struct golden_case *c, const char *line)
 {
     int affine, memcpy_, guarded;
     unsigned long long fnv;
-    if (sscanf(line, "facts npieces %d affine %d rank %d memcpy %d ndivs %d guarded %d fnv %llx", &c->n_pieces, &affine,
-               &c->rank, &memcpy_, &c->n_divs, &guarded, &fnv) != 7)
+    if (sscanf(line, "facts npieces %d affine %d rank %d memcpy %d ndivs %d guarded %d fnv %llx",
+               &c->n_pieces, &affine, &c->rank, &memcpy_, &c->n_divs, &guarded, &fnv) != 7)
         die(c->name, "facts");
     c->affine = affine;
     c->memcpy = memcpy_;

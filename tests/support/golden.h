@@ -20,14 +20,14 @@ struct golden_piece {
 
 struct golden_case {
     char name[32];
-    struct xt_graph *g;  /* of i64 elements; fill number f is the element -1 - f. Of the caller */
-    char text[4096];     /* the problem line, for messages */
+    struct xt_graph *g; /* of i64 elements; fill number f is the element -1 - f. Of the caller */
+    char text[4096];    /* the problem line, for messages */
     int n_pieces, rank, n_divs;
     bool affine, memcpy, guarded;
-    uint64_t fnv;        /* of the table */
+    uint64_t fnv; /* of the table */
     int n_listed;
     struct golden_piece piece[GOLDEN_PIECES];
-    int n_table;         /* -1: not listed */
+    int n_table; /* -1: not listed */
     int64_t table[GOLDEN_TABLE];
 };
 

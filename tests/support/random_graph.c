@@ -1,5 +1,5 @@
-/* random_graph.c: valid random chains over the public builders. Each step picks an operation and arguments that fit the
- * current node; a step whose result would be too large is skipped. */
+/* random_graph.c: valid random chains over the public builders. Each step picks an operation and arguments
+ * that fit the current node; a step whose result would be too large is skipped. */
 #include "tests/support/random_graph.h"
 
 #include <string.h>
@@ -27,7 +27,10 @@ int64_t random_below(uint64_t *state, int64_t n) { return (int64_t)(random_next(
 static int below(struct maker *m, int64_t n) { return (int)random_below(&m->state, n); }
 static bool one_in(struct maker *m, int n) { return below(m, n) == 0; }
 static int any_axis(struct maker *m, int rank) { return below(m, 2 * rank) - rank; }
-static int64_t extent(const struct maker *m, int axis) { return m->info.shape[axis < 0 ? axis + m->info.rank : axis]; }
+static int64_t extent(const struct maker *m, int axis)
+{
+    return m->info.shape[axis < 0 ? axis + m->info.rank : axis];
+}
 
 static int64_t count(int rank, const int64_t *shape)
 {
@@ -51,7 +54,7 @@ static void shuffle(struct maker *m, int n, int *v)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------- layouts */
+/* ---- layouts */
 
 /* Strides under which every element has its own address: a permuted dense layout with gaps and flips. */
 static int64_t spread_layout(struct maker *m, int rank, const int64_t *shape, int64_t *st)
@@ -105,8 +108,7 @@ static void random_shape(struct maker *m, int *rank, int64_t *shape)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------- operations
- * Each returns the new node, or -2 when the current node does not allow it. */
+/* ---- operations: each returns the new node, or -2 when the current node does not allow it. */
 
 enum { SKIP = -2 };
 
@@ -274,7 +276,8 @@ static xt_node do_pad(struct maker *m)
         lo_hi[2 * i + 1] = one_in(m, 2) ? below(m, 4) : 0;
         total *= m->info.shape[i] + lo_hi[2 * i] + lo_hi[2 * i + 1];
     }
-    return total > m->opt.max_numel ? SKIP : xt_pad(m->g, m->x, m->info.rank, lo_hi, one_in(m, 3) ? NULL : value);
+    return total > m->opt.max_numel ? SKIP
+                                    : xt_pad(m->g, m->x, m->info.rank, lo_hi, one_in(m, 3) ? NULL : value);
 }
 
 static xt_node do_triangle(struct maker *m, int upper)
@@ -303,13 +306,15 @@ static xt_node other_operand(struct maker *m, int axis)
     if (how == 2 && axis >= 0) {
         struct xt_index items[XT_MAX_RANK];
         for (int i = 0; i < m->info.rank; i++)
-            items[i] = i == axis ? random_slice(m, extent(m, i)) : (struct xt_index){XT_SLICE, XT_NONE, XT_NONE, 1};
+            items[i] =
+                i == axis ? random_slice(m, extent(m, i)) : (struct xt_index){XT_SLICE, XT_NONE, XT_NONE, 1};
         return xt_index(m->g, m->x, m->info.rank, items);
     }
     memcpy(shape, m->info.shape, (size_t)m->info.rank * sizeof *shape);
     if (axis >= 0)
         shape[axis] = 1 + below(m, 4);
-    return count(m->info.rank, shape) > m->opt.max_numel ? m->x : add_input(m, m->info.dtype, m->info.rank, shape);
+    return count(m->info.rank, shape) > m->opt.max_numel ? m->x
+                                                         : add_input(m, m->info.dtype, m->info.rank, shape);
 }
 
 /* A result that came out too large is dropped: the graph keeps it as an unused node. */
@@ -340,12 +345,15 @@ static xt_node do_stack(struct maker *m)
 }
 
 static xt_node (*const step[])(struct maker *) = {
-    [XT_OP_PERMUTE] = do_permute,     [XT_OP_RESHAPE] = do_reshape, [XT_OP_SQUEEZE] = do_squeeze,
-    [XT_OP_UNSQUEEZE] = do_unsqueeze, [XT_OP_INDEX] = do_index,     [XT_OP_FLIP] = do_flip,
-    [XT_OP_EXPAND] = do_expand,       [XT_OP_TILE] = do_tile,       [XT_OP_REPEAT] = do_repeat,
-    [XT_OP_ROLL] = do_roll,           [XT_OP_DIAGONAL] = do_diagonal, [XT_OP_UNFOLD] = do_unfold,
-    [XT_OP_PAD] = do_pad,             [XT_OP_TRIL] = do_tril,       [XT_OP_TRIU] = do_triu,
-    [XT_OP_CONCAT] = do_concat,       [XT_OP_STACK] = do_stack,
+    [XT_OP_PERMUTE] = do_permute,   [XT_OP_RESHAPE] = do_reshape,
+    [XT_OP_SQUEEZE] = do_squeeze,   [XT_OP_UNSQUEEZE] = do_unsqueeze,
+    [XT_OP_INDEX] = do_index,       [XT_OP_FLIP] = do_flip,
+    [XT_OP_EXPAND] = do_expand,     [XT_OP_TILE] = do_tile,
+    [XT_OP_REPEAT] = do_repeat,     [XT_OP_ROLL] = do_roll,
+    [XT_OP_DIAGONAL] = do_diagonal, [XT_OP_UNFOLD] = do_unfold,
+    [XT_OP_PAD] = do_pad,           [XT_OP_TRIL] = do_tril,
+    [XT_OP_TRIU] = do_triu,         [XT_OP_CONCAT] = do_concat,
+    [XT_OP_STACK] = do_stack,
 };
 
 static bool must_stay(const struct maker *m, xt_node y)
@@ -382,7 +390,7 @@ struct xt_graph *random_graph(uint64_t seed, const struct random_graph_options *
     m.x = add_input(&m, t, rank, shape);
     int n_ops = below(&m, m.opt.max_ops + 1);
     xt_node_get(m.g, m.x, &m.info);
-    for (int i = 0; i < n_ops; i++) {
+    for (int i = 0; i < n_ops && xt_graph_status(m.g) == XT_OK; i++) {
         enum xt_op op = (enum xt_op)(1 + below(&m, XT_OP_STACK));
         if (m.opt.no_ops >> op & 1)
             continue;

@@ -1,4 +1,5 @@
-/* random_graph.h: valid random chains for tests. The same seed and options give the same graph on every machine. */
+/* random_graph.h: valid random chains for tests. The same seed and options give the same graph on every
+ * machine. */
 #ifndef TESTS_SUPPORT_RANDOM_GRAPH_H
 #define TESTS_SUPPORT_RANDOM_GRAPH_H
 
@@ -9,16 +10,17 @@
 
 /* Zero-initialised: every operation, strided inputs and destinations, every dtype. */
 struct random_graph_options {
-    int64_t max_numel;    /* of every node; 0: 4096 */
-    int max_ops;          /* 0: 8 */
-    xt_dtype dtype;       /* of every input; 0: any */
-    uint32_t no_ops;      /* bit per enum xt_op: left out */
-    bool dense_inputs;    /* no input has a layout */
-    bool dense_output;    /* the destination has none */
-    bool no_empty;        /* no extent is 0 */
+    int64_t max_numel; /* of every node; 0: 4096 */
+    int max_ops;       /* 0: 8 */
+    xt_dtype dtype;    /* of every input; 0: any */
+    uint32_t no_ops;   /* bit per enum xt_op: left out */
+    bool dense_inputs; /* no input has a layout */
+    bool dense_output; /* the destination has none */
+    bool no_empty;     /* no extent is 0 */
 };
 
-/* Never NULL but when out of memory; has an output. The caller frees it with xt_graph_free. opt may be NULL. */
+/* Never NULL but when out of memory; has an output. The caller frees it with xt_graph_free. opt may be NULL.
+ */
 struct xt_graph *random_graph(uint64_t seed, const struct random_graph_options *opt);
 
 /* Text of the graph for a failure message: static, overwritten by the next call of this thread. */

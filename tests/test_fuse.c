@@ -1,0 +1,526 @@
+/* test_fuse.c: the fuser at its limits: huge extents, hundreds of inputs, deep graphs, failing allocations;
+ * and that xti_map_check sees a broken map. */
+#include "map/map.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "tests/support/random_graph.h"
+
+enum { MANY = 300 };
+
+static struct xt_graph *new_graph(void)
+{
+    struct xt_graph *g;
+    ck_assert_int_eq(xt_graph_new(&g), XT_OK);
+    return g;
+}
+
+static xt_node input(struct xt_graph *g, int rank, const int64_t *shape)
+{
+    return xt_input(g, NULL, XT_I32, rank, shape, NULL, 0);
+}
+
+static xt_node reshape2(struct xt_graph *g, xt_node x, int64_t a, int64_t b)
+{
+    return xt_reshape(g, x, 2, (int64_t[]){a, b});
+}
+
+/* Fuses x as the dense output and checks the map. */
+static void fuse(struct xt_graph *g, xt_node x, struct xti_map *m)
+{
+    struct xti_err err = {0};
+    ck_assert_msg(xt_output(g, x, NULL, 0) == XT_OK, "%s", xt_last_error()->message);
+    ck_assert_msg(xti_map_fuse(g, NULL, m, &err) == XT_OK, "%s: %s", graph_text(g), err.e.message);
+    ck_assert_msg(xti_map_check(m, &err) == XT_OK, "%s: %s", graph_text(g), err.e.message);
+}
+
+static void *filled_input(const struct xt_graph *g, int i)
+{
+    const struct xti_node *n = &g->node[g->input[i]];
+    int64_t count = 1;
+    for (int k = 0; k < n->rank; k++)
+        count *= n->shape[k];
+    int32_t *v = malloc((size_t)(count + 1) * sizeof *v);
+    for (int64_t k = 0; k < count; k++)
+        v[k] = (int32_t)(k * 1000 + i);
+    return v;
+}
+
+/* The map copies what the chain does step by step. Frees both. */
+static void same_as_steps(struct xt_graph *g, struct xti_map *m)
+{
+    void **src = calloc((size_t)g->n_inputs, sizeof *src);
+    struct xti_err err = {0};
+    size_t bytes = (size_t)(m->dst_hi + 2) * 4;
+    unsigned char *want = malloc(bytes), *got = malloc(bytes);
+    for (int i = 0; i < g->n_inputs; i++)
+        src[i] = filled_input(g, i);
+    memset(want, 0x5a, bytes);
+    memset(got, 0x5a, bytes);
+    ck_assert_int_eq(xti_graph_eval(g, want, (const void *const *)src, &err), XT_OK);
+    xti_map_eval(m, got, (const void *const *)src);
+    ck_assert_msg(!memcmp(want, got, bytes), "%s", graph_text(g));
+    for (int i = 0; i < g->n_inputs; i++)
+        free(src[i]);
+    free(src);
+    free(want);
+    free(got);
+    xti_map_free(m);
+    xt_graph_free(g);
+}
+
+static void fuse_line(const char *text, struct xti_map *m)
+{
+    struct xt_graph *g;
+    struct xti_err err = {0};
+    ck_assert_msg(xt_parse(text, 0, NULL, &g) == XT_OK, "%s: %s", text, xt_last_error()->message);
+    ck_assert_msg(xti_map_fuse(g, NULL, m, &err) == XT_OK, "%s: %s", text, err.e.message);
+    ck_assert_msg(xti_map_check(m, &err) == XT_OK, "%s: %s", text, err.e.message);
+    xt_graph_free(g);
+}
+
+/* ---- sizes */
+
+static const struct huge {
+    const char *text;
+    enum xti_class class;
+    int n_dims;
+    int64_t soff, dim[3][3];
+} huge[] = {
+    {"x: f32[8589934592]; x", XTI_MEMCPY, 1, 0, {{8589934592, 1, 1}}},
+    {"x: f32[65536,65536]; x.permute(1,0)", XTI_AFFINE, 2, 0, {{65536, 1, 65536}, {65536, 65536, 1}}},
+    {"x: f32[2147483649]; x.flip(0)", XTI_AFFINE, 1, 2147483648, {{2147483649, -1, 1}}},
+    {"x: f32[1]; x.expand(1099511627776)", XTI_AFFINE, 1, 0, {{1099511627776, 0, 1}}},
+    {"x: f32[3,2]:[2147483648,1]; x", XTI_AFFINE, 2, 0, {{3, 2147483648, 2}, {2, 1, 1}}},
+    {"x: u8[1099511627776]; x.reshape(1048576,1048576).permute(1,0).reshape(1099511627776)"
+     ".expand(1048576,1099511627776)",
+     XTI_AFFINE,
+     3,
+     0,
+     {{1048576, 0, 1099511627776}, {1048576, 1, 1048576}, {1048576, 1048576, 1}}},
+    {"x: f32[65537,65537]; x.reshape(4295098369)", XTI_MEMCPY, 1, 0, {{4295098369, 1, 1}}},
+};
+
+START_TEST(huge_extents_and_strides_fuse_exactly)
+{
+    struct xti_map m;
+    for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
+        const struct huge *h = &huge[i];
+        fuse_line(h->text, &m);
+        ck_assert_msg(xti_map_class(&m) == h->class && m.n_pieces == 1, "%s", h->text);
+        ck_assert_msg(m.piece->n_dims == h->n_dims && m.piece->soff == h->soff, "%s", h->text);
+        for (int k = 0; k < h->n_dims; k++)
+            ck_assert_msg(m.piece->dim[k].n == h->dim[k][0] && m.piece->dim[k].s == h->dim[k][1] &&
+                              m.piece->dim[k].d == h->dim[k][2],
+                          "%s: dim %d", h->text, k);
+        xti_map_free(&m);
+    }
+}
+END_TEST
+
+START_TEST(rank_32_tiles_permutes_and_reshapes)
+{
+    int64_t shape[XT_MAX_RANK], reps[XT_MAX_RANK];
+    int axes[XT_MAX_RANK];
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    for (int i = 0; i < XT_MAX_RANK; i++) {
+        shape[i] = i % 4 == 1 ? 2 : 1;
+        reps[i] = i % 8 == 1 ? 2 : 1;
+        axes[i] = (i * 5 + 3) % XT_MAX_RANK;
+    }
+    xt_node x = xt_tile(g, input(g, XT_MAX_RANK, shape), XT_MAX_RANK, reps);
+    fuse(g, reshape2(g, xt_permute(g, x, XT_MAX_RANK, axes), 8, 512), &m);
+    ck_assert_int_eq(m.n_pieces, 1);
+    ck_assert(xti_piece_affine(m.piece));
+    same_as_steps(g, &m);
+}
+END_TEST
+
+START_TEST(a_number_beyond_64_bits_is_an_overflow_not_a_wrong_map)
+{
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    struct xti_err err = {0};
+    /* strides far apart: the span fits in 63 bits, a merged stride would not */
+    xt_node x = xt_input(g, NULL, XT_U8, 2, (int64_t[]){2, 2}, (int64_t[]){INT64_MAX / 2, INT64_MAX / 2}, 0);
+    xt_status s = xt_graph_status(g);
+    if (!s)
+        s = xt_output(g, xt_reshape(g, xt_transpose(g, x, 0, 1), 1, (int64_t[]){4}), NULL, 0);
+    if (!s)
+        s = xti_map_fuse(g, NULL, &m, &err);
+    ck_assert_msg(s == XT_OK || s == XT_EOVERFLOW, "%s", xt_status_name(s));
+    if (!s) {
+        ck_assert_int_eq(m.src_hi[0], INT64_MAX / 2 * 2);
+        ck_assert_int_eq(xti_map_check(&m, &err), XT_OK);
+        xti_map_free(&m);
+    }
+    xt_graph_free(g);
+}
+END_TEST
+
+/* ---- many pieces */
+
+START_TEST(a_concat_of_hundreds_of_inputs_is_that_many_pieces)
+{
+    static xt_node in[MANY];
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    for (int i = 0; i < MANY; i++)
+        in[i] = input(g, 2, (int64_t[]){6, 1 + i % 5});
+    fuse(g, xt_concat(g, 1, MANY, in), &m);
+    ck_assert_int_eq(m.n_pieces, MANY);
+    same_as_steps(g, &m);
+}
+END_TEST
+
+START_TEST(hundreds_of_slices_put_together_again_are_a_memcpy)
+{
+    static xt_node in[MANY];
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    xt_node x = input(g, 2, (int64_t[]){7, MANY});
+    for (int i = 0; i < MANY; i++)
+        in[i] =
+            xt_index(g, x, 2, (struct xt_index[]){{XT_SLICE, XT_NONE, XT_NONE, 1}, {XT_SLICE, i, i + 1, 1}});
+    fuse(g, xt_concat(g, 1, MANY, in), &m);
+    ck_assert_int_eq(xti_map_class(&m), XTI_MEMCPY);
+    same_as_steps(g, &m);
+}
+END_TEST
+
+START_TEST(a_doubled_concat_of_more_pieces_than_fit_is_merged_on_the_way)
+{
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    xt_node x = input(g, 1, (int64_t[]){3});
+    for (int i = 0; i < 13; i++)
+        x = xt_concat(g, 0, 2, (xt_node[]){x, x});
+    fuse(g, x, &m);
+    ck_assert_int_eq(m.n_pieces, 1);
+    ck_assert_int_eq(m.piece->n_dims, 2);
+    same_as_steps(g, &m);
+}
+END_TEST
+
+START_TEST(more_pieces_than_the_limit_are_refused)
+{
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    struct xti_err err = {0};
+    xt_node x = input(g, 1, (int64_t[]){3});
+    for (int i = 0; i < 2500; i++)
+        x = xt_pad(g, x, 1, (int64_t[]){1, 1}, &i);
+    ck_assert_int_eq(xt_output(g, x, NULL, 0), XT_OK);
+    ck_assert_int_eq(xti_map_fuse(g, NULL, &m, &err), XT_EUNSUPPORTED);
+    ck_assert_msg(strstr(err.e.message, "4096") != NULL, "%s", err.e.message);
+    ck_assert_ptr_null(m.piece);
+    xt_graph_free(g);
+}
+END_TEST
+
+START_TEST(rolls_pads_and_triangles_on_top_of_each_other_stay_right)
+{
+    for (int n = 1; n < 16; n++) {
+        struct xt_graph *g = new_graph();
+        struct xti_map m;
+        xt_node x = input(g, 2, (int64_t[]){11, 9});
+        for (int i = 0; i < n; i++) {
+            x = xt_roll(g, x, 1 + i % 3, i % 2);
+            x = i % 3 ? xt_pad(g, x, 2, (int64_t[]){i % 2, 1, 0, 1}, &i) : xt_tril(g, x, 5 - i, &i);
+        }
+        fuse(g, x, &m);
+        same_as_steps(g, &m);
+    }
+}
+END_TEST
+
+/* ---- deep graphs */
+
+START_TEST(thousands_of_nodes_that_cancel_are_a_memcpy)
+{
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    xt_node x = input(g, 2, (int64_t[]){4, 6});
+    for (int i = 0; i < 600; i++) {
+        x = reshape2(g, xt_transpose(g, x, 0, 1), 8, 3);
+        x = xt_transpose(g, xt_transpose(g, x, 0, 1), 0, 1);
+        x = xt_transpose(g, reshape2(g, x, 6, 4), 0, 1);
+    }
+    fuse(g, x, &m);
+    ck_assert_int_eq(xti_map_class(&m), XTI_MEMCPY);
+    same_as_steps(g, &m);
+}
+END_TEST
+
+START_TEST(reshapes_that_never_fit_pile_up_floors_but_stay_right)
+{
+    static const int64_t shape[][2] = {{36, 35}, {45, 28}, {63, 20}, {30, 42}, {70, 18}};
+    for (int depth = 1; depth <= 30; depth++) {
+        struct xt_graph *g = new_graph();
+        struct xti_map m;
+        xt_node x = input(g, 2, (int64_t[]){30, 42});
+        for (int i = 0; i < depth; i++) {
+            x = reshape2(g, xt_transpose(g, x, 0, 1), shape[i % 5][0], shape[i % 5][1]);
+            if (i % 3 == 2)
+                x = xt_flip(g, x, 1, (int[]){i & 1});
+        }
+        fuse(g, xt_transpose(g, x, 0, 1), &m);
+        ck_assert_int_eq(m.n_pieces, 1);
+        same_as_steps(g, &m);
+    }
+}
+END_TEST
+
+START_TEST(too_many_floors_are_refused)
+{
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    struct xti_err err = {0};
+    xt_node x = input(g, 2, (int64_t[]){4, 6});
+    for (int i = 0; i < 1500; i++)
+        x = reshape2(g, xt_transpose(g, x, 0, 1), 4, 6);
+    ck_assert_int_eq(xt_output(g, x, NULL, 0), XT_OK);
+    ck_assert_int_eq(xti_map_fuse(g, NULL, &m, &err), XT_EUNSUPPORTED);
+    xt_graph_free(g);
+}
+END_TEST
+
+static void line_as_steps(const char *text)
+{
+    struct xt_graph *g;
+    struct xti_map m;
+    ck_assert_msg(xt_parse(text, 0, NULL, &g) == XT_OK, "%s: %s", text, xt_last_error()->message);
+    fuse(g, g->out, &m);
+    same_as_steps(g, &m);
+}
+
+/* The floor that reshape(8,3) makes dies in front of the pad; the reshape behind it must not take its digits.
+ */
+START_TEST(digits_of_a_dead_floor_are_forgotten)
+{
+    line_as_steps("x: i32[3,4]; x.permute(1,0).reshape(3,4).pad((0,3),(0,0)).reshape(8,3).reshape(6,4)");
+    line_as_steps(
+        "x: i32[3,4]; x.permute(1,0).reshape(3,4).pad((0,3),(0,0)).reshape(8,3).reshape(6,4).permute(1,0)");
+}
+END_TEST
+
+START_TEST(fills_of_unlike_values_stay_apart)
+{
+    struct xti_map m;
+    fuse_line("x: i32[2]; x.pad((0,3), value=1).pad((0,3), value=2)", &m);
+    ck_assert_int_eq(m.n_pieces, 3);
+    xti_map_free(&m);
+    fuse_line("x: i32[2]; x.pad((0,3), value=1).pad((0,3), value=1)", &m);
+    ck_assert_int_eq(m.n_pieces, 2);
+    xti_map_free(&m);
+}
+END_TEST
+
+/* ---- options, failures */
+
+START_TEST(boxes_for_floors_are_made_when_asked_for)
+{
+    struct xt_graph *g;
+    struct xti_map m;
+    struct xti_err err = {0};
+    ck_assert_int_eq(xt_parse("x: i32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", 0, NULL, &g), XT_OK);
+    ck_assert_int_eq(xti_map_fuse(g, &(struct xti_fuse_options){.div_boxes = 16}, &m, &err), XT_OK);
+    ck_assert_int_le(m.n_pieces, 4);
+    for (int i = 0; i < m.n_pieces; i++)
+        ck_assert(xti_piece_affine(&m.piece[i]));
+    same_as_steps(g, &m);
+}
+END_TEST
+
+static const char *const chain[] = {
+    "x: f32[2,5,3,4]; x.permute(0,2,1,3)[:, ::-1].reshape(6,20)",
+    "x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)",
+    "x: f32[1,12,2,3]; x.reshape(1,3,2,2,2,3).permute(0,1,4,2,5,3).reshape(1,3,4,6)",
+    "x: f32[64,64]; x.pad((1,1),(1,1))",
+    "x: f32[4,9]; stack(0, x[:, 0:3], x[:, 3:6], x[:, 6:9])",
+    "x: f32[8,8]; x.tril(0).roll(3,1).reshape(4,16).permute(1,0)",
+    "x: f32[3,16,16]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1)",
+};
+enum { N_CHAINS = sizeof chain / sizeof *chain };
+
+START_TEST(every_failing_allocation_is_reported_and_nothing_leaks)
+{
+    for (int i = 0; i < N_CHAINS; i++) {
+        struct xt_graph *g;
+        ck_assert_int_eq(xt_parse(chain[i], 0, NULL, &g), XT_OK);
+        int64_t before = xti_live_allocations();
+        xt_status s = XT_ENOMEM;
+        for (int n = 1; s == XT_ENOMEM; n++) {
+            struct xti_map m;
+            struct xti_err err = {0};
+            xti_fail_alloc(n, n % 2);
+            s = xti_map_fuse(g, NULL, &m, &err);
+            xti_fail_alloc(0, 0);
+            ck_assert_msg(s == XT_ENOMEM || (s == XT_OK && n > 2), "%s: allocation %d: %s", chain[i], n,
+                          xt_status_name(s));
+            ck_assert_msg(!s || (!m.piece && !m.arena.head), "%s: allocation %d: map not zeroed", chain[i],
+                          n);
+            xti_map_free(&m);
+            ck_assert_msg(xti_live_allocations() == before, "%s: allocation %d leaks", chain[i], n);
+        }
+        xt_graph_free(g);
+    }
+}
+END_TEST
+
+START_TEST(a_graph_without_output_is_refused)
+{
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    struct xti_err err = {0};
+    input(g, 1, (int64_t[]){3});
+    ck_assert_int_eq(xti_map_fuse(g, NULL, &m, &err), XT_EINVAL);
+    xt_graph_free(g);
+}
+END_TEST
+
+/* Different ways to say one thing. */
+static const char *const same[][2] = {
+    {"x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)",
+     "x: f32[4,6]; x.flip(0).permute(1,0).flip(1).reshape(2,12).reshape(8,3).flip(0).flip(0).permute(1,0)"},
+    {"x: f32[4,6]; x.flip(0,1)", "x: f32[24]; x.flip(0).reshape(4,6)"},
+    {"x: f32[4,6]; x.roll(2,0)", "x: f32[4,6]; concat(0, x[2:], x[:2])"},
+    {"x: f32[6]; x.repeat(4,0)", "x: f32[6]; x.reshape(6,1).expand(6,4)"},
+    {"x: f32[3,8]; x.permute(1,0).reshape(6,4).flip(0).permute(1,0)",
+     "x: f32[8,3]:[1,8]; x.reshape(2,12).reshape(6,4).permute(1,0)[:, ::-1]"},
+    {"x: f32[5,5]; x.tril(1)", "x: f32[5,5]; x.permute(1,0).triu(-1).permute(1,0)"},
+};
+
+START_TEST(equal_copies_have_equal_maps)
+{
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        struct xti_str key[2] = {{0}};
+        for (int k = 0; k < 2; k++) {
+            struct xti_map m;
+            fuse_line(same[i][k], &m);
+            xti_map_key(&m, &key[k]);
+            xti_map_free(&m);
+        }
+        ck_assert_msg(key[0].n == key[1].n && !memcmp(key[0].s, key[1].s, key[0].n), "%s and %s", same[i][0],
+                      same[i][1]);
+        xti_str_free(&key[0]);
+        xti_str_free(&key[1]);
+    }
+}
+END_TEST
+
+/* ---- xti_map_check: each break is one that a fuser's bug could make */
+
+static void break_extent(struct xti_map *m) { m->piece[0].dim[0].n--; }
+static void break_order(struct xti_map *m)
+{
+    struct xti_dim t = m->piece[0].dim[0];
+    m->piece[0].dim[0] = m->piece[0].dim[1];
+    m->piece[0].dim[1] = t;
+}
+static void break_sign(struct xti_map *m) { m->piece[0].dim[1].d *= -1; }
+static void break_source(struct xti_map *m) { m->piece[0].src = 7; }
+static void break_read(struct xti_map *m) { m->piece[0].soff++; }
+static void break_write(struct xti_map *m) { m->piece[0].doff++; }
+static void break_disjoint(struct xti_map *m) { m->piece[1].doff = m->piece[0].doff; }
+static void break_den(struct xti_map *m) { m->piece[0].div[0].den = 1; }
+static void break_numerator(struct xti_map *m) { m->piece[0].div[0].c -= 100; }
+static void break_residue(struct xti_map *m)
+{
+    *(int64_t *)m->piece[0].div[0].x += m->piece[0].div[0].den; /* the arena's memory is not const */
+}
+static void break_count(struct xti_map *m) { m->n_pieces--; }
+
+static const struct broken {
+    const char *text;
+    void (*how)(struct xti_map *m);
+} broken[] = {
+    {"x: f32[4,6]; x.permute(1,0)", break_extent},
+    {"x: f32[4,6]; x.permute(1,0)", break_order},
+    {"x: f32[4,6]; x.permute(1,0)", break_sign},
+    {"x: f32[4,6]; x.permute(1,0)", break_source},
+    {"x: f32[4,6]; x.permute(1,0)", break_read},
+    {"x: f32[4,6]; x.permute(1,0)", break_write},
+    {"x: f32[4,6]; x.pad((0,1),(0,0))", break_count},
+    {"x: f32[7]; x.roll(1,0)", break_disjoint},
+    {"x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", break_den},
+    {"x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", break_numerator},
+    {"x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", break_residue},
+};
+
+START_TEST(check_sees_a_broken_map)
+{
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        struct xti_map m;
+        struct xti_err err = {0};
+        fuse_line(broken[i].text, &m);
+        broken[i].how(&m);
+        ck_assert_msg(xti_map_check(&m, &err) == XT_EINTERNAL, "break %zu of %s goes unseen", i,
+                      broken[i].text);
+        xti_map_free(&m);
+    }
+}
+END_TEST
+
+START_TEST(time_of_typical_chains)
+{
+    for (int i = 0; i < N_CHAINS; i++) {
+        struct xt_graph *g;
+        struct xti_map m;
+        struct xti_err err = {0};
+        int64_t best = INT64_MAX;
+        ck_assert_int_eq(xt_parse(chain[i], 0, NULL, &g), XT_OK);
+        for (int k = 0; k < 200; k++) {
+            int64_t t = xti_now_ns();
+            ck_assert_int_eq(xti_map_fuse(g, NULL, &m, &err), XT_OK);
+            xti_map_free(&m);
+            t = xti_now_ns() - t;
+            best = t < best ? t : best;
+        }
+        printf("  %6.2f us to fuse %s\n", (double)best / 1e3, chain[i]);
+        xt_graph_free(g);
+    }
+}
+END_TEST
+
+static Suite *fuse_suite(void)
+{
+    Suite *s = suite_create("fuse");
+    TCase *t = tcase_create("fuse");
+    tcase_set_timeout(t, 120);
+    tcase_add_test(t, huge_extents_and_strides_fuse_exactly);
+    tcase_add_test(t, rank_32_tiles_permutes_and_reshapes);
+    tcase_add_test(t, a_number_beyond_64_bits_is_an_overflow_not_a_wrong_map);
+    tcase_add_test(t, a_concat_of_hundreds_of_inputs_is_that_many_pieces);
+    tcase_add_test(t, hundreds_of_slices_put_together_again_are_a_memcpy);
+    tcase_add_test(t, a_doubled_concat_of_more_pieces_than_fit_is_merged_on_the_way);
+    tcase_add_test(t, more_pieces_than_the_limit_are_refused);
+    tcase_add_test(t, rolls_pads_and_triangles_on_top_of_each_other_stay_right);
+    tcase_add_test(t, thousands_of_nodes_that_cancel_are_a_memcpy);
+    tcase_add_test(t, reshapes_that_never_fit_pile_up_floors_but_stay_right);
+    tcase_add_test(t, too_many_floors_are_refused);
+    tcase_add_test(t, digits_of_a_dead_floor_are_forgotten);
+    tcase_add_test(t, fills_of_unlike_values_stay_apart);
+    tcase_add_test(t, boxes_for_floors_are_made_when_asked_for);
+    tcase_add_test(t, every_failing_allocation_is_reported_and_nothing_leaks);
+    tcase_add_test(t, a_graph_without_output_is_refused);
+    tcase_add_test(t, equal_copies_have_equal_maps);
+    tcase_add_test(t, check_sees_a_broken_map);
+    tcase_add_test(t, time_of_typical_chains);
+    suite_add_tcase(s, t);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *r = srunner_create(fuse_suite());
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}

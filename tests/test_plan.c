@@ -1,0 +1,261 @@
+/* test_plan.c: which strategy a chain gets, why the others were refused, and that every step covers its piece once. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/cost.h"
+#include "plan/plan.h"
+#include "tests/support/random_graph.h"
+
+static const struct xti_target cpu = {
+    .backend = XT_CPU, .isa = XTI_ISA_AVX512, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20, .threads = 4};
+
+static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target *t)
+{
+    struct xti_map m;
+    struct xti_plan p;
+    struct xti_err err = {0};
+    ck_assert_msg(!xti_map_fuse(g, NULL, &m, &err), "%s", err.e.message);
+    ck_assert_msg(!xti_plan_make(&m, t, &p, &err), "%s", err.e.message);
+    xti_map_free(&m);
+    return p;
+}
+
+static struct xti_plan plan_of(const char *line, const struct xti_target *t)
+{
+    struct xt_graph *g;
+    ck_assert_msg(!xt_parse(line, 0, NULL, &g), "%s: %s", line, xt_last_error()->message);
+    struct xti_plan p = plan_of_graph(g, t);
+    xt_graph_free(g);
+    return p;
+}
+
+/* clang-format off */
+static const struct {
+    const char *line, *strategy;
+} chosen[] = {
+    {"x: f32[64,64]; x.reshape(4096)",                                        "memcpy"},
+    {"x: f32[4,6]; x[2:2]",                                                   "empty"},
+    {"x: f32[1]; x.expand(1000)",                                             "broadcast"},
+    {"x: f16[8,64,12,64]; x.permute(0,2,1,3)",                                "rows"},
+    {"x: u8[30,20,3]; x.permute(1,0,2)",                                      "rows"},
+    {"x: f16[2,56,56,96]; x.reshape(2,8,7,8,7,96).permute(0,1,3,2,4,5)",      "rows"},
+    {"x: f32[64,48]; x.permute(1,0)",                                         "transpose"},
+    {"x: f16[8,64,64]; x.permute(0,2,1)",                                     "transpose"},
+    {"x: f16[64,128,2]; x.permute(1,0,2)",                                    "transpose"},
+    {"x: c128[64,48]; x.permute(1,0)",                                        "transpose"},
+    {"x: f32[64,48]; x.permute(1,0)[:, ::-1]",                                "transpose"},
+    {"x: u8[4,100]; x[:, ::-1]",                                              "reverse"},
+    {"x: u8[3,64,64]; x.permute(1,2,0)",                                      "interleave"},
+    {"x: u8[64,64,3]; x.permute(2,0,1)",                                      "deinterleave"},
+    {"x: f16[64]; x.repeat(2,0)",                                             "interleave"},
+    {"x: f32[64,1]; x.expand(64,100)",                                        "broadcast"},
+    {"x: f32[64,200]; x[:, ::2]",                                             "strided"},
+    {"x: f32[70,70]; x.diagonal(0,0,1)",                                      "walk"},
+    {"x: f32[2,3,2,3,2,3,2]; x.permute(6,4,2,0,5,3,1)",                       "table"},
+    {"x: f32[4,6]; x.pad((9,9),(0,20), value=7)",                             "fill"},
+    {"x: f32[64,64]; x.tril(0)",                                              "general"},
+};
+/* clang-format on */
+
+START_TEST(a_chain_gets_its_strategy)
+{
+    struct xti_plan p = plan_of(chosen[_i].line, &cpu);
+    ck_assert_msg(!strcmp(xti_plan_strategy(&p), chosen[_i].strategy), "%s: %s, not %s\n%s", chosen[_i].line,
+                  xti_plan_strategy(&p), chosen[_i].strategy, p.refused.s ? p.refused.s : "");
+    xti_plan_free(&p);
+}
+END_TEST
+
+START_TEST(every_strategy_is_chosen_by_some_chain)
+{
+    for (int i = 0; i < xti_n_cpu_strategies; i++) {
+        bool found = false;
+        for (size_t k = 0; k < sizeof chosen / sizeof *chosen; k++)
+            found |= !strcmp(chosen[k].strategy, xti_cpu_strategies[i].name);
+        ck_assert_msg(found, "%s", xti_cpu_strategies[i].name);
+    }
+}
+END_TEST
+
+START_TEST(each_refused_strategy_says_why)
+{
+    struct xti_plan p = plan_of("x: f32[64,48]; x.permute(1,0)", &cpu);
+    ck_assert_ptr_nonnull(strstr(p.refused.s, "piece 0: memcpy: 2 dims beside the run of 4 B\n"));
+    ck_assert_ptr_nonnull(strstr(p.refused.s, "piece 0: fill: reads a source\n"));
+    ck_assert_ptr_null(strstr(p.refused.s, "transpose:"));
+    xti_plan_free(&p);
+}
+END_TEST
+
+START_TEST(units_are_as_wide_as_the_inner_run)
+{
+    struct xti_plan p = plan_of("x: f16[64,128,4]; x.permute(1,0,2)", &cpu);
+    ck_assert_int_eq(p.step[0].unit, 8);
+    xti_plan_free(&p);
+}
+END_TEST
+
+START_TEST(only_copies_past_the_cache_stream)
+{
+    struct xti_plan p = plan_of("x: f32[1000,1000]; x.permute(1,0)", &cpu);
+    ck_assert(!p.step[0].stream);
+    xti_plan_free(&p);
+    p = plan_of("x: f32[3200,3200]; x.permute(1,0)", &cpu);
+    ck_assert(p.step[0].stream);
+    ck_assert_int_gt(p.step[0].tile_rows, 0);
+    xti_plan_free(&p);
+    p = plan_of("x: f32[3201,3201]; x.permute(1,0)", &cpu); /* rows do not begin on lines */
+    ck_assert(!p.step[0].stream);
+    xti_plan_free(&p);
+}
+END_TEST
+
+/* ---- coverage: the loops of a step, executed slowly, visit exactly the units of its piece */
+
+struct visit {
+    int64_t d, s;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const struct visit *x = a, *y = b;
+    return (x->d > y->d) - (x->d < y->d);
+}
+
+/* A loop nest of a step with its blocked loops left out, as these only regroup the points of others. */
+static int64_t list_step(const struct xti_step *step, struct visit **out)
+{
+    struct xti_loop loop[XTI_MAX_LOOPS + 2];
+    int n_loops = 0;
+    for (int k = 0; k < step->n_loops + step->n_table_dims; k++)
+        if (step->loop[k].cuts == XTI_CUTS_NONE)
+            loop[n_loops++] = step->loop[k];
+    loop[n_loops++] = step->row;
+    loop[n_loops++] = step->col;
+    int64_t n = 1;
+    *out = calloc(1, sizeof **out);
+    **out = (struct visit){step->d_byte, step->s_byte};
+    for (int k = 0; k < n_loops; k++) {
+        *out = realloc(*out, (size_t)(n * loop[k].n) * sizeof **out);
+        for (int64_t i = n; i < n * loop[k].n; i++)
+            (*out)[i] = (struct visit){(*out)[i - n].d + loop[k].d, (*out)[i - n].s + loop[k].s};
+        n *= loop[k].n;
+    }
+    qsort(*out, (size_t)n, sizeof **out, by_address);
+    return n;
+}
+
+struct check {
+    const struct xti_plan *plan;
+    struct visit *units[64];
+    int64_t n[64], bytes;
+    const char *line;
+};
+
+/* Every byte of the element is written by the step's unit that holds it, from the right place. */
+static bool covered(void *arg, const struct xti_piece *x, int64_t d, int64_t s)
+{
+    struct check *c = arg;
+    int k = (int)(x - c->plan->map.piece), e = c->plan->map.esize;
+    const struct xti_step *step = &c->plan->step[k];
+    c->bytes += e;
+    for (int b = 0; b < e && !step->general; b++) {
+        int64_t lo = 0, hi = c->n[k] - 1, at = d * e + b;
+        while (lo < hi) {
+            int64_t mid = (lo + hi + 1) / 2;
+            if (c->units[k][mid].d <= at)
+                lo = mid;
+            else
+                hi = mid - 1;
+        }
+        const struct visit *v = &c->units[k][lo];
+        ck_assert_msg(v->d <= at && at < v->d + step->unit, "%s: byte %lld is not written by %s", c->line, (long long)at,
+                      step->strategy->name);
+        ck_assert_msg(x->src < 0 || v->s + at - v->d == s * e + b, "%s: %s", c->line, step->strategy->name);
+    }
+    return true;
+}
+
+START_TEST(every_step_covers_its_piece_once)
+{
+    struct xti_target t = cpu;
+    for (int i = 0; i < 25; i++) {
+        int seed = _i * 25 + i;
+        if (seed % 2)
+            t.l1_bytes = 64, t.l2_bytes = 128, t.l3_bytes = 256;
+        struct random_graph_options opt = {.max_numel = 4096};
+        struct xt_graph *g = random_graph((uint64_t)seed + 100000, &opt);
+        struct xti_plan p = plan_of_graph(g, &t);
+        struct check c = {.plan = &p, .line = graph_text(g)};
+        int64_t written = 0, general = 0;
+        ck_assert_int_eq(p.n_steps, p.map.n_pieces);
+        if (p.n_steps <= 64) {
+            for (int k = 0; k < p.n_steps; k++) {
+                ck_assert_int_eq(p.step[k].piece, k);
+                if (p.step[k].general) {
+                    general++;
+                    continue;
+                }
+                c.n[k] = list_step(&p.step[k], &c.units[k]);
+                ck_assert_int_eq(c.n[k] * p.step[k].unit, p.step[k].bytes);
+                written += p.step[k].bytes;
+            }
+            xti_map_visit(&p.map, covered, &c);
+            ck_assert_int_eq(c.bytes, p.bytes_written);
+            ck_assert(general || written == p.bytes_written);
+            for (int k = 0; k < p.n_steps; k++)
+                free(c.units[k]);
+        }
+        xti_plan_free(&p);
+        xt_graph_free(g);
+    }
+}
+END_TEST
+
+START_TEST(blocked_loops_cut_what_comes_after_them)
+{
+    for (int i = 0; i < 200; i++) {
+        struct xti_target t = cpu;
+        t.l1_bytes = 64, t.l2_bytes = 128, t.l3_bytes = 256;
+        struct random_graph_options opt = {.max_numel = 20000};
+        struct xt_graph *g = random_graph((uint64_t)i + 5000, &opt);
+        struct xti_plan p = plan_of_graph(g, &t);
+        for (int k = 0; k < p.n_steps; k++)
+            for (int l = 0; l < p.step[k].n_loops; l++) {
+                const struct xti_loop *x = &p.step[k].loop[l];
+                if (x->cuts == XTI_CUTS_NONE)
+                    continue;
+                const struct xti_loop *cut = x->cuts == XTI_CUTS_ROW   ? &p.step[k].row
+                                             : x->cuts == XTI_CUTS_COL ? &p.step[k].col
+                                                                       : &p.step[k].loop[x->cuts];
+                ck_assert_msg(x->cuts < 0 || x->cuts > l, "%s", graph_text(g));
+                ck_assert(cut->n == x->whole && cut->s == x->s && cut->d == x->d);
+                ck_assert(x->n * x->block >= x->whole && (x->n - 1) * x->block < x->whole);
+            }
+        xti_plan_free(&p);
+        xt_graph_free(g);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("plan");
+    TCase *t = tcase_create("plan");
+    tcase_set_timeout(t, 300);
+    tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
+    tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
+    tcase_add_test(t, each_refused_strategy_says_why);
+    tcase_add_test(t, units_are_as_wide_as_the_inner_run);
+    tcase_add_test(t, only_copies_past_the_cache_stream);
+    tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
+    tcase_add_test(t, blocked_loops_cut_what_comes_after_them);
+    suite_add_tcase(s, t);
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
