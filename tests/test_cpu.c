@@ -1,5 +1,6 @@
-/* test_cpu.c: CPU plans against xti_map_eval, byte for byte: random maps on every instruction set, with caches of
- * every size (so that blocking and streaming happen on small shapes), cut into shares as threads do. */
+/* test_cpu.c: CPU plans against xti_map_eval, byte for byte: random maps on every instruction set, with
+ * caches of every size (so that blocking and streaming happen on small shapes), cut into shares as threads
+ * do. */
 #include <check.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -107,7 +108,8 @@ static void random_rows(struct sample *m, int k)
             m->div[k][j] = (struct xti_div){.den = 2 + below(9), .c = below(6) - lowest, .x = x, .q = q};
             m->sq[k][j] = below(9) - 4;
         } else {
-            m->guard[k][j - p->n_divs] = (struct xti_guard){.c = below(total + 4) - total / 2 - 1, .x = x, .q = q};
+            m->guard[k][j - p->n_divs] =
+                (struct xti_guard){.c = below(total + 4) - total / 2 - 1, .x = x, .q = q};
             for (int i = 0; i < DIVS; i++)
                 q[i] -= 1;
         }
@@ -136,14 +138,22 @@ static void random_map(struct sample *m, bool general)
 {
     static const int widths[] = {1, 2, 4, 8, 16};
     memset(m, 0, sizeof *m);
-    m->map = (struct xti_map){.esize = widths[below(5)], .n_pieces = 1 + (int)below(PIECES), .piece = m->piece,
-                              .n_srcs = SRCS, .src_lo = m->src_lo, .src_hi = m->src_hi};
+    m->map = (struct xti_map){.esize = widths[below(5)],
+                              .n_pieces = 1 + (int)below(PIECES),
+                              .piece = m->piece,
+                              .n_srcs = SRCS,
+                              .src_lo = m->src_lo,
+                              .src_hi = m->src_hi};
     int64_t doff = below(3) ? 0 : below(70);
     m->map.dst_lo = doff;
     for (int k = 0; k < m->map.n_pieces; k++) {
         struct xti_piece *p = &m->piece[k];
-        *p = (struct xti_piece){.src = (int)below(SRCS + 1) - (below(3) == 0), .doff = doff, .dim = m->dim[k],
-                                .div = m->div[k], .sq = m->sq[k], .guard = m->guard[k]};
+        *p = (struct xti_piece){.src = (int)below(SRCS + 1) - (below(3) == 0),
+                                .doff = doff,
+                                .dim = m->dim[k],
+                                .div = m->div[k],
+                                .sq = m->sq[k],
+                                .guard = m->guard[k]};
         p->src = p->src >= SRCS ? SRCS - 1 : p->src;
         int rank = (int)below(RANK);
         int64_t numel = 1;
@@ -180,7 +190,8 @@ static void random_map(struct sample *m, bool general)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------- running */
+/* ------------------------------------------------------------------------------------------------- running
+ */
 
 enum { MARGIN = 256, CANARY = 0x5a, MAX_SRCS = 64 };
 
@@ -228,11 +239,12 @@ static const char *describe(const struct xti_plan *p)
     text[0] = 0;
     for (int k = 0; k < p->map.n_pieces && n < sizeof text - 400; k++) {
         const struct xti_piece *x = &p->map.piece[k];
-        n += (size_t)sprintf(text + n, "\n  %s b%d src %d soff %lld doff %lld divs %d guards %d", p->step[k].strategy->name,
-                             p->map.esize, x->src, (long long)x->soff, (long long)x->doff, x->n_divs, x->n_guards);
+        n += (size_t)sprintf(text + n, "\n  %s b%d src %d soff %lld doff %lld divs %d guards %d",
+                             p->step[k].strategy->name, p->map.esize, x->src, (long long)x->soff,
+                             (long long)x->doff, x->n_divs, x->n_guards);
         for (int i = 0; i < x->n_dims; i++)
-            n += (size_t)sprintf(text + n, " (%lld,%lld,%lld)", (long long)x->dim[i].n, (long long)x->dim[i].s,
-                                 (long long)x->dim[i].d);
+            n += (size_t)sprintf(text + n, " (%lld,%lld,%lld)", (long long)x->dim[i].n,
+                                 (long long)x->dim[i].s, (long long)x->dim[i].d);
     }
     return text;
 }
@@ -252,8 +264,9 @@ static void same_bytes(const struct xti_plan *p, const struct buffers *b, const 
         return;
     for (size_t i = 0; i < b->bytes; i++)
         if (b->dst[i] != b->want[i])
-            ck_abort_msg("%s, %s, seed %lld: byte %lld is %d, not %d\n  %s%s", when, xti_isa_name[p->target.isa], seed,
-                         (long long)i - MARGIN, b->dst[i], b->want[i], chain, describe(p));
+            ck_abort_msg("%s, %s, seed %lld: byte %lld is %d, not %d\n  %s%s", when,
+                         xti_isa_name[p->target.isa], seed, (long long)i - MARGIN, b->dst[i], b->want[i],
+                         chain, describe(p));
 }
 
 static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_t cache, int threads)
@@ -277,7 +290,8 @@ static enum xti_isa machine(void)
     return t.isa;
 }
 
-/* Every instruction set; real caches and tiny ones; one share and several; the destination on and off its line. */
+/* Every instruction set; real caches and tiny ones; one share and several; the destination on and off its
+ * line. */
 static void check_map(const struct xti_map *m, long long seed)
 {
     static const int64_t caches[] = {0, 64, 1024};
@@ -339,7 +353,8 @@ START_TEST(a_random_chain_is_copied)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------------- shapes past the caches */
+/* ------------------------------------------------------------------------------------- shapes past the
+ * caches */
 
 struct big {
     const char *what;
@@ -389,8 +404,14 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
         d_hi += dim[i].d * (dim[i].n - 1);
         numel *= dim[i].n;
     }
-    struct xti_map m = {.esize = x->esize, .n_pieces = 1, .piece = &piece, .n_srcs = 1, .numel = numel, .dst_hi = d_hi,
-                        .src_lo = lo, .src_hi = hi};
+    struct xti_map m = {.esize = x->esize,
+                        .n_pieces = 1,
+                        .piece = &piece,
+                        .n_srcs = 1,
+                        .numel = numel,
+                        .dst_hi = d_hi,
+                        .src_lo = lo,
+                        .src_hi = hi};
     struct buffers b = buffers_of(&m, 16);
     for (int isa = 0; isa <= (int)machine(); isa++)
         for (int threads = 1; threads <= 5; threads += threads == 1 ? 1 : 3)

@@ -1,6 +1,6 @@
-/* test_kernels.c: every row of the micro-kernel registry against the definition of its job, byte for byte: every
- * extent around its tile, tails, misaligned addresses, streaming or not. Source and destination end at a page that
- * must not be touched (or begin behind one), and the destination's other bytes are canaries. */
+/* test_kernels.c: every row of the micro-kernel registry against the definition of its job, byte for byte:
+ * every extent around its tile, tails, misaligned addresses, streaming or not. Source and destination end at
+ * a page that must not be touched (or begin behind one), and the destination's other bytes are canaries. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,10 +51,10 @@ static void span(const struct xtk_job *j, int unit, int64_t row, int64_t col, in
 }
 
 struct layout {
-    int64_t pad;   /* bytes between rows beyond what they need .. */
-    int64_t round; /* .. up to a multiple of that */
-    int at_end;    /* the box ends at the end of the area, else it begins at its start */
-    int64_t shift; /* bytes away from there */
+    int64_t pad;           /* bytes between rows beyond what they need .. */
+    int64_t round;         /* .. up to a multiple of that */
+    int at_end;            /* the box ends at the end of the area, else it begins at its start */
+    int64_t shift;         /* bytes away from there */
     bool stream, reversed; /* reversed: the rows of the destination from the last to the first */
 };
 
@@ -71,14 +71,29 @@ static struct xtk_job job_of(const struct xtk_row *k, int64_t rows, int64_t cols
     j.s_col = j.d_col = u;
     j.s_row = j.d_row = pitch(cols * u, l);
     switch (k->op) {
-    case XTI_CPU_BROADCAST: j.s_col = 0, j.s_row = u + l->pad; break;
-    case XTI_CPU_REVERSE: j.s_col = -u; break;
-    case XTI_CPU_TRANSPOSE: j.s_row = u, j.s_col = pitch(rows * u, l); break;
-    case XTI_CPU_WALK: j.s_col = 3 * u + l->pad, j.d_col = 2 * u, j.s_row = -u, j.d_row = 2 * pitch(cols * u, l); break;
-    case XTI_CPU_DEINTERLEAVE: j.rows = n, j.s_row = u, j.s_col = n * u; break;
-    case XTI_CPU_INTERLEAVE: j.rows = n, j.d_row = u, j.d_col = n * u; break;
-    case XTI_CPU_STRIDED: j.s_col = n * u, j.s_row = pitch(cols * n * u, l); break;
-    default: break;
+    case XTI_CPU_BROADCAST:
+        j.s_col = 0, j.s_row = u + l->pad;
+        break;
+    case XTI_CPU_REVERSE:
+        j.s_col = -u;
+        break;
+    case XTI_CPU_TRANSPOSE:
+        j.s_row = u, j.s_col = pitch(rows * u, l);
+        break;
+    case XTI_CPU_WALK:
+        j.s_col = 3 * u + l->pad, j.d_col = 2 * u, j.s_row = -u, j.d_row = 2 * pitch(cols * u, l);
+        break;
+    case XTI_CPU_DEINTERLEAVE:
+        j.rows = n, j.s_row = u, j.s_col = n * u;
+        break;
+    case XTI_CPU_INTERLEAVE:
+        j.rows = n, j.d_row = u, j.d_col = n * u;
+        break;
+    case XTI_CPU_STRIDED:
+        j.s_col = n * u, j.s_row = pitch(cols * n * u, l);
+        break;
+    default:
+        break;
     }
     if (l->reversed && k->op != XTI_CPU_INTERLEAVE)
         j.d_row = -j.d_row;
@@ -120,19 +135,22 @@ static void run_one(const struct xtk_row *k, int64_t rows, int64_t cols, const s
     int64_t d_at = (l->at_end ? AREA - d_hi - l->shift : l->shift - d_lo);
     define(k, &j, want + d_at, src_area + s_at);
     k->fn(&j, dst_area + d_at, src_area + s_at);
-    int64_t from = d_at + d_lo - 256 > 0 ? d_at + d_lo - 256 : 0, to = d_at + d_hi + 256 < AREA ? d_at + d_hi + 256 : AREA;
+    int64_t from = d_at + d_lo - 256 > 0 ? d_at + d_lo - 256 : 0,
+            to = d_at + d_hi + 256 < AREA ? d_at + d_hi + 256 : AREA;
     if (memcmp(dst_area + from, want + from, (size_t)(to - from)))
-        ck_abort_msg("%s: %lld rows, %lld cols, pad %lld, at_end %d, shift %lld, round %lld, stream %d, reversed %d", k->name,
-                     (long long)j.rows, (long long)j.cols, (long long)l->pad, l->at_end, (long long)l->shift,
-                     (long long)l->round, l->stream, l->reversed);
+        ck_abort_msg(
+            "%s: %lld rows, %lld cols, pad %lld, at_end %d, shift %lld, round %lld, stream %d, reversed %d",
+            k->name, (long long)j.rows, (long long)j.cols, (long long)l->pad, l->at_end, (long long)l->shift,
+            (long long)l->round, l->stream, l->reversed);
     memset(dst_area + from, CANARY, (size_t)(to - from));
     memset(want + from, CANARY, (size_t)(to - from));
 }
 
 /* Rows on lines, the first one too where shift is 64; 2048: sources that share sets of the cache. */
 static const struct layout layouts[] = {
-    {0, 1, 1, 0, false, false},  {0, 1, 0, 0, true, false},     {16, 1, 1, 3, false, true}, {0, 64, 0, 64, true, false},
-    {48, 64, 1, 16, true, false}, {32, 1, 0, 5, true, true}, {0, 2048, 0, 64, true, false},
+    {0, 1, 1, 0, false, false},    {0, 1, 0, 0, true, false},    {16, 1, 1, 3, false, true},
+    {0, 64, 0, 64, true, false},   {48, 64, 1, 16, true, false}, {32, 1, 0, 5, true, true},
+    {0, 2048, 0, 64, true, false},
 };
 
 /* Around 0, 1, 2 and 3 tiles, and what the vectors' heads and tails need. */
@@ -199,8 +217,10 @@ START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
                     if (op == XTI_CPU_BLOCKS && u > 1)
                         continue;
                     const struct xtk_row *k = xtk_find((enum xti_isa)isa, (enum xti_cpu_op)op, u, param);
-                    ck_assert_msg(k >= xtk_rows && k < xtk_rows + xtk_n_rows, "%s b%d", xti_cpu_op_name[op], u);
-                    ck_assert(k->op == (enum xti_cpu_op)op && k->unit == u && k->param == param && (int)k->isa <= isa);
+                    ck_assert_msg(k >= xtk_rows && k < xtk_rows + xtk_n_rows, "%s b%d", xti_cpu_op_name[op],
+                                  u);
+                    ck_assert(k->op == (enum xti_cpu_op)op && k->unit == u && k->param == param &&
+                              (int)k->isa <= isa);
                 }
 }
 END_TEST

@@ -1,4 +1,5 @@
-/* test_plan.c: which strategy a chain gets, why the others were refused, and that every step covers its piece once. */
+/* test_plan.c: which strategy a chain gets, why the others were refused, and that every step covers its piece
+ * once. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +9,12 @@
 #include "plan/plan.h"
 #include "tests/support/random_graph.h"
 
-static const struct xti_target cpu = {
-    .backend = XT_CPU, .isa = XTI_ISA_AVX512, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .l3_bytes = 32 << 20, .threads = 4};
+static const struct xti_target cpu = {.backend = XT_CPU,
+                                      .isa = XTI_ISA_AVX512,
+                                      .l1_bytes = 32 << 10,
+                                      .l2_bytes = 1 << 20,
+                                      .l3_bytes = 32 << 20,
+                                      .threads = 4};
 
 static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target *t)
 {
@@ -171,8 +176,8 @@ static bool covered(void *arg, const struct xti_piece *x, int64_t d, int64_t s)
                 hi = mid - 1;
         }
         const struct visit *v = &c->units[k][lo];
-        ck_assert_msg(v->d <= at && at < v->d + step->unit, "%s: byte %lld is not written by %s", c->line, (long long)at,
-                      step->strategy->name);
+        ck_assert_msg(v->d <= at && at < v->d + step->unit, "%s: byte %lld is not written by %s", c->line,
+                      (long long)at, step->strategy->name);
         ck_assert_msg(x->src < 0 || v->s + at - v->d == s * e + b, "%s: %s", c->line, step->strategy->name);
     }
     return true;

@@ -618,6 +618,49 @@ START_TEST(a_change_of_any_number_of_a_map_gives_another_key)
 }
 END_TEST
 
+/* Two points; the guards of one are worded so that they would read as the other piece if they were not
+ * counted. */
+START_TEST(a_guard_belongs_to_one_piece)
+{
+    for (int n = 1; n <= 5; n++) {
+        struct xti_guard guard[] = {
+            {0, NULL, NULL}, {7, NULL, NULL}, {8, NULL, NULL}, {0, NULL, NULL}, {0, NULL, NULL}};
+        struct xti_piece a[] = {{.doff = 1, .n_guards = n, .guard = guard}, {.soff = 7, .doff = 8}};
+        struct xti_piece b[] = {{.doff = 1}, {.soff = 7, .doff = 8, .n_guards = n, .guard = guard}};
+        struct xti_map x = {.esize = 1, .n_pieces = 2, .piece = a},
+                       y = {.esize = 1, .n_pieces = 2, .piece = b};
+        ck_assert(!same_key(&x, &y));
+    }
+}
+END_TEST
+
+START_TEST(a_clone_shares_no_array_with_its_map)
+{
+    struct hand h;
+    struct xti_map c;
+    rich_map(&h);
+    ck_assert_int_eq(xti_map_clone(&h.m, &c, NULL), XT_OK);
+    ck_assert(same_key(&h.m, &c));
+    const struct xti_piece *p = &h.m.piece[0], *q = &c.piece[0];
+    const void *const pair[][2] = {
+        {h.m.piece, c.piece},
+        {h.m.src_lo, c.src_lo},
+        {h.m.src_hi, c.src_hi},
+        {p->dim, q->dim},
+        {p->div, q->div},
+        {p->guard, q->guard},
+        {p->sq, q->sq},
+        {p->div[1].x, q->div[1].x},
+        {p->div[1].q, q->div[1].q},
+        {p->guard[0].x, q->guard[0].x},
+        {p->guard[0].q, q->guard[0].q},
+    };
+    for (int i = 0; i < LEN(pair); i++)
+        ck_assert_msg(pair[i][0] != pair[i][1], "array %d", i);
+    free_map(&c);
+}
+END_TEST
+
 START_TEST(no_key_is_the_beginning_of_another)
 {
     enum { N = 300 };
@@ -645,24 +688,46 @@ START_TEST(a_fill_value_is_not_in_the_key)
 }
 END_TEST
 
+/* A map of n_srcs sources, all but the first few unread: their bounds fill the arena to every possible level.
+ */
+static void padded_map(struct hand *h, int n_srcs, int64_t *bounds)
+{
+    *h = new_hand(2);
+    add_piece(h, 0, 0, 0, 2, (struct xti_dim[]){{6, 8, 16}, {16, 1, 1}});
+    h->piece[0].n_divs = h->piece[0].n_guards = 1;
+    h->part[0].div[0] = (struct xti_div){.den = 8, .c = 2};
+    memcpy(h->part[0].div_x[0], (int64_t[]){4, 1}, 16);
+    h->part[0].sq[0] = 8;
+    memcpy(h->part[0].guard_x[0], (int64_t[]){2, 1}, 16);
+    link_map(h);
+    for (int i = 0; i < n_srcs; i++)
+        bounds[i] = 0, bounds[n_srcs + i] = -1;
+    bounds[n_srcs] = h->hi[0];
+    h->m.n_srcs = n_srcs;
+    h->m.src_lo = bounds;
+    h->m.src_hi = bounds + n_srcs;
+}
+
+static xt_status widen_or_normalize(int what, const struct xti_map *m, struct xti_map *out,
+                                    struct xti_err *err)
+{
+    struct xti_origin o;
+    return what ? xti_map_normalize(m, out, &o, err) : xti_map_widen(m, 4, out, err);
+}
+
 START_TEST(running_out_of_memory_leaves_nothing_behind)
 {
-    for (int what = 0; what < 2; what++)
+    static int64_t bounds[1024];
+    int failures = 0;
+    for (int round = 0; round < 2 * 256; round++)
         for (int n = 1;; n++) {
             struct hand h;
             struct xti_map out;
-            struct xti_origin o;
             struct xti_err err = {0};
-            if (what)
-                rich_map(&h);
-            else { /* rows of the innermost dim get memory of their own */
-                random_map(&h, 2, 4);
-                add_piece(&h, 0, 0, 4000, 1, (struct xti_dim[]){{8, 1, 1}});
-            }
+            padded_map(&h, SRCS + round / 2, bounds);
             int64_t before = xti_live_allocations();
             xti_fail_alloc(n, 0);
-            xt_status s = what ? xti_map_normalize(&h.m, &out, &o, &err)
-                               : xti_map_widen(&h.m, xti_map_unit(&h.m), &out, &err);
+            xt_status s = widen_or_normalize(round % 2, &h.m, &out, &err);
             xti_fail_alloc(0, 0);
             if (s == XT_OK)
                 free_map(&out);
@@ -671,8 +736,10 @@ START_TEST(running_out_of_memory_leaves_nothing_behind)
             ck_assert_int_eq(xti_live_allocations(), before);
             if (s == XT_OK)
                 break;
+            failures++;
             ck_assert_int_lt(n, 100);
         }
+    ck_assert_int_gt(failures, 2 * 256);
 }
 END_TEST
 
@@ -744,6 +811,7 @@ static void check_graph(uint64_t seed, const struct xt_graph *g, const struct xt
     struct xti_origin o;
     struct xti_str text = {0};
     ck_assert_int_eq(xti_map_normalize(&w, &n, &o, NULL), XT_OK);
+    free_map(&w); /* n owns what it needs */
     size_t bytes = (size_t)(m->dst_hi + 1) * (size_t)m->esize + 2 * CANARY;
     unsigned char *want = malloc(bytes), *got = malloc(bytes);
     memset(want, 0xee, bytes);
@@ -772,7 +840,6 @@ static void check_graph(uint64_t seed, const struct xt_graph *g, const struct xt
     free(want);
     free(got);
     free_map(&n);
-    free_map(&w);
 }
 
 START_TEST(a_random_chain_widened_and_normalized_copies_what_its_graph_says)
@@ -1032,6 +1099,8 @@ int main(void)
     tcase_add_test(tc, input_numbers_and_absolute_offsets_are_not_in_the_key_but_relative_ones_are);
     tcase_add_test(tc, f16_and_f32_rows_of_the_same_bytes_have_one_key_after_widening);
     tcase_add_test(tc, a_change_of_any_number_of_a_map_gives_another_key);
+    tcase_add_test(tc, a_guard_belongs_to_one_piece);
+    tcase_add_test(tc, a_clone_shares_no_array_with_its_map);
     tcase_add_test(tc, no_key_is_the_beginning_of_another);
     tcase_add_test(tc, a_fill_value_is_not_in_the_key);
     tcase_add_test(tc, chains_with_one_map_have_one_key);

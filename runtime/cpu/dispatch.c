@@ -16,7 +16,8 @@ static enum xti_isa widest_isa(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+    bool avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vbmi");
@@ -37,8 +38,8 @@ static enum xti_isa chosen_isa(void)
     return widest;
 }
 
-/* The third level that one core sees. sysconf adds up the whole socket's on AMD (glibc 2.36: 256 MiB where a core
- * complex has 32). Leaf 4 (Intel) and 0x8000001d (AMD) list the caches in the same format. */
+/* The third level that one core sees. sysconf adds up the whole socket's on AMD (glibc 2.36: 256 MiB where a
+ * core complex has 32). Leaf 4 (Intel) and 0x8000001d (AMD) list the caches in the same format. */
 static int64_t l3_bytes(void)
 {
 #if defined(__x86_64__)
@@ -46,7 +47,8 @@ static int64_t l3_bytes(void)
     for (int l = 0; l < 2; l++)
         for (unsigned i = 0; i < 8 && __get_cpuid_count(leaves[l], i, &a, &b, &c, &d) && (a & 31); i++)
             if ((a >> 5 & 7) == 3)
-                return ((int64_t)(b >> 22) + 1) * ((b >> 12 & 0x3ff) + 1) * ((b & 0xfff) + 1) * ((int64_t)c + 1);
+                return ((int64_t)(b >> 22) + 1) * ((b >> 12 & 0x3ff) + 1) * ((b & 0xfff) + 1) *
+                       ((int64_t)c + 1);
 #endif
     return 0;
 }

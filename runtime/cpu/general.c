@@ -1,6 +1,6 @@
-/* general.c: runs a piece with divs and guards. The outer dims are an odometer; along the innermost one the copy goes
- * by runs on which no div changes its quotient, so that all is affine there, and guards cut the run to an interval.
- * In: a checked piece: numerators are never negative. Layer 4. */
+/* general.c: runs a piece with divs and guards. The outer dims are an odometer; along the innermost one the
+ * copy goes by runs on which no div changes its quotient, so that all is affine there, and guards cut the run
+ * to an interval. In: a checked piece: numerators are never negative. Layer 4. */
 #include "cpu/run.h"
 
 #include "base/num.h"

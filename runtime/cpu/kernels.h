@@ -1,5 +1,5 @@
-/* kernels.h: what a generated micro-kernel is, and the registry of all of them. The functions and the tables come
- * from gen/kernels.py and templates/cpu. Layer 4. */
+/* kernels.h: what a generated micro-kernel is, and the registry of all of them. The functions and the tables
+ * come from gen/kernels.py and templates/cpu. Layer 4. */
 #ifndef XTI_CPU_KERNELS_H
 #define XTI_CPU_KERNELS_H
 
@@ -11,11 +11,12 @@ struct xtk_job {
     int64_t s_row, s_col, d_row, d_col;
     const unsigned char *value;     /* fill: 16 bytes, the unit repeated */
     const struct xti_offset *table; /* table: cols entries */
-    int64_t s_next;                 /* from this job's source to the next job's, for prefetching; 0: unknown */
-    bool stream;                    /* whole destination lines may bypass the cache; the caller fences */
+    int64_t s_next; /* from this job's source to the next job's, for prefetching; 0: unknown */
+    bool stream;    /* whole destination lines may bypass the cache; the caller fences */
 };
 
-/* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them twice. */
+/* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them
+ * twice. */
 typedef void (*xtk_fn)(const struct xtk_job *j, char *d, const char *s);
 
 struct xtk_row {

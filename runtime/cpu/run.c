@@ -1,4 +1,5 @@
-/* run.c: executes the steps of a CPU plan: the loops around the micro-kernels. No allocation, no recursion. Layer 4. */
+/* run.c: executes the steps of a CPU plan: the loops around the micro-kernels. No allocation, no recursion.
+ * Layer 4. */
 #include "cpu/run.h"
 
 #include <string.h>
@@ -100,8 +101,8 @@ static void run_loops(struct nest *t)
     }
 }
 
-void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned char *value, char *d, const char *s,
-                  struct xti_share share)
+void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned char *value, char *d,
+                  const char *s, struct xti_share share)
 {
     struct nest t; /* 10 KB, written as far as there are loops */
     t.step = step;
@@ -148,8 +149,8 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
     }
     if (piece->src < 0)
         repeat_value(piece->value, p->map.esize, value);
-    xti_run_nest(step, p->target.isa, value, c->dst + step->d_byte, piece->src < 0 ? (const char *)value : src + step->s_byte,
-                 share);
+    xti_run_nest(step, p->target.isa, value, c->dst + step->d_byte,
+                 piece->src < 0 ? (const char *)value : src + step->s_byte, share);
 }
 
 void xti_run_share(const struct xti_copy *c, struct xti_share share)
@@ -169,12 +170,12 @@ void xti_run_share(const struct xti_copy *c, struct xti_share share)
 #endif
 }
 
-/* Below it one thread is faster: two pthreads cost 50 us to start and join, in which one core copies 1 MiB; 4 MiB
- * are left as a margin for a busy machine. A caller's own pool is asked from a tenth of that on. */
+/* Below it one thread is faster: two pthreads cost 50 us to start and join, in which one core copies 1 MiB; 4
+ * MiB are left as a margin for a busy machine. A caller's own pool is asked from a tenth of that on. */
 enum { THREAD_BYTES = 4 << 20, POOL_BYTES = 1 << 19 };
 
-xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par,
-                      struct xti_err *err)
+xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src,
+                      const struct xti_parallel *par, struct xti_err *err)
 {
     struct xti_copy c = {.plan = p, .dst = dst, .src = src};
     bool pool = par && par->fn;

@@ -1,7 +1,7 @@
-/* threads.c: shares a copy among threads. With a caller's parallel_for the work goes to his pool. Without one, threads
- * are started for this run alone: a pool that outlives the run would be gone in a forked child, would keep the
- * library from being unloaded, and would have to be paused, sized and torn down, all to save 25 us on copies that
- * take a millisecond (run.c asks for threads from 4 MiB on). Layer 4. */
+/* threads.c: shares a copy among threads. With a caller's parallel_for the work goes to his pool. Without
+ * one, threads are started for this run alone: a pool that outlives the run would be gone in a forked child,
+ * would keep the library from being unloaded, and would have to be paused, sized and torn down, all to save
+ * 25 us on copies that take a millisecond (run.c asks for threads from 4 MiB on). Layer 4. */
 #include <pthread.h>
 #include <signal.h>
 
@@ -21,8 +21,8 @@ static void *run_task(void *arg)
 
 enum { MAX_OWN_THREADS = 64 };
 
-/* The caller does the first part, and every part for which no thread could be had. pthread_create allocates the
- * thread's stack: the one allocation of a run. */
+/* The caller does the first part, and every part for which no thread could be had. pthread_create allocates
+ * the thread's stack: the one allocation of a run. */
 void xti_run_threads(const struct xti_copy *c, int parts)
 {
     pthread_t thread[MAX_OWN_THREADS];

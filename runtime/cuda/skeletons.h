@@ -1,5 +1,5 @@
-/* skeletons.h: the CUDA skeletons of templates/cuda, embedded at build time by gen/gen.py as build/gen/skeletons.c.
- * Layer 4. */
+/* skeletons.h: the CUDA skeletons of templates/cuda, embedded at build time by gen/gen.py as
+ * build/gen/skeletons.c. Layer 4. */
 #ifndef XTI_CUDA_SKELETONS_H
 #define XTI_CUDA_SKELETONS_H
 

@@ -1,9 +1,11 @@
-/* cost.c: the rules of cost.h. Machine of the measurements: 2 vCPU EPYC (Zen 4), L1 32K, L2 1M, L3 32M. Layer 3. */
+/* cost.c: the rules of cost.h. Machine of the measurements: 2 vCPU EPYC (Zen 4), L1 32K, L2 1M, L3 32M.
+ * Layer 3. */
 #include "plan/cost.h"
 
 #include "base/num.h"
 
-/* n x n transposes of f32: streaming loses 7 % at 4 MiB, wins 3 x at 16 MiB, with 1 MiB of L2 and 32 of L3. */
+/* n x n transposes of f32: streaming loses 7 % at 4 MiB, wins 3 x at 16 MiB, with 1 MiB of L2 and 32 of L3.
+ */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes)
 {
     int64_t by_l2 = 8 * t->l2_bytes, by_l3 = t->l3_bytes / 4;
@@ -40,11 +42,13 @@ static uint64_t stride_of(const struct xti_loop *l, bool source)
     return l->cuts == XTI_CUTS_NONE ? st : st * (uint64_t)l->block;
 }
 
-/* Streaming copies read in memory order and scatter whole lines: BSHD -> BHSD f16 took 6.7 ms so, 15.2 ms in the
- * order of the destination. Others: the sum of both, as in NumPy, so that neither side jumps in the inner loops. */
+/* Streaming copies read in memory order and scatter whole lines: BSHD -> BHSD f16 took 6.7 ms so, 15.2 ms in
+ * the order of the destination. Others: the sum of both, as in NumPy, so that neither side jumps in the inner
+ * loops. */
 static bool goes_outside(const struct xti_step *step, const struct xti_loop *a, const struct xti_loop *b)
 {
-    uint64_t sa = stride_of(a, true), sb = stride_of(b, true), da = stride_of(a, false), db = stride_of(b, false);
+    uint64_t sa = stride_of(a, true), sb = stride_of(b, true), da = stride_of(a, false),
+             db = stride_of(b, false);
     if (step->stream)
         return sa != sb ? sa > sb : da > db;
     return sa + da > sb + db;
@@ -95,8 +99,8 @@ static void insert_outermost(struct xti_step *step)
     step->n_loops++;
 }
 
-/* A loop serves when its steps write lines of their own (but for those at the seams of misaligned blocks) and there
- * are enough of them. The outermost that serves is taken. */
+/* A loop serves when its steps write lines of their own (but for those at the seams of misaligned blocks) and
+ * there are enough of them. The outermost that serves is taken. */
 static int splittable(const struct xti_step *step, int64_t at_least)
 {
     for (int i = 0; i < step->n_loops; i++)

@@ -1,5 +1,5 @@
-/* cost.h: the measured numbers behind CPU plans and the rules built on them: when stores bypass the cache, in which
- * order loops run, how they are blocked, which one threads share. Internal to plan. Layer 3. */
+/* cost.h: the measured numbers behind CPU plans and the rules built on them: when stores bypass the cache, in
+ * which order loops run, how they are blocked, which one threads share. Internal to plan. Layer 3. */
 #ifndef XTI_PLAN_COST_H
 #define XTI_PLAN_COST_H
 
@@ -11,13 +11,13 @@ enum { XTI_LINE = 64 }; /* bytes of a cache line */
 struct xti_nest {
     const struct xti_piece *piece;
     int esize;
-    int64_t run;    /* bytes contiguous on both sides; of the destination alone for a fill */
-    int unit;       /* run if it is a width of the kernels, else 0 */
+    int64_t run; /* bytes contiguous on both sides; of the destination alone for a fill */
+    int unit;    /* run if it is a width of the kernels, else 0 */
     int n_dims;
     struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
     int64_t s_byte, d_byte;
-    int cd, cs;     /* dims with d == unit and with |s| == unit, cs != cd; -1: none, or unit is 0 */
-    int64_t bytes;  /* written */
+    int cd, cs;    /* dims with d == unit and with |s| == unit, cs != cd; -1: none, or unit is 0 */
+    int64_t bytes; /* written */
 };
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 

@@ -1,5 +1,6 @@
-/* cpu_strategies.c: how a piece can be copied on a CPU, from the most special to the one that serves everything.
- * `applicable` has one condition a line; `make` fills the step. In: a piece of a checked map. Layer 3. */
+/* cpu_strategies.c: how a piece can be copied on a CPU, from the most special to the one that serves
+ * everything. `applicable` has one condition a line; `make` fills the step. In: a piece of a checked map.
+ * Layer 3. */
 #include "base/num.h"
 #include "plan/cost.h"
 
@@ -11,12 +12,13 @@ enum {
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
     STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
     STREAM_COLS_BYTES = 256,  /* f32 7264 x 7264: 30 GB/s, with blocks of 2048 x 64 bytes 20 */
-    TABLE_ENTRIES = 1024,  /* 8 KiB of offsets and, with f32, 4 KiB on each side fit the first cache together */
-    TABLE_MAX_CALL_BYTES = 128,      /* the table serves when any other kernel would move less in one call */
+    TABLE_ENTRIES =
+        1024, /* 8 KiB of offsets and, with f32, 4 KiB on each side fit the first cache together */
+    TABLE_MAX_CALL_BYTES = 128, /* the table serves when any other kernel would move less in one call */
 };
 
-#define NEST(p, piece)                                                                                         \
-    struct xti_nest t;                                                                                         \
+#define NEST(p, piece)                                                                                       \
+    struct xti_nest t;                                                                                       \
     xti_nest_of(&(p)->map, piece, &t)
 
 static bool affine_copy(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -41,8 +43,8 @@ static bool unit_copy(const struct xti_plan *p, int piece, const struct xti_nest
 static const struct xti_loop one = {.n = 1, .cuts = XTI_CUTS_NONE};
 
 /* What every step begins with: one unit, the dims that are neither row nor col as loops. */
-static void start(const struct xti_plan *p, const struct xti_nest *t, enum xti_cpu_op kernel, int unit, int row, int col,
-                  struct xti_step *step)
+static void start(const struct xti_plan *p, const struct xti_nest *t, enum xti_cpu_op kernel, int unit,
+                  int row, int col, struct xti_step *step)
 {
     step->kernel = kernel;
     step->unit = unit;
@@ -97,7 +99,8 @@ static int smallest(const struct xti_step *step, bool source)
     return best;
 }
 
-/* Runs shorter than a line: both sides' lines are used up block by block, while they are in the first cache. */
+/* Runs shorter than a line: both sides' lines are used up block by block, while they are in the first cache.
+ */
 static void block_rows(struct xti_step *step, int64_t run)
 {
     int a = smallest(step, true), b = smallest(step, false);
@@ -232,10 +235,11 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
     if (!two_sides(p, piece, &t, why))
         return false;
     if (t.dim[t.cs].n * t.unit < LANE_BYTES)
-        return xti_refuse(why, "source's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cs].n, t.unit, LANE_BYTES);
+        return xti_refuse(why, "source's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cs].n,
+                          t.unit, LANE_BYTES);
     if (t.dim[t.cd].n * t.unit < LANE_BYTES)
-        return xti_refuse(why, "destination's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cd].n, t.unit,
-                          LANE_BYTES);
+        return xti_refuse(why, "destination's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cd].n,
+                          t.unit, LANE_BYTES);
     return true;
 }
 
@@ -322,7 +326,8 @@ static bool table_applies(const struct xti_plan *p, int piece, struct xti_why *w
     if (t.n_dims < 3)
         return xti_refuse(why, "%d dims < 3", t.n_dims);
     if (longest(&t) * t.unit >= TABLE_MAX_CALL_BYTES)
-        return xti_refuse(why, "extent of %lld units of %d B is worth a call", (long long)longest(&t), t.unit);
+        return xti_refuse(why, "extent of %lld units of %d B is worth a call", (long long)longest(&t),
+                          t.unit);
     return true;
 }
 
@@ -333,7 +338,8 @@ static int next_dim(const struct xti_nest *t, const bool *in, bool source, int64
     for (int i = 0; i < t->n_dims; i++) {
         uint64_t st = xti_abs64(source ? t->dim[i].s : t->dim[i].d);
         /* Offsets are 32 bits: TABLE_ENTRIES strides below 2^20 stay inside. */
-        bool fits = !in[i] && t->dim[i].n <= room && xti_abs64(t->dim[i].s) < 1 << 20 && xti_abs64(t->dim[i].d) < 1 << 20;
+        bool fits = !in[i] && t->dim[i].n <= room && xti_abs64(t->dim[i].s) < 1 << 20 &&
+                    xti_abs64(t->dim[i].d) < 1 << 20;
         if (fits && (best < 0 || st < xti_abs64(source ? t->dim[best].s : t->dim[best].d)))
             best = i;
     }
@@ -401,10 +407,7 @@ static void walk_make(const struct xti_plan *p, int piece, struct xti_step *step
 
 /* ---- general: divs and guards */
 
-static bool general_applies(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    return true;
-}
+static bool general_applies(const struct xti_plan *p, int piece, struct xti_why *why) { return true; }
 
 static void general_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {

@@ -58,7 +58,8 @@ void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)
     out->bytes = xti_piece_numel(p) * e;
     for (int i = 0; i < p->n_dims; i++) {
         const struct xti_dim *x = &p->dim[i];
-        out->dim[i] = (struct xti_loop){.n = x->n, .s = p->src < 0 ? 0 : x->s * e, .d = x->d * e, .cuts = XTI_CUTS_NONE};
+        out->dim[i] = (struct xti_loop){
+            .n = x->n, .s = p->src < 0 ? 0 : x->s * e, .d = x->d * e, .cuts = XTI_CUTS_NONE};
     }
     take_run(out);
     find_contiguous(out);

@@ -1,5 +1,5 @@
-/* plan.c: makes a plan of a map for a target. CPU: one step a piece, by the first strategy that applies. CUDA: hands
- * over to cuda_strategies.c. The plan keeps a copy of the map. Layer 3. */
+/* plan.c: makes a plan of a map for a target. CPU: one step a piece, by the first strategy that applies.
+ * CUDA: hands over to cuda_strategies.c. The plan keeps a copy of the map. Layer 3. */
 #include "plan/plan.h"
 
 #include <stdarg.h>
@@ -92,7 +92,8 @@ static void count_bytes(struct xti_plan *p)
     p->bytes_read = (read < p->map.numel ? read : p->map.numel) * p->map.esize;
 }
 
-xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p, struct xti_err *err)
+xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
+                        struct xti_err *err)
 {
     *p = (struct xti_plan){.target = *t};
     xt_status s = xti_map_clone(m, &p->map, err);

@@ -1,7 +1,7 @@
-/* plan.h: chooses how a map is run on a target. A strategy is one row {name, applicable, make}; the planner tries
- * the rows of the target's table in order, takes the first that applies (or, where several do, the cheapest by
- * cost.c), and remembers why each other one was refused: explain prints that. A plan knows its target as a struct
- * of numbers and never touches a device. Layer 3. */
+/* plan.h: chooses how a map is run on a target. A strategy is one row {name, applicable, make}; the planner
+ * tries the rows of the target's table in order, takes the first that applies (or, where several do, the
+ * cheapest by cost.c), and remembers why each other one was refused: explain prints that. A plan knows its
+ * target as a struct of numbers and never touches a device. Layer 3. */
 #ifndef XTI_PLAN_PLAN_H
 #define XTI_PLAN_PLAN_H
 
@@ -18,8 +18,8 @@ struct xti_target {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     int threads;
     /* CUDA */
-    int sm;      /* 90 for sm_90 */
-    int n_sms;   /* 0: unknown */
+    int sm;    /* 90 for sm_90 */
+    int n_sms; /* 0: unknown */
 };
 
 /* Why a strategy does not serve a piece: written by its `applicable`, one condition a line. */
@@ -29,7 +29,8 @@ struct xti_why {
 /* Sets why and is false: `return xti_refuse(why, "inner run %d B < 16 B", n);` */
 bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ------------------------------------------------------------------------------------------------- CPU plans */
+/* ------------------------------------------------------------------------------------------------- CPU plans
+ */
 
 /* The families of micro-kernels. Each copies a box of rows x cols units,
  *
@@ -37,6 +38,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
  *
  * and wants some of the strides fixed, in units u of its width, as told here. gen/kernels.py has the rows;
  * `param` is the N of the last three. Order and names: gen/kernels.py reads this list. */
+/* clang-format off */
 #define XTI_CPU_OPS(X)                                                                                         \
     X(BLOCKS, blocks)             /* s_col = d_col = u = 1 byte: rows of runs */                               \
     X(FILL, fill)                 /* no source: `value`; d_col = u */                                          \
@@ -48,22 +50,24 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                            \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                            \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */
+/* clang-format on */
 
 enum xti_cpu_op {
 #define X(id, name) XTI_CPU_##id,
     XTI_CPU_OPS(X)
 #undef X
-    XTI_CPU_OP_COUNT
+        XTI_CPU_OP_COUNT
 };
 extern const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT];
 
-/* Which extent a blocked loop cuts: that of another loop (its index), of the kernel's rows or columns, or none. */
+/* Which extent a blocked loop cuts: that of another loop (its index), of the kernel's rows or columns, or
+ * none. */
 enum { XTI_CUTS_NONE = -1, XTI_CUTS_ROW = -2, XTI_CUTS_COL = -3 };
 
-/* One level of a loop nest, byte strides. A blocked loop (cuts != XTI_CUTS_NONE) goes over the blocks of a dim of
- * `whole` points, `block` points each; s and d are those of one point, n is the number of blocks, and loop `cuts`
- * (which comes later) or the kernel goes over the points of the block. align: the run may make the first block
- * shorter by up to block - 1 points so that the others begin on a destination line. */
+/* One level of a loop nest, byte strides. A blocked loop (cuts != XTI_CUTS_NONE) goes over the blocks of a
+ * dim of `whole` points, `block` points each; s and d are those of one point, n is the number of blocks, and
+ * loop `cuts` (which comes later) or the kernel goes over the points of the block. align: the run may make
+ * the first block shorter by up to block - 1 points so that the others begin on a destination line. */
 struct xti_loop {
     int64_t n, s, d;
     int64_t whole, block;
@@ -77,48 +81,51 @@ struct xti_offset {
 
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
 
-/* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a micro-kernel
- * that covers the last one or two dims, or more by a table. Divs and guards are evaluated by the general strategy
- * alone: its step has no loops, the executor reads the piece. */
+/* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a
+ * micro-kernel that covers the last one or two dims, or more by a table. Divs and guards are evaluated by the
+ * general strategy alone: its step has no loops, the executor reads the piece. */
 struct xti_step {
     const struct xti_strategy *strategy;
-    int piece;               /* index into plan->map */
-    bool general;            /* the piece has divs or guards: run.c hands it to general.c */
+    int piece;    /* index into plan->map */
+    bool general; /* the piece has divs or guards: run.c hands it to general.c */
     enum xti_cpu_op kernel;
-    int unit;                /* bytes the micro-kernel moves at a time */
-    int param;               /* N of the kernels that have one, else 0 */
+    int unit;  /* bytes the micro-kernel moves at a time */
+    int param; /* N of the kernels that have one, else 0 */
     int n_loops;
     struct xti_loop loop[XTI_MAX_LOOPS];
-    struct xti_loop row, col; /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
-    int n_table_dims;        /* XTI_CPU_TABLE: loop[n_loops ..] that the table replaces, outermost first */
-    int n_table;             /* its entries; owned by the plan's arena */
+    struct xti_loop row,
+        col;          /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
+    int n_table_dims; /* XTI_CPU_TABLE: loop[n_loops ..] that the table replaces, outermost first */
+    int n_table;      /* its entries; owned by the plan's arena */
     struct xti_offset *table;
-    int64_t s_byte, d_byte;   /* of the first unit, from the buffers' starts */
+    int64_t s_byte, d_byte;       /* of the first unit, from the buffers' starts */
     int64_t tile_rows, tile_cols; /* cache block of rows and columns, in units; 0: whole. For explain */
-    int split;               /* the loop that threads share, or -1: one thread */
-    bool stream;             /* non-temporal stores */
-    int64_t bytes;           /* written */
+    int split;                    /* the loop that threads share, or -1: one thread */
+    bool stream;                  /* non-temporal stores */
+    int64_t bytes;                /* written */
 };
 
-/* ------------------------------------------------------------------------------------------------ CUDA plans */
+/* ------------------------------------------------------------------------------------------------ CUDA plans
+ */
 
 /* How a thread gets what it writes. */
 enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_FILL };
 
-/* One piece of a launch: `blocks` consecutive blocks starting at first_block run `strategy`'s skeleton. Extents
- * and tiles are in units of the plan's map. */
+/* One piece of a launch: `blocks` consecutive blocks starting at first_block run `strategy`'s skeleton.
+ * Extents and tiles are in units of the plan's map. */
 struct xti_cuda_step {
     const struct xti_strategy *strategy;
     int piece;
     enum xti_cuda_from from;
-    int vec_bytes;             /* bytes of a thread's widest access; the map's unit is <= this */
-    int src_bytes, dst_bytes;  /* the widest access that strides, offsets and base alignment allow on each side */
-    int per_thread;            /* independent accesses of a thread (rows, generic) */
-    int dim_a, dim_b;          /* transpose: index of the dim with s = +-1 and of the dim with d = 1 */
-    int64_t tile_a, tile_b;    /* transpose: units of the tile, powers of two */
+    int vec_bytes; /* bytes of a thread's widest access; the map's unit is <= this */
+    int src_bytes,
+        dst_bytes;    /* the widest access that strides, offsets and base alignment allow on each side */
+    int per_thread;   /* independent accesses of a thread (rows, generic) */
+    int dim_a, dim_b; /* transpose: index of the dim with s = +-1 and of the dim with d = 1 */
+    int64_t tile_a, tile_b; /* transpose: units of the tile, powers of two */
     int64_t first_block, blocks;
     int64_t shared_bytes;
-    int body;                  /* steps with the same body share one function: see xti_plan.table */
+    int body; /* steps with the same body share one function: see xti_plan.table */
 };
 
 /* More pieces than this do not get a function each. */
@@ -126,31 +133,33 @@ enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 256 };
 
 struct xti_plan {
     struct xti_target target;
-    struct xti_map map;      /* CUDA: normalised and widened; CPU: as fused. Owned */
+    struct xti_map map;       /* CUDA: normalised and widened; CPU: as fused. Owned */
     struct xti_origin origin; /* CUDA only */
     int n_steps;
-    struct xti_step *step;            /* CPU; owned */
-    struct xti_cuda_step *cuda_step;  /* CUDA; owned */
-    struct xti_plan *elem;   /* CUDA: the same copy for pointers aligned to the element alone; owned. Its elem is NULL */
-    int base_align;          /* CUDA: bytes every pointer is aligned to after its byte offset was added */
+    struct xti_step *step;           /* CPU; owned */
+    struct xti_cuda_step *cuda_step; /* CUDA; owned */
+    struct xti_plan
+        *elem; /* CUDA: the same copy for pointers aligned to the element alone; owned. Its elem is NULL */
+    int base_align; /* CUDA: bytes every pointer is aligned to after its byte offset was added */
     int threads_per_block;
     int64_t blocks;
-    int64_t grid;            /* CUDA: blocks launched; fewer than `blocks` when the device's limit says so */
-    int n_bodies;            /* CUDA: functions of the kernel */
-    bool table;              /* CUDA: their numbers come from a table, because several pieces share one */
+    int64_t grid; /* CUDA: blocks launched; fewer than `blocks` when the device's limit says so */
+    int n_bodies; /* CUDA: functions of the kernel */
+    bool table;   /* CUDA: their numbers come from a table, because several pieces share one */
     bool index32;
     int64_t bytes_read, bytes_written;
-    struct xti_str refused;  /* "transpose: inner extent 3 < 16\n" .. */
-    struct xti_arena arena;  /* tables of CPU steps */
+    struct xti_str refused; /* "transpose: inner extent 3 < 16\n" .. */
+    struct xti_arena arena; /* tables of CPU steps */
 };
 
 struct xti_strategy {
     const char *name;
     bool (*applicable)(const struct xti_plan *p, int piece, struct xti_why *why);
-    /* Fills the step of this piece; cannot fail once applicable said yes. CPU rows set `make`, CUDA rows `make_cuda`. */
+    /* Fills the step of this piece; cannot fail once applicable said yes. CPU rows set `make`, CUDA rows
+     * `make_cuda`. */
     void (*make)(const struct xti_plan *p, int piece, struct xti_step *step);
     void (*make_cuda)(const struct xti_plan *p, int piece, struct xti_cuda_step *step);
-    const char *skeleton;    /* CUDA: file name in templates/cuda, without ".cu" */
+    const char *skeleton; /* CUDA: file name in templates/cuda, without ".cu" */
 };
 
 /* Tables, last row of each serves everything. (cpu_strategies.c, cuda_strategies.c) */
@@ -159,9 +168,10 @@ extern const int xti_n_cpu_strategies;
 extern const struct xti_strategy xti_cuda_strategies[];
 extern const int xti_n_cuda_strategies;
 
-/* The CUDA half of xti_plan_make (cuda_strategies.c). In: p->target, and p->map, a copy of the caller's map that may
- * be replaced (normalised, widened). Fills origin, cuda_step, n_steps, threads_per_block, blocks, index32, refused.
- * On failure the caller frees what p then holds. bytes_read and bytes_written are already set. */
+/* The CUDA half of xti_plan_make (cuda_strategies.c). In: p->target, and p->map, a copy of the caller's map
+ * that may be replaced (normalised, widened). Fills origin, cuda_step, n_steps, threads_per_block, blocks,
+ * index32, refused. On failure the caller frees what p then holds. bytes_read and bytes_written are already
+ * set. */
 xt_status xti_plan_cuda(struct xti_plan *p, struct xti_err *err);
 
 /* Frees p->elem; part of xti_plan_free. */
@@ -172,7 +182,8 @@ void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const
 
 /* Plans m for t. On failure *p is zeroed. m is not kept.
  * post: every piece of p->map is covered by exactly one step. */
-xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p, struct xti_err *err);
+xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
+                        struct xti_err *err);
 void xti_plan_free(struct xti_plan *p);
 /* Name of the strategy that writes the most bytes. */
 const char *xti_plan_strategy(const struct xti_plan *p);
