@@ -1,8 +1,8 @@
 """kernels.py: the table of CPU micro-kernels, and the numbers that their templates need.
 
-A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests (tests/test_kernels.c
-goes over the registry) and its benchmark. What an op does is told at XTI_CPU_OPS in runtime/plan/plan.h. Every op
-has a scalar row at every width; another instruction set has a row where it is faster.
+A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests (test_kernels.c goes
+over the registry) and its benchmark. What an op does is told at XTI_CPU_OPS in runtime/plan/plan.h. Every op has
+a scalar row at every width; another instruction set has a row where it is faster.
 """
 VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64}
 WIDTHS = [1, 2, 4, 8, 16]
@@ -42,8 +42,8 @@ def kernels(isas):
 
 
 def transpose_steps(esize):
-    """Registers a0.. hold k source rows a lane; log2(k) perfect shuffles leave column i of every lane in a register
-    each. Yields (new, half, old, old) with half "lo" or "hi"; the last k names are the columns, in order."""
+    """Registers a0.. hold k source rows a lane; log2(k) perfect shuffles leave each column of the lanes in one.
+    Returns the steps (new, "lo" or "hi", old, old) and the names of the columns, in order."""
     k = LANE // esize
     names = [f"a{i}" for i in range(k)]
     steps = []
@@ -67,7 +67,7 @@ def weave_source(op, n, elems, out, i):
 
 
 def weave_indices(op, n, esize):
-    """AVX-512: for each output the index vectors of a chain t = perm2(x0, i1, x1), t = perm2(t, i2, x2), .."""
+    """AVX-512: for each output the indices of a chain t = perm2(x0, i1, x1), t = perm2(t, i2, x2), .."""
     elems = 64 // esize
     tables = []
     for out in range(1 if op == "strided" else n):
@@ -79,14 +79,15 @@ def weave_indices(op, n, esize):
                 if x == step:
                     index.append(elems + at)
                 else:
-                    index.append(at if x == 0 and step == 1 else i)  # taken from t; junk where a later step fills
+                    # out of t: placed already, or junk that a later step replaces
+                    index.append(at if x == 0 and step == 1 else i)
             chain.append(index)
         tables.append(chain)
     return tables
 
 
 def weave_masks(op, n, esize):
-    """AVX2: for each output and input the 16 byte selectors of a vpshufb (0x80: zero), the same in both lanes."""
+    """AVX2: for each output and input the 16 selectors of a vpshufb (0x80: zero), alike in both lanes."""
     elems = LANE // esize
     tables = []
     for out in range(1 if op == "strided" else n):

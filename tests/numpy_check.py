@@ -3,9 +3,10 @@
 
     numpy_check.py --xt build/xt [--n 300] [--seed 1] [--backend ref] [--line 'x: u8[2,3]; x.flip(0)']
 
-The language is evaluated here a second time, by Python itself: a line's expression is Python, and the methods of T
-are calls of NumPy. Prints "N passed, N failed", exits 1 when something failed; without NumPy it prints a line that
-begins with "skipped" and exits 0. --make writes C rows of lines and bytes for tests/test_eval.c.
+The language is evaluated here a second time, by Python itself: a line's expression is Python, and the
+methods of T are calls of NumPy. Prints "N passed, N failed", exits 1 when something failed; without NumPy it
+prints a line that begins with "skipped" and exits 0. --make writes C rows of lines and bytes for
+tests/test_eval.c.
 """
 import argparse
 import math
@@ -24,8 +25,9 @@ except ImportError:
 
 # bf16 and fp8 are unknown to NumPy: computed as the unsigned integers of their bits, saved as raw bytes.
 DTYPES = {
-    "bool": "?", "u8": "u1", "i8": "i1", "u16": "u2", "i16": "i2", "u32": "u4", "i32": "i4", "u64": "u8", "i64": "i8",
-    "f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8", "f8e4m3": "u1", "f8e5m2": "u1", "c64": "c8", "c128": "c16",
+    "bool": "?", "u8": "u1", "i8": "i1", "u16": "u2", "i16": "i2", "u32": "u4", "i32": "i4", "u64": "u8",
+    "i64": "i8", "f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8", "f8e4m3": "u1", "f8e5m2": "u1",
+    "c64": "c8", "c128": "c16",
 }
 RAW = {"bf16", "f8e4m3", "f8e5m2"}
 
@@ -80,7 +82,8 @@ class T:
     def expand(self, *shape):
         shape = one_list(shape)
         lead = len(shape) - self.a.ndim
-        return T(np.broadcast_to(self.a, [self.a.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]))
+        shape = [self.a.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]
+        return T(np.broadcast_to(self.a, shape))
 
     def tile(self, *reps):
         return T(np.tile(self.a, one_list(reps)))
@@ -139,6 +142,10 @@ def strided(flat, shape, strides, offset):
     return as_strided(flat[offset:], shape, [st * flat.itemsize for st in strides])
 
 
+def random_bytes(rng, dtype, n):
+    return rng.integers(0, 2 if dtype == "bool" else 256, n, np.uint8)
+
+
 class Problem:
     """A parsed line: inputs with random bytes, the result, and the layout of the destination or None."""
 
@@ -148,14 +155,15 @@ class Problem:
         for statement in line.split("; "):
             m = re.fullmatch(r"(\w+): (\w+)(\[[^]]*\])" + LAYOUT, statement)
             if m:
-                names[m[1]] = self.declare(m[2], eval(m[3]), m[4] and eval(m[4]), int(m[5] or 0), rng)
+                strides = m[4] and eval(m[4])
+                names[m[1]] = self.declare(m[2], eval(m[3]), strides, int(m[5] or 0), rng)
                 continue
             m = re.fullmatch(r"(\w+) = (.*)", statement)
             if m:
                 names[m[1]] = eval(m[2], names)
                 continue
             m = re.fullmatch(r"(.*?)(?: -> (\[[^]]*\])" + LAYOUT + ")?", statement)
-            self.result = np.ascontiguousarray(eval(m[1], names).a).reshape(eval(m[1], names).a.shape)
+            self.result = eval(m[1], names).a.copy("C")
             if m[3]:
                 assert list(self.result.shape) == eval(m[2]), line
                 self.layout = eval(m[3]), int(m[4] or 0)
@@ -165,8 +173,7 @@ class Problem:
         self.dtype = dtype
         lo, hi = lowest_highest(shape, strides, offset) if strides else (0, math.prod(shape) - 1)
         n = hi + 1 if lo <= hi else offset
-        bits = rng.integers(0, 2 if dtype == "bool" else 256, n * t.itemsize, np.uint8)
-        flat = bits.view(t)
+        flat = random_bytes(rng, dtype, n * t.itemsize).view(t)
         self.inputs.append(flat if strides else flat.reshape(shape))
         return T(strided(flat, shape, strides, offset) if strides else self.inputs[-1])
 
@@ -182,16 +189,17 @@ class Problem:
         if os.path.exists(out):
             os.remove(out)
         want = self.result
-        if self.layout:                                     # a destination with other bytes around and between
+        if self.layout:                                     # a destination with bytes around and between
             strides, offset = self.layout
             lo, hi = lowest_highest(want.shape, strides, offset)
             n = max(hi, offset) + 8
-            flat = rng.integers(0, 2 if self.dtype == "bool" else 256, n * want.itemsize, np.uint8).view(want.dtype)
+            flat = random_bytes(rng, self.dtype, n * want.itemsize).view(want.dtype)
             self.save(out, flat)
             if want.size:
                 strided(flat, want.shape, strides, offset)[...] = want
             want = flat
-        p = subprocess.run([xt, "run", self.line, *files, "-o", out, "--backend", backend], capture_output=True, text=True)
+        command = [xt, "run", self.line, *files, "-o", out, "--backend", backend]
+        p = subprocess.run(command, capture_output=True, text=True)
         if p.returncode:
             return "exit %d: %s" % (p.returncode, p.stderr.strip())
         got = np.load(out)
@@ -302,34 +310,48 @@ class Random:
             new[self.below(len(new))] = -1
         return ".reshape(%s)" % ",".join(map(str, new))
 
+    def any_shape(self, shape):
+        """Text of the calls that every shape takes."""
+        r = len(shape)
+        grown = [self.choice([1, 3, 4]) if n == 1 else self.choice([n, -1]) for n in shape]
+        reps = [self.choice([1, 2, 1, 3]) for _ in range(max(1, r + self.below(3) - 1))]
+        return [self.reshape(shape), self.index(shape), self.index(shape), ".unsqueeze(%d)" % self.below(r + 1),
+                ".squeeze()", ".flatten()", ".T", ".tile(%s)" % ",".join(map(str, reps)),
+                ".expand(%s)" % ",".join(map(str, self.choice([[], [], [2]]) + grown))]
+
+    def with_axis(self, shape, a, value):
+        r = len(shape)
+        p = self.shuffle(r)
+        return [".permute(%s)" % ",".join(map(str, p)), ".permute([%s])" % ",".join(str(i - r) for i in p),
+                ".transpose(%d,%d)" % (self.axis(r), self.axis(r)),
+                ".swapaxes(%d,%d)" % (self.axis(r), self.axis(r)),
+                ".moveaxis(%d,%d)" % (self.axis(r), self.axis(r)), ".flip(%d)" % a, ".flip()",
+                ".repeat(%d,%d)" % (self.choice([1, 2, 3]), a), ".repeat(axis=%d, repeats=2)" % a,
+                ".roll(%d,%d)" % (self.below(15) - 7, a), ".roll(%d)" % (self.below(15) - 7),
+                ".pad(%s, %s)" % (self.pairs(shape), value), ".pad([%s])" % ",".join([self.pairs([1])] * r)]
+
+    def with_two_axes(self, shape, value):
+        p = self.shuffle(len(shape))
+        small = lambda: self.below(7) - 3
+        return [".diagonal(%d,%d,%d)" % (self.below(5) - 2, p[0], p[1]), ".mT", ".tril()",
+                ".tril(%d, %s)" % (small(), value), ".triu(%d, %s)" % (small(), value),
+                ".roll((%d,%d),(%d,%d))" % (small(), small(), p[0], p[1])]
+
     def step(self, shape):
-        r, v = len(shape), "value=" + self.value()
+        r, value = len(shape), "value=" + self.value()
         ones = [i for i, n in enumerate(shape) if n == 1]
         a = self.axis(r) if r else 0
         n = shape[a] if r else 0
-        rows = [self.reshape(shape), self.index(shape), self.index(shape), ".unsqueeze(%d)" % (self.below(r + 1)),
-                ".squeeze()", ".flatten()", ".T",
-                ".expand(%s)" % ",".join(map(str, self.choice([[], [], [2]]) +
-                                             [self.choice([1, 3, 4]) if m == 1 else self.choice([m, -1]) for m in shape])),
-                ".tile(%s)" % ",".join(str(self.choice([1, 2, 1, 3])) for _ in range(max(1, r + self.below(3) - 1)))]
+        rows = self.any_shape(shape)
         if r:
-            p = self.shuffle(r)
-            rows += [".permute(%s)" % ",".join(map(str, p)), ".permute([%s])" % ",".join(str(i - r) for i in p),
-                     ".transpose(%d,%d)" % (self.axis(r), self.axis(r)), ".swapaxes(%d,%d)" % (self.axis(r), self.axis(r)),
-                     ".moveaxis(%d,%d)" % (self.axis(r), self.axis(r)), ".flip(%d)" % a, ".flip()",
-                     ".repeat(%d,%d)" % (self.choice([1, 2, 3]), a), ".repeat(axis=%d, repeats=2)" % a,
-                     ".roll(%d,%d)" % (self.below(15) - 7, a), ".roll(%d)" % (self.below(15) - 7),
-                     ".pad(%s, %s)" % (self.pairs(shape), v), ".pad([%s])" % ",".join([self.pairs([1])] * r)]
+            rows += self.with_axis(shape, a, value)
         if ones:
             rows += [".squeeze(%d)" % self.choice(ones)]
-        if r and n:
+        if n:
             size = self.below(n) + 1
             rows += [".unfold(%d,%d,%d)" % (a, size, self.choice([1, 1, 2, 3, size]))] * 2
         if r > 1:
-            p = self.shuffle(r)
-            rows += [".diagonal(%d,%d,%d)" % (self.below(5) - 2, p[0], p[1]), ".mT",
-                     ".tril(%d, %s)" % (self.below(7) - 3, v), ".triu(%d, %s)" % (self.below(7) - 3, v), ".tril()",
-                     ".roll((%d,%d),(%d,%d))" % (self.below(7) - 3, self.below(7) - 3, p[0], p[1])]
+            rows += self.with_two_axes(shape, value)
         return self.choice(rows)
 
     def join(self, text, t):

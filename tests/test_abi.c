@@ -1,6 +1,6 @@
-/* test_abi.c: xt's own declarations of NVRTC and of the CUDA driver are those of the toolkit's headers. Without the
- * headers there is nothing to compare. Most of it is done by the compiler: an enum there is an integer of the same
- * width here, a handle a pointer. */
+/* test_abi.c: xt's own declarations of NVRTC and of the CUDA driver are those of the toolkit's headers.
+ * Without the headers there is nothing to compare. Most of it is done by the compiler: an enum there is an
+ * integer of the same width here, a handle a pointer. */
 #include <check.h>
 #include <stdio.h>
 
@@ -17,24 +17,24 @@
 
 #if HAVE_HEADERS
 
-/* The same declarations once more, with the toolkit's own types in the places of xt's: then each must be compatible
- * with the toolkit's function. */
-#define xti_nvrtc_result nvrtcResult
-#define xti_nvrtc_program nvrtcProgram
-#define xti_cu_result CUresult
-#define xti_cu_device CUdevice
-#define xti_cu_attribute CUdevice_attribute
+/* The same declarations once more, with the toolkit's own types in the places of xt's: then each must be
+ * compatible with the toolkit's function. */
+#define xti_nvrtc_result      nvrtcResult
+#define xti_nvrtc_program     nvrtcProgram
+#define xti_cu_result         CUresult
+#define xti_cu_device         CUdevice
+#define xti_cu_attribute      CUdevice_attribute
 #define xti_cu_func_attribute CUfunction_attribute
-#define xti_cu_context CUcontext
-#define xti_cu_module CUmodule
-#define xti_cu_function CUfunction
-#define xti_cu_stream CUstream
+#define xti_cu_context        CUcontext
+#define xti_cu_module         CUmodule
+#define xti_cu_function       CUfunction
+#define xti_cu_stream         CUstream
 
-#define X(field, symbol, required, params)                                                                     \
+#define X(field, symbol, required, params)                                                                   \
     _Static_assert(__builtin_types_compatible_p(nvrtcResult(*) params, __typeof__(&symbol)), #symbol);
 XTI_NVRTC_FUNCTIONS(X)
 #undef X
-#define X(field, symbol, required, params)                                                                     \
+#define X(field, symbol, required, params)                                                                   \
     _Static_assert(__builtin_types_compatible_p(CUresult(*) params, __typeof__(&symbol)), #symbol);
 XTI_CU_FUNCTIONS(X)
 #undef X

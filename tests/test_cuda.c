@@ -1,7 +1,10 @@
-/* test_cuda.c: CUDA plans, sources and kernels. Kernels are compiled by NVRTC and run in the PTX interpreter; without
- * NVRTC those tests say so and the others still run. XT_TEST_FULL=1 proves every case on every architecture. */
+/* test_cuda.c: CUDA plans, sources and kernels. Kernels are compiled by NVRTC and run in the PTX interpreter;
+ * without NVRTC those tests say so and the others still run. XT_TEST_FULL=1 proves every case on every
+ * architecture. */
 #include <check.h>
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,8 +185,8 @@ START_TEST(two_hundred_inputs_share_a_few_functions)
     ck_assert_int_ge(m.n_pieces, 200);
     if (!skipped())
         for (int k = 0; k < N_ARCHS; k++)
-            ck_assert_msg(counted(cuda_prove(&m, archs[k], k == 1, &p), &p) && p.source_bytes < 200000, "sm_%d: %zu bytes: %s",
-                          archs[k], p.source_bytes, p.error);
+            ck_assert_msg(counted(cuda_prove(&m, archs[k], k == 1, &p), &p) && p.source_bytes < 200000,
+                          "sm_%d: %zu bytes: %s", archs[k], p.source_bytes, p.error);
     xti_map_free(&m);
 }
 END_TEST
@@ -205,8 +208,8 @@ START_TEST(golden_chains_copy_what_the_map_says)
             fuse(c->g, &m);
             for (int k = 0; k < 2 * N_ARCHS; k++)
                 if (full() || k == i % (2 * N_ARCHS))
-                    ck_assert_msg(counted(cuda_prove(&m, archs[k / 2], k % 2, &p), &p), "%s: sm_%d: %s\n    %s", c->name, archs[k / 2],
-                                  p.error, c->text);
+                    ck_assert_msg(counted(cuda_prove(&m, archs[k / 2], k % 2, &p), &p),
+                                  "%s: sm_%d: %s\n    %s", c->name, archs[k / 2], p.error, c->text);
             xti_map_free(&m);
         }
         xt_graph_free(c->g);
@@ -231,7 +234,8 @@ START_TEST(random_chains_copy_what_the_map_says)
         int sm = archs[i % N_ARCHS];
         fuse(g, &m);
         bool ok = counted(cuda_prove(&m, sm, i / N_ARCHS % 2, &p), &p);
-        ck_assert_msg(ok, "seed %llu, sm_%d, turn %d: %s\n    %s", (unsigned long long)seed, sm, i, p.error, graph_text(g));
+        ck_assert_msg(ok, "seed %llu, sm_%d, turn %d: %s\n    %s", (unsigned long long)seed, sm, i, p.error,
+                      graph_text(g));
         xti_map_free(&m);
         xt_graph_free(g);
     }
@@ -241,8 +245,9 @@ END_TEST
 
 START_TEST(blocks_past_the_grid_limit_and_wide_indices_copy_too)
 {
-    static const char *const lines[] = {"x: f32[100,120]; x.permute(1,0)", "x: u8[5,6]; y: u8[5,7]; concat(1, x, y, x).flip(0)",
-                                        "x: f16[300,40]; x[:, 3:39].pad((1,1),(0,1))", "x: f32[30,40]; x.tril(0)"};
+    static const char *const lines[] = {
+        "x: f32[100,120]; x.permute(1,0)", "x: u8[5,6]; y: u8[5,7]; concat(1, x, y, x).flip(0)",
+        "x: f16[300,40]; x[:, 3:39].pad((1,1),(0,1))", "x: f32[30,40]; x.tril(0)"};
     if (skipped())
         return;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
@@ -261,8 +266,9 @@ END_TEST
 /* What next to nothing is wasted on: whole tiles and whole rows. */
 START_TEST(whole_tiles_move_whole_sectors_without_bank_conflicts)
 {
-    static const char *const shape[] = {"x: %s[256,256]; x.permute(1,0)", "x: %s[2,128,3,128]; x.permute(2,3,0,1)",
-                                        "x: %s[65536]; x", "x: %s[64,1024]; x[:, 256:768]", "x: %s[16,1024]; x.flip(1)"};
+    static const char *const shape[] = {"x: %s[256,256]; x.permute(1,0)",
+                                        "x: %s[2,128,3,128]; x.permute(2,3,0,1)", "x: %s[65536]; x",
+                                        "x: %s[64,1024]; x[:, 256:768]", "x: %s[16,1024]; x.flip(1)"};
     if (skipped())
         return;
     for (int d = 0; d < N_DTYPES; d++)
@@ -274,8 +280,8 @@ START_TEST(whole_tiles_move_whole_sectors_without_bank_conflicts)
             if (p.refused)
                 continue;
             const struct ptx_report *r = &p.report;
-            ck_assert_msg(p.load_ratio <= 1.03 && p.store_ratio <= 1.03, "%s: %.3f and %.3f of the sectors needed", line,
-                          p.load_ratio, p.store_ratio);
+            ck_assert_msg(p.load_ratio <= 1.03 && p.store_ratio <= 1.03,
+                          "%s: %.3f and %.3f of the sectors needed", line, p.load_ratio, p.store_ratio);
             ck_assert_msg((double)r->shared_load_wavefronts <= 1.05 * (double)r->shared_load_ideal &&
                               (double)r->shared_store_wavefronts <= 1.05 * (double)r->shared_store_ideal,
                           "%s: bank conflicts", line);
@@ -283,7 +289,8 @@ START_TEST(whole_tiles_move_whole_sectors_without_bank_conflicts)
 }
 END_TEST
 
-/* --------------------------------------------------------------------------------------- plans and sources */
+/* --------------------------------------------------------------------------------------- plans and sources
+ */
 
 struct made {
     struct xti_map map;
@@ -299,7 +306,8 @@ static void make(const char *line, struct made *o)
     map_of(line, &o->map);
     ck_assert_msg(xti_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
     if (o->plan.n_steps)
-        ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s", err.e.message);
+        ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s",
+                      err.e.message);
 }
 
 static void drop(struct made *o)
@@ -361,14 +369,16 @@ static void check_launch(const char *line, const char *want)
 START_TEST(a_launch_names_the_entry_that_its_offsets_allow)
 {
     check_launch("x: f32[0,4]; x", "[]");
-    check_launch("y: f32[9]; x: f32[1024]; x[512:]",
-                 "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
-                 "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
-                 "{\"kind\": \"pointer\", \"of\": \"src1\", \"byte_offset\": 2048}]}]");
-    check_launch("x: f32[8]; x[1:]",
-                 "[{\"entry\": \"n_e\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
-                 "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
-                 "{\"kind\": \"pointer\", \"of\": \"src0\", \"byte_offset\": 4}]}]");
+    check_launch(
+        "y: f32[9]; x: f32[1024]; x[512:]",
+        "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
+        "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
+        "{\"kind\": \"pointer\", \"of\": \"src1\", \"byte_offset\": 2048}]}]");
+    check_launch(
+        "x: f32[8]; x[1:]",
+        "[{\"entry\": \"n_e\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
+        "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
+        "{\"kind\": \"pointer\", \"of\": \"src0\", \"byte_offset\": 4}]}]");
 }
 END_TEST
 
@@ -444,7 +454,8 @@ START_TEST(every_failing_allocation_is_reported_and_leaks_nothing)
 }
 END_TEST
 
-/* ---------------------------------------------------------------------------------------- NVRTC and driver */
+/* ---------------------------------------------------------------------------------------- NVRTC and driver
+ */
 
 START_TEST(a_missing_nvrtc_says_where_to_point)
 {
@@ -465,8 +476,9 @@ START_TEST(a_source_that_does_not_compile_gives_the_first_error_of_the_log)
     struct xti_err err = {0};
     if (skipped())
         return;
-    ck_assert_int_eq(xti_nvrtc_compile("extern \"C\" __global__ void n() { undefined_thing; }", "n", 90, &code, &err),
-                     XT_ECOMPILE);
+    ck_assert_int_eq(
+        xti_nvrtc_compile("extern \"C\" __global__ void n() { undefined_thing; }", "n", 90, &code, &err),
+        XT_ECOMPILE);
     ck_assert_msg(strstr(err.e.message, "undefined_thing") != NULL, "%s", err.e.message);
     ck_assert_ptr_null(code.ptx);
     struct xti_err old = {0};
@@ -496,6 +508,66 @@ START_TEST(one_compile_gives_ptx_and_cubin_and_the_same_bytes_again)
     xti_code_free(&c);
     xti_code_free(&d);
     drop(&a);
+}
+END_TEST
+
+static void *compile_for_ever(void *arg)
+{
+    const atomic_bool *stop = arg;
+    while (!atomic_load(stop)) {
+        struct xti_code c;
+        struct xti_err err = {0};
+        if (!xti_nvrtc_compile("extern \"C\" __global__ void n() {}", "n", 90, &c, &err))
+            xti_code_free(&c);
+    }
+    return NULL;
+}
+
+/* NVRTC itself hangs in four of ten such children. */
+START_TEST(a_child_forked_during_a_compile_compiles)
+{
+    atomic_bool stop = false;
+    pthread_t thread;
+    if (skipped())
+        return;
+    ck_assert_int_eq(pthread_create(&thread, NULL, compile_for_ever, &stop), 0);
+    for (int i = 0; i < 12; i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            struct xti_code c;
+            struct xti_err err = {0};
+            alarm(30);
+            _exit(xti_nvrtc_compile("extern \"C\" __global__ void n() {}", "n", 90, &c, &err) ? 1 : 0);
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+START_TEST(a_compile_survives_every_failing_allocation)
+{
+    struct xti_code c;
+    if (skipped())
+        return;
+    int64_t live = xti_live_allocations();
+    xt_status s = XT_ENOMEM;
+    int n = 0;
+    while (s) {
+        struct xti_err err = {0};
+        xti_fail_alloc(++n, 0);
+        s = xti_nvrtc_compile("extern \"C\" __global__ void n() {}", "n", 90, &c, &err);
+        xti_fail_alloc(0, 0);
+        ck_assert_msg(s == XT_OK || s == XT_ENOMEM, "allocation %d: %s", n, err.e.message);
+        if (s)
+            ck_assert_int_eq(xti_live_allocations(), live);
+    }
+    ck_assert_int_ge(n, 3);
+    xti_code_free(&c);
+    ck_assert_int_eq(xti_live_allocations(), live);
 }
 END_TEST
 
@@ -532,7 +604,9 @@ END_TEST
 
 START_TEST(an_architecture_is_named_in_four_ways_and_no_other)
 {
-    static const char *const good[] = {"90", "sm_90", "sm_90a", "sm_90f"}, *const bad[] = {"", "sm_", "sm_90x", "x90", "-90", "9"};
+    static const char *const good[] = {"90", "sm_90", "sm_90a", "sm_90f"}, *const bad[] = {"",       "sm_",
+                                                                                           "sm_90x", "x90",
+                                                                                           "-90",    "9"};
     struct xti_target t;
     for (int i = 0; i < 4; i++) {
         struct xti_err err = {0};
@@ -547,7 +621,8 @@ START_TEST(an_architecture_is_named_in_four_ways_and_no_other)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------------------- driver double */
+/* ------------------------------------------------------------------------------------------- driver double
+ */
 
 /* Loads tests/libcuda_double.so, which lies beside this program. */
 static bool no_double(void)
@@ -590,7 +665,8 @@ static void prepare(struct device_run *r)
     struct xti_err err = {0};
     memset(r, 0, sizeof *r);
     make(device_chain, &r->made);
-    ck_assert_msg(!xti_nvrtc_compile(r->made.source.s, "xt_test_00000000", 90, &r->code, &err), "%s", err.e.message);
+    ck_assert_msg(!xti_nvrtc_compile(r->made.source.s, "xt_test_00000000", 90, &r->code, &err), "%s",
+                  err.e.message);
     r->dst_bytes = (size_t)(r->made.map.dst_hi + 1) * 2;
     r->src_bytes = (size_t)(r->made.map.src_hi[0] + 1) * 2;
     r->dst = aligned_alloc(256, 8192);
@@ -750,6 +826,8 @@ int main(void)
     tcase_add_test(c, a_missing_nvrtc_says_where_to_point);
     tcase_add_test(c, a_source_that_does_not_compile_gives_the_first_error_of_the_log);
     tcase_add_test(c, one_compile_gives_ptx_and_cubin_and_the_same_bytes_again);
+    tcase_add_test(c, a_child_forked_during_a_compile_compiles);
+    tcase_add_test(c, a_compile_survives_every_failing_allocation);
     tcase_add_test(c, an_override_takes_the_place_of_the_source);
     tcase_add_test(c, a_missing_driver_is_no_device);
     tcase_add_test(c, an_architecture_is_named_in_four_ways_and_no_other);

@@ -611,8 +611,8 @@ START_TEST(a_change_of_any_number_of_a_map_gives_another_key)
     }
     for (int v = 0; v <= VARIANTS; v++)
         for (int w = 0; w < v; w++)
-            ck_assert_msg(key[v].n != key[w].n || memcmp(key[v].s, key[w].s, key[v].n), "variants %d and %d",
-                          v, w);
+            ck_assert_msg(memcmp(key[v].s, key[w].s, key[v].n < key[w].n ? key[v].n : key[w].n),
+                          "variants %d and %d", v, w);
     for (int v = 0; v <= VARIANTS; v++)
         xti_str_free(&key[v]);
 }

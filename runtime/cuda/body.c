@@ -84,8 +84,11 @@ static int list_digits(const struct writer *w, struct digit *digit)
     const struct xti_cuda_step *s = w->s;
     int n = 0;
     if (!strcmp(s->strategy->skeleton, "rows")) {
-        int64_t group = s->vec_bytes / w->p->map.esize, last = w->q->n_dims ? w->q->dim[w->q->n_dims - 1].n : 1;
+        int64_t group = s->vec_bytes / w->p->map.esize,
+                last = w->q->n_dims ? w->q->dim[w->q->n_dims - 1].n : 1;
         digit[n++] = (struct digit){(last + group - 1) / group, "*u", 0};
+    } else if (!strcmp(s->strategy->skeleton, "realign")) {
+        digit[n++] = (struct digit){(w->q->dim[w->q->n_dims - 1].n * w->p->map.esize + 30) / 16, "*u", 0};
     } else if (s->shared_bytes) {
         digit[n++] = (struct digit){(w->dim[s->dim_a].n + s->tile_a - 1) / s->tile_a, "*u", 0};
         digit[n++] = (struct digit){(w->dim[s->dim_b].n + s->tile_b - 1) / s->tile_b, "*v", 0};
@@ -147,10 +150,11 @@ static void put_address(struct writer *w, bool dst)
 
 static void put_index_function(struct writer *w, const char *prefix)
 {
-    xti_str_addf(w->b,
-                 "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
-                 "xt_index *u, xt_index *v)\n{\n",
-                 prefix, w->s->body);
+    xti_str_addf(
+        w->b,
+        "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
+        "xt_index *u, xt_index *v)\n{\n",
+        prefix, w->s->body);
     put_digits(w);
     for (int i = 0; i < w->size.n_dims; i++)
         if (w->role[i] != FROM_INDEX)
@@ -161,7 +165,10 @@ static void put_index_function(struct writer *w, const char *prefix)
     xti_str_add(w->b, "    return 1;\n}\n");
 }
 
-static void define(struct writer *w, const char *name, int64_t v) { xti_str_addf(w->b, "#define %s %" PRId64 "\n", name, v); }
+static void define(struct writer *w, const char *name, int64_t v)
+{
+    xti_str_addf(w->b, "#define %s %" PRId64 "\n", name, v);
+}
 
 /* A number that differs between the pieces of a table. */
 static void define_number(struct writer *w, const char *name, int64_t v)
@@ -182,6 +189,16 @@ static void define_rows(struct writer *w)
     define_number(w, "XT_POINTS", points * chunks);
     define_number(w, "XT_CHUNKS", chunks);
     define_number(w, "XT_TAIL", n % group);
+}
+
+static void define_realign(struct writer *w)
+{
+    int64_t points = 1, bytes = w->q->dim[w->q->n_dims - 1].n * w->p->map.esize;
+    for (int i = 0; i + 1 < w->q->n_dims; i++)
+        points *= w->q->dim[i].n;
+    define(w, "XT_STEPS", w->s->per_thread);
+    define_number(w, "XT_POINTS", points * ((bytes + 30) / 16));
+    define_number(w, "XT_LENGTH", bytes);
 }
 
 static void define_transpose(struct writer *w)
@@ -211,6 +228,7 @@ static const struct family {
     const char *undefine;
 } families[] = {
     {"rows",      define_rows,      "XT_VEC XT_STEPS XT_POINTS XT_CHUNKS XT_TAIL"},
+    {"realign",   define_realign,   "XT_STEPS XT_POINTS XT_LENGTH"},
     {"transpose", define_transpose, "XT_VS XT_VD XT_TA XT_TB XT_NA XT_NB XT_DA XT_SB"},
     {"generic",   define_generic,   "XT_STEPS XT_REPEAT XT_POINTS"},
 };
@@ -235,7 +253,8 @@ static void undefine(struct writer *w, const char *names)
     }
 }
 
-/* Copies the dims, says who computes which, and turns a transpose's reversed dim round, so that its s is 1. */
+/* Copies the dims, says who computes which, and turns a transpose's reversed dim round, so that its s is 1.
+ */
 static void set_dims(struct writer *w)
 {
     const struct xti_piece *q = w->q;
@@ -246,7 +265,7 @@ static void set_dims(struct writer *w)
         w->dim[i] = (struct xti_dim){1, 0, 0};
     for (int i = 0; i < q->n_dims; i++)
         w->dim[i + w->skip] = q->dim[i];
-    if (!strcmp(skeleton, "rows") && q->n_dims)
+    if ((!strcmp(skeleton, "rows") || !strcmp(skeleton, "realign")) && q->n_dims)
         w->role[q->n_dims - 1] = IN_BODY;
     if (!strcmp(skeleton, "generic") && w->s->dim_a >= 0)
         w->role[w->s->dim_a] = FROM_STEP;
@@ -270,9 +289,11 @@ static void put_comment(struct writer *w)
         xti_str_addf(w->b, ", %d-byte accesses, numbers from the table */\n", s->vec_bytes);
         return;
     }
-    xti_str_addf(w->b, ", piece %d, %d-byte accesses; extent (source, destination stride):", s->piece, s->vec_bytes);
+    xti_str_addf(w->b, ", piece %d, %d-byte accesses; extent (source, destination stride):", s->piece,
+                 s->vec_bytes);
     for (int i = 0; i < w->q->n_dims; i++)
-        xti_str_addf(w->b, " %" PRId64 "(%" PRId64 ",%" PRId64 ")", w->q->dim[i].n, w->q->dim[i].s, w->q->dim[i].d);
+        xti_str_addf(w->b, " %" PRId64 "(%" PRId64 ",%" PRId64 ")", w->q->dim[i].n, w->q->dim[i].s,
+                     w->q->dim[i].d);
     xti_str_add(w->b, " */\n");
 }
 

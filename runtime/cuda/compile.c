@@ -1,8 +1,8 @@
 /* compile.c: source -> PTX and cubin with NVRTC, in this process.
- * What NVRTC does to a process (measured with 13.0) and what is done about it: it overflows stacks of 80 KiB, and of
- * 256 KiB with large sources: a thread with 16 MiB compiles. It hangs in the child of a fork that happened during a
- * compile: a lock that fork waits for. It raises the stack limit: an option. It calls any failure, lack of memory too,
- * a compilation error: so a failure is never remembered. Layer 4. */
+ * What NVRTC does to a process (measured with 13.0) and what is done about it: it overflows stacks of 80 KiB,
+ * and of 256 KiB with large sources: a thread with 16 MiB compiles. It hangs in the child of a fork that
+ * happened during a compile: a lock that fork waits for. It raises the stack limit: an option. It calls any
+ * failure, lack of memory too, a compilation error: so a failure is never remembered. Layer 4. */
 #include "cuda/cuda.h"
 
 #include <pthread.h>
@@ -193,7 +193,8 @@ static void dump(const char *name, const char *suffix, const void *data, size_t 
         xti_logf(XTI_LOG_SRC, "XT_DUMP: %s cannot be written", path);
 }
 
-xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct xti_code *out, struct xti_err *err)
+xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct xti_code *out,
+                            struct xti_err *err)
 {
     struct job j = {.source = source, .name = name, .sm = sm, .out = out, .err = err};
     bool cubin;
@@ -202,8 +203,8 @@ xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct
     if (!(j.nvrtc = xti_nvrtc_get(err)))
         return XT_ECOMPILE;
     if (!xti_nvrtc_arch(j.nvrtc, sm, &cubin))
-        return xti_fail(err, XT_ECOMPILE, "NVRTC %d.%d does not know sm_%d: it begins at sm_%d", j.nvrtc->major,
-                        j.nvrtc->minor, sm, j.nvrtc->arch[0]);
+        return xti_fail(err, XT_ECOMPILE, "NVRTC %d.%d does not know sm_%d: it begins at sm_%d",
+                        j.nvrtc->major, j.nvrtc->minor, sm, j.nvrtc->arch[0]);
     pthread_once(&once, guard_fork);
     lock_compiling();
     xt_status s = on_own_stack(&j);

@@ -1,6 +1,6 @@
-/* cuda.h: from a plan to a launch: emit source, compile with NVRTC, load and launch with the driver. libcuda and
- * libnvrtc are opened at first use, never linked. This layer never sees the graph or the cache: whoever calls it
- * decides what is kept. Layer 4. */
+/* cuda.h: from a plan to a launch: emit source, compile with NVRTC, load and launch with the driver. libcuda
+ * and libnvrtc are opened at first use, never linked. This layer never sees the graph or the cache: whoever
+ * calls it decides what is kept. Layer 4. */
 #ifndef XTI_CUDA_CUDA_H
 #define XTI_CUDA_CUDA_H
 
@@ -9,26 +9,29 @@
 
 /* ---- emit.c: plan -> source. Deterministic: the same map, target and templates give the same bytes. */
 
-/* Emits one translation unit with two entries: <name> wants pointers aligned to 16 bytes after the byte offsets
- * were added, <name>_e only to the element. Parameters of both, in order: dst, the sources read (in the
- * normalised order), then the fill values (16 bytes for each fill piece, in piece order).
- * name: "xt_<strategy>_<first 8 hex digits of the signature>". */
-xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source, struct xti_err *err);
+/* Emits one translation unit with two entries: <name> wants pointers aligned to 16 bytes after the byte
+ * offsets were added, <name>_e only to the element. Parameters of both, in order: dst, the sources read (in
+ * the normalised order), then the fill values (16 bytes for each fill piece, in piece order). name:
+ * "xt_<strategy>_<first 8 hex digits of the signature>". */
+xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source,
+                        struct xti_err *err);
 
 /* ---- nvrtc.c */
 
 struct xti_code {
-    char *ptx;         /* NUL-terminated, owned */
-    size_t ptx_bytes;  /* with the NUL */
-    void *cubin;       /* NULL when NVRTC does not know the target: then the driver compiles the PTX */
+    char *ptx;        /* NUL-terminated, owned */
+    size_t ptx_bytes; /* with the NUL */
+    void *cubin;      /* NULL when NVRTC does not know the target: then the driver compiles the PTX */
     size_t cubin_bytes;
 };
 void xti_code_free(struct xti_code *c);
 
-/* Compiles for sm_<sm>. XT_ECOMPILE with the first error of the log; XT_ECOMPILE with "NVRTC not found: .." and
- * what to do when the library is missing. Serialised by a lock of its own. */
-xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct xti_code *out, struct xti_err *err);
-/* What identifies the compiler in a cache key: version and build id; "" when there is none. Static storage. */
+/* Compiles for sm_<sm>. XT_ECOMPILE with the first error of the log; XT_ECOMPILE with "NVRTC not found: .."
+ * and what to do when the library is missing. Serialised by a lock of its own. */
+xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct xti_code *out,
+                            struct xti_err *err);
+/* What identifies the compiler in a cache key: version and build id; "" when there is none. Static storage.
+ */
 const char *xti_nvrtc_build(void);
 /* The options a compile for sm uses, one a line: part of the key. */
 void xti_nvrtc_options(int sm, struct xti_str *out);
@@ -47,14 +50,14 @@ xt_status xti_module_load(const struct xti_code *c, const char *name, int device
                           struct xti_err *err);
 void xti_module_free(struct xti_module *m);
 
-/* Launches on `stream`. dst, src: buffer starts on the device, src[i] for input i of the graph (p->origin maps
- * them). No allocation. XT_EFORKED in a forked child. */
-xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst, const void *const *src,
-                          void *stream, struct xti_err *err);
+/* Launches on `stream`. dst, src: buffer starts on the device, src[i] for input i of the graph (p->origin
+ * maps them). No allocation. XT_EFORKED in a forked child. */
+xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst,
+                          const void *const *src, void *stream, struct xti_err *err);
 
-/* The same on host buffers: device copies of them are made, the kernel run, the destination brought back. Bytes of dst
- * that the map does not write keep their value. dst_bytes, src_bytes[i]: what the map reaches, from the buffers'
- * starts; 0: not read. Waits. */
+/* The same on host buffers: device copies of them are made, the kernel run, the destination brought back.
+ * Bytes of dst that the map does not write keep their value. dst_bytes, src_bytes[i]: what the map reaches,
+ * from the buffers' starts; 0: not read. Waits. */
 xt_status xti_cuda_run_host(const struct xti_plan *p, const struct xti_module *m, void *dst, size_t dst_bytes,
                             const void *const *src, const size_t *src_bytes, int n_srcs, struct xti_err *err);
 

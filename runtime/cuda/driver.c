@@ -1,5 +1,6 @@
 /* driver.c: finds, loads and initialises the CUDA driver; contexts; targets.
- * What always holds: nothing here changes which context the caller's thread has when a function returns. Layer 4. */
+ * What always holds: nothing here changes which context the caller's thread has when a function returns.
+ * Layer 4. */
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
@@ -45,7 +46,8 @@ static void *open_library(struct xti_err *err)
     return lib;
 }
 
-xt_status xti_driver_fail(const struct xti_cu_api *api, const char *call, xti_cu_result r, struct xti_err *err)
+xt_status xti_driver_fail(const struct xti_cu_api *api, const char *call, xti_cu_result r,
+                          struct xti_err *err)
 {
     const char *name = NULL;
     if (api->error_name(r, &name) || !name)
@@ -56,9 +58,9 @@ xt_status xti_driver_fail(const struct xti_cu_api *api, const char *call, xti_cu
 static xt_status load_symbols(void *lib, struct xti_cu_api *api, struct xti_err *err)
 {
     const char *missing = NULL;
-#define X(field, symbol, required, params)                                                                     \
-    *(void **)&api->field = dlsym(lib, #symbol);                                                               \
-    if (required && !api->field)                                                                               \
+#define X(field, symbol, required, params)                                                                   \
+    *(void **)&api->field = dlsym(lib, #symbol);                                                             \
+    if (required && !api->field)                                                                             \
         missing = #symbol;
     XTI_CU_FUNCTIONS(X)
 #undef X
@@ -147,12 +149,15 @@ xt_status xti_cuda_probe(struct xti_err *err)
 }
 
 /* No context is made: the attributes are the device's. */
-static xt_status current_device(const struct xti_cu_api *api, int ordinal, xti_cu_device *device, struct xti_err *err)
+static xt_status current_device(const struct xti_cu_api *api, int ordinal, xti_cu_device *device,
+                                struct xti_err *err)
 {
     xti_cu_context ctx = NULL;
     if (!api->ctx_current(&ctx) && ctx && !api->ctx_device(device))
         return XT_OK;
-    return api->device_get(device, ordinal) ? xti_fail(err, XT_ENODEVICE, "there is no CUDA device %d", ordinal) : XT_OK;
+    return api->device_get(device, ordinal)
+               ? xti_fail(err, XT_ENODEVICE, "there is no CUDA device %d", ordinal)
+               : XT_OK;
 }
 
 xt_status xti_cuda_target(int device, struct xti_target *t, struct xti_err *err)

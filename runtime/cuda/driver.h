@@ -7,17 +7,19 @@
 #include "base/err.h"
 #include "cuda/driver_abi.h"
 
-/* The process's driver, initialised, with at least one device. XT_ENODEVICE with the reason; XT_EFORKED in the child of
- * a process that had initialised it. Any thread. *api is set on success. */
+/* The process's driver, initialised, with at least one device. XT_ENODEVICE with the reason; XT_EFORKED in
+ * the child of a process that had initialised it. Any thread. *api is set on success. */
 xt_status xti_driver_get(const struct xti_cu_api **api, struct xti_err *err);
 
 /* The child of a fork cannot use its parent's contexts. */
 bool xti_driver_forked(void);
 
 /* XT_EDEVICE: "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE". */
-xt_status xti_driver_fail(const struct xti_cu_api *api, const char *call, xti_cu_result r, struct xti_err *err);
+xt_status xti_driver_fail(const struct xti_cu_api *api, const char *call, xti_cu_result r,
+                          struct xti_err *err);
 
-/* Makes a context current: the caller's current one, else the primary context of `device`, retained and pushed. */
+/* Makes a context current: the caller's current one, else the primary context of `device`, retained and
+ * pushed. */
 struct xti_driver_scope {
     const struct xti_cu_api *api;
     xti_cu_context ctx;

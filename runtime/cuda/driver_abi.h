@@ -25,30 +25,30 @@ enum {
 };
 
 /* field, symbol, required, parameters. ctx_id: 12.0; func_load: 12.4. */
-#define XTI_CU_FUNCTIONS(X)                                                                                    \
-    X(init, cuInit, 1, (unsigned int))                                                                         \
-    X(error_name, cuGetErrorName, 1, (xti_cu_result, const char **))                                           \
-    X(device_count, cuDeviceGetCount, 1, (int *))                                                              \
-    X(device_get, cuDeviceGet, 1, (xti_cu_device *, int))                                                      \
-    X(device_attribute, cuDeviceGetAttribute, 1, (int *, xti_cu_attribute, xti_cu_device))                     \
-    X(ctx_current, cuCtxGetCurrent, 1, (xti_cu_context *))                                                     \
-    X(ctx_device, cuCtxGetDevice, 1, (xti_cu_device *))                                                        \
-    X(ctx_push, cuCtxPushCurrent_v2, 1, (xti_cu_context))                                                      \
-    X(ctx_pop, cuCtxPopCurrent_v2, 1, (xti_cu_context *))                                                      \
-    X(ctx_id, cuCtxGetId, 0, (xti_cu_context, unsigned long long *))                                           \
-    X(primary_retain, cuDevicePrimaryCtxRetain, 1, (xti_cu_context *, xti_cu_device))                          \
-    X(primary_release, cuDevicePrimaryCtxRelease_v2, 1, (xti_cu_device))                                       \
-    X(module_load, cuModuleLoadData, 1, (xti_cu_module *, const void *))                                       \
-    X(module_unload, cuModuleUnload, 1, (xti_cu_module))                                                       \
-    X(module_function, cuModuleGetFunction, 1, (xti_cu_function *, xti_cu_module, const char *))               \
-    X(func_attribute, cuFuncGetAttribute, 1, (int *, xti_cu_func_attribute, xti_cu_function))                  \
-    X(func_load, cuFuncLoad, 0, (xti_cu_function))                                                             \
-    X(mem_alloc, cuMemAlloc_v2, 1, (unsigned long long *, size_t))                                             \
-    X(mem_free, cuMemFree_v2, 1, (unsigned long long))                                                         \
-    X(mem_to_device, cuMemcpyHtoD_v2, 1, (unsigned long long, const void *, size_t))                           \
-    X(mem_to_host, cuMemcpyDtoH_v2, 1, (void *, unsigned long long, size_t))                                   \
-    X(launch, cuLaunchKernel, 1,                                                                               \
-      (xti_cu_function, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,    \
+#define XTI_CU_FUNCTIONS(X)                                                                                  \
+    X(init, cuInit, 1, (unsigned int))                                                                       \
+    X(error_name, cuGetErrorName, 1, (xti_cu_result, const char **))                                         \
+    X(device_count, cuDeviceGetCount, 1, (int *))                                                            \
+    X(device_get, cuDeviceGet, 1, (xti_cu_device *, int))                                                    \
+    X(device_attribute, cuDeviceGetAttribute, 1, (int *, xti_cu_attribute, xti_cu_device))                   \
+    X(ctx_current, cuCtxGetCurrent, 1, (xti_cu_context *))                                                   \
+    X(ctx_device, cuCtxGetDevice, 1, (xti_cu_device *))                                                      \
+    X(ctx_push, cuCtxPushCurrent_v2, 1, (xti_cu_context))                                                    \
+    X(ctx_pop, cuCtxPopCurrent_v2, 1, (xti_cu_context *))                                                    \
+    X(ctx_id, cuCtxGetId, 0, (xti_cu_context, unsigned long long *))                                         \
+    X(primary_retain, cuDevicePrimaryCtxRetain, 1, (xti_cu_context *, xti_cu_device))                        \
+    X(primary_release, cuDevicePrimaryCtxRelease_v2, 1, (xti_cu_device))                                     \
+    X(module_load, cuModuleLoadData, 1, (xti_cu_module *, const void *))                                     \
+    X(module_unload, cuModuleUnload, 1, (xti_cu_module))                                                     \
+    X(module_function, cuModuleGetFunction, 1, (xti_cu_function *, xti_cu_module, const char *))             \
+    X(func_attribute, cuFuncGetAttribute, 1, (int *, xti_cu_func_attribute, xti_cu_function))                \
+    X(func_load, cuFuncLoad, 0, (xti_cu_function))                                                           \
+    X(mem_alloc, cuMemAlloc_v2, 1, (unsigned long long *, size_t))                                           \
+    X(mem_free, cuMemFree_v2, 1, (unsigned long long))                                                       \
+    X(mem_to_device, cuMemcpyHtoD_v2, 1, (unsigned long long, const void *, size_t))                         \
+    X(mem_to_host, cuMemcpyDtoH_v2, 1, (void *, unsigned long long, size_t))                                 \
+    X(launch, cuLaunchKernel, 1,                                                                             \
+      (xti_cu_function, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int,  \
        unsigned int, xti_cu_stream, void **, void **))
 
 struct xti_cu_api {

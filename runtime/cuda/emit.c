@@ -1,7 +1,7 @@
-/* emit.c: plan -> CUDA source: prelude, and for each of the two entries its bodies and the function that sends every
- * block to its piece.
- * What always holds: the text depends on the maps, the target's numbers and the templates alone; its size is bounded
- * by XTI_CUDA_MAX_BODIES bodies and a line or two a piece. Layer 4. */
+/* emit.c: plan -> CUDA source: prelude, and for each of the two entries its bodies and the function that
+ * sends every block to its piece. What always holds: the text depends on the maps, the target's numbers and
+ * the templates alone; its size is bounded by XTI_CUDA_MAX_BODIES bodies and a line or two a piece. Layer 4.
+ */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
@@ -149,8 +149,10 @@ static int64_t shared_bytes(const struct xti_plan *p)
     return most;
 }
 
-/* The loop exists only past the limit of grid.x: elsewhere it would cost a third (measured by others on GH200). */
-static void put_entry(const struct xti_plan *p, const char *name, const char *prefix, const int64_t *row, struct xti_str *b)
+/* The loop exists only past the limit of grid.x: elsewhere it would cost a third (measured by others on
+ * GH200). */
+static void put_entry(const struct xti_plan *p, const char *name, const char *prefix, const int64_t *row,
+                      struct xti_str *b)
 {
     bool loop = p->grid < p->blocks;
     int64_t shared = shared_bytes(p);
@@ -192,7 +194,8 @@ static struct xti_emit_pad widest(const struct xti_plan *p)
     return w;
 }
 
-/* Writes each body once, from its first step, and every step's row of numbers; row[i] is where step i's begins. */
+/* Writes each body once, from its first step, and every step's row of numbers; row[i] is where step i's
+ * begins. */
 static void put_table_bodies(const struct xti_plan *p, const char *prefix, int64_t *row, struct xti_str *b)
 {
     struct xti_emit_table table = {{0}, 0};
@@ -225,8 +228,8 @@ static xt_status put_plan(const struct xti_plan *p, const char *name, const char
     int64_t *row = p->table ? xti_alloc_array((size_t)p->n_steps, sizeof *row) : NULL;
     if (p->table && !row)
         return xti_fail(err, XT_ENOMEM, "table of %d pieces", p->n_steps);
-    xti_str_addf(b, "\n/* %s: %d-byte units, pointers aligned to %d bytes, %" PRId64 " blocks */\n", name, p->map.esize,
-                 p->base_align, p->blocks);
+    xti_str_addf(b, "\n/* %s: %d-byte units, pointers aligned to %d bytes, %" PRId64 " blocks */\n", name,
+                 p->map.esize, p->base_align, p->blocks);
     xti_str_addf(b, "#define xt_index unsigned %s\n#define xt_signed %s\n", p->index32 ? "int" : "long long",
                  p->index32 ? "int" : "long long");
     if (p->table)
@@ -256,17 +259,19 @@ static void override(const char *name, struct xti_str *source)
     xti_logf(XTI_LOG_SRC, "%s: replaced by %s", name, path);
 }
 
-xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source, struct xti_err *err)
+xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source,
+                        struct xti_err *err)
 {
     char elem[128];
     xt_status s;
     int n_fills = xti_emit_fill(p, p->map.n_pieces);
     if (8 * (1 + p->map.n_srcs) + 16 * (n_fills + 1) > MAX_PARAM_BYTES)
-        return xti_fail(err, XT_EUNSUPPORTED, "a CUDA kernel takes %d bytes of parameters: %d inputs and %d fills are more",
+        return xti_fail(err, XT_EUNSUPPORTED,
+                        "a CUDA kernel takes %d bytes of parameters: %d inputs and %d fills are more",
                         MAX_PARAM_BYTES, p->map.n_srcs, n_fills);
     snprintf(elem, sizeof elem, "%s_e", name);
-    xti_str_addf(source, "/* %s: made by xt for sm_%d. dst, sources and fill values are the parameters. */\n", name,
-                 p->target.sm);
+    xti_str_addf(source, "/* %s: made by xt for sm_%d. dst, sources and fill values are the parameters. */\n",
+                 name, p->target.sm);
     xti_str_add(source, xti_skeleton_text("prelude"));
     s = put_plan(p, name, "xt_a", source, err);
     if (!s)

@@ -15,9 +15,9 @@ struct xti_emit_table {
     int64_t n;           /* numbers in it */
 };
 
-/* Appends the function <prefix><step->body> of a step: macros, index function, skeleton. table NULL: its numbers are
- * literals. Otherwise they are read from a row of the table, which is appended to *table; the text is then the same
- * for every step of the body. pad: ranks that a generic body is made for. */
+/* Appends the function <prefix><step->body> of a step: macros, index function, skeleton. table NULL: its
+ * numbers are literals. Otherwise they are read from a row of the table, which is appended to *table; the
+ * text is then the same for every step of the body. pad: ranks that a generic body is made for. */
 struct xti_emit_pad {
     int n_dims, n_divs, n_guards;
 };

@@ -37,8 +37,8 @@ static xt_status launch(const struct call *c, void **param, uintptr_t *address)
     for (int i = 0; i < p->map.n_pieces; i++)
         if (p->map.piece[i].src < 0)
             param[++n] = p->map.piece[i].value;
-    xti_cu_result r = c->module->api->launch(c->entry, (unsigned)p->grid, 1, 1, (unsigned)p->threads_per_block, 1, 1, 0,
-                                             c->stream, param, NULL);
+    xti_cu_result r = c->module->api->launch(c->entry, (unsigned)p->grid, 1, 1,
+                                             (unsigned)p->threads_per_block, 1, 1, 0, c->stream, param, NULL);
     return r ? xti_driver_fail(c->module->api, "cuLaunchKernel", r, c->err) : XT_OK;
 }
 
@@ -73,8 +73,8 @@ static xt_status launch_in_home(const struct call *c)
     return s;
 }
 
-xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst, const void *const *src,
-                          void *stream, struct xti_err *err)
+xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst,
+                          const void *const *src, void *stream, struct xti_err *err)
 {
     struct call c = {.plan = p, .module = m, .src = src, .stream = stream, .err = err};
     xti_cu_context current = NULL;
@@ -95,7 +95,8 @@ xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, 
     if (!current && m->primary)
         return launch_in_home(&c);
     if (!xti_module_is_home(m, current))
-        return xti_fail(err, XT_ENODEVICE, "the kernel was compiled in another CUDA context than the current one");
+        return xti_fail(err, XT_ENODEVICE,
+                        "the kernel was compiled in another CUDA context than the current one");
     return launch_here(&c);
 }
 
@@ -123,7 +124,9 @@ void xti_cuda_launch_json(const struct xti_plan *plan, const char *name, struct 
         return;
     }
     const struct xti_plan *p = entry_plan(plan);
-    xti_str_addf(b, "[{\"entry\": \"%s%s\", \"grid\": [%" PRId64 ", 1, 1], \"block\": [%d, 1, 1], \"shared\": 0, \"params\": [",
+    xti_str_addf(b,
+                 "[{\"entry\": \"%s%s\", \"grid\": [%" PRId64
+                 ", 1, 1], \"block\": [%d, 1, 1], \"shared\": 0, \"params\": [",
                  name, p == plan ? "" : "_e", p->grid, p->threads_per_block);
     put_pointer("dst", -1, p->origin.dst_bytes, b);
     for (int i = 0; i < p->map.n_srcs; i++) {

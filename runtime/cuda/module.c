@@ -1,6 +1,6 @@
-/* module.c: loads compiled code into a context. Everything that a first launch would do is done here, so that a
- * launch may be captured. A module outlives neither its context nor, in the primary context, its own hold on it.
- * Layer 4. */
+/* module.c: loads compiled code into a context. Everything that a first launch would do is done here, so that
+ * a launch may be captured. A module outlives neither its context nor, in the primary context, its own hold
+ * on it. Layer 4. */
 #include "cuda/module.h"
 
 #include <stdio.h>
@@ -81,8 +81,8 @@ xt_status xti_module_load(const struct xti_code *c, const char *name, int device
     return XT_OK;
 }
 
-/* A context that its owner destroyed took the module along: it must not be touched. Only a context that is current,
- * ours, or answers with its number is known to live. */
+/* A context that its owner destroyed took the module along: it must not be touched. Only a context that is
+ * current, ours, or answers with its number is known to live. */
 static bool context_lives(const struct xti_module *m, xti_cu_context current)
 {
     if (m->primary || xti_module_is_home(m, current))

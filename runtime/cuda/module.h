@@ -6,12 +6,12 @@
 
 struct xti_module {
     const struct xti_cu_api *api;
-    xti_cu_context ctx;         /* where it was loaded */
-    unsigned long long ctx_id;  /* 0: the driver has no such numbers */
+    xti_cu_context ctx;        /* where it was loaded */
+    unsigned long long ctx_id; /* 0: the driver has no such numbers */
     xti_cu_device device;
-    bool primary;               /* ctx is the device's primary one, retained by us */
+    bool primary; /* ctx is the device's primary one, retained by us */
     xti_cu_module module;
-    xti_cu_function entry[2];   /* <name>, <name>_e */
+    xti_cu_function entry[2]; /* <name>, <name>_e */
 };
 
 /* The context that was loaded into, and no later one at the same address. */

@@ -82,12 +82,14 @@ static void *open_library(struct xti_err *err)
             xti_fail(err, XT_ECOMPILE, "NVRTC not found: XT_NVRTC=%s: %s", path, dlerror());
         return lib;
     }
-    if ((lib = open_soname(NULL, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) || (lib = open_soname(NULL, RTLD_NOW | RTLD_LOCAL)) ||
-        (lib = open_home("CUDA_HOME")) || (lib = open_home("CUDA_PATH")) ||
+    if ((lib = open_soname(NULL, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD)) ||
+        (lib = open_soname(NULL, RTLD_NOW | RTLD_LOCAL)) || (lib = open_home("CUDA_HOME")) ||
+        (lib = open_home("CUDA_PATH")) ||
         (lib = open_soname("/usr/local/cuda/lib64", RTLD_NOW | RTLD_LOCAL)) || (lib = open_newest_toolkit()))
         return lib;
     xti_fail(err, XT_ECOMPILE,
-             "NVRTC not found: looked for libnvrtc.so.13, .12, .11.2 on the library path, in $CUDA_HOME, $CUDA_PATH and "
+             "NVRTC not found: looked for libnvrtc.so.13, .12, .11.2 on the library path, in $CUDA_HOME, "
+             "$CUDA_PATH and "
              "/usr/local/cuda*; install the CUDA toolkit's NVRTC or set XT_NVRTC to its path");
     return NULL;
 }
@@ -95,9 +97,9 @@ static void *open_library(struct xti_err *err)
 static bool load_symbols(void *lib, struct xti_nvrtc_api *api, const char **missing)
 {
     *missing = NULL;
-#define X(field, symbol, required, params)                                                                     \
-    *(void **)&api->field = dlsym(lib, #symbol);                                                               \
-    if (required && !api->field)                                                                               \
+#define X(field, symbol, required, params)                                                                   \
+    *(void **)&api->field = dlsym(lib, #symbol);                                                             \
+    if (required && !api->field)                                                                             \
         *missing = #symbol;
     XTI_NVRTC_FUNCTIONS(X)
 #undef X
@@ -113,11 +115,13 @@ static void read_notes(const char *p, size_t left, struct build_id *id)
 {
     while (left >= sizeof(ElfW(Nhdr))) {
         const ElfW(Nhdr) *note = (const void *)p;
-        size_t name = (note->n_namesz + 3u) & ~3u, desc = (note->n_descsz + 3u) & ~3u, all = sizeof *note + name + desc;
+        size_t name = (note->n_namesz + 3u) & ~3u, desc = (note->n_descsz + 3u) & ~3u,
+               all = sizeof *note + name + desc;
         if (all > left)
             return;
         if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(p + sizeof *note, "GNU", 4))
-            xti_hex((const unsigned char *)p + sizeof *note + name, note->n_descsz < 32 ? note->n_descsz : 32, id->hex);
+            xti_hex((const unsigned char *)p + sizeof *note + name, note->n_descsz < 32 ? note->n_descsz : 32,
+                    id->hex);
         p += all;
         left -= all;
     }
@@ -150,8 +154,8 @@ static void identify(struct xti_nvrtc *n)
 static bool ask(struct xti_nvrtc *n)
 {
     int count = 0;
-    if (n->api.version(&n->major, &n->minor) || n->api.n_archs(&count) || count < 1 || count > XTI_NVRTC_MAX_ARCHS ||
-        n->api.archs(n->arch))
+    if (n->api.version(&n->major, &n->minor) || n->api.n_archs(&count) || count < 1 ||
+        count > XTI_NVRTC_MAX_ARCHS || n->api.archs(n->arch))
         return false;
     n->n_archs = count;
     identify(n);

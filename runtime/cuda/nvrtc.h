@@ -20,8 +20,8 @@ struct xti_nvrtc {
  * NULL: XT_ECOMPILE with where it was looked for. Any thread. */
 const struct xti_nvrtc *xti_nvrtc_get(struct xti_err *err);
 
-/* The architecture a compile for sm is made for: sm itself and *cubin, or the highest known below it, whose PTX the
- * driver compiles. 0: there is none. */
+/* The architecture a compile for sm is made for: sm itself and *cubin, or the highest known below it, whose
+ * PTX the driver compiles. 0: there is none. */
 int xti_nvrtc_arch(const struct xti_nvrtc *n, int sm, bool *cubin);
 
 #endif

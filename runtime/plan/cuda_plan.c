@@ -1,6 +1,6 @@
-/* cuda_plan.c: plans a map for CUDA, twice: for pointers aligned to 16 bytes, in the widest units, and for pointers
- * aligned to the element alone. Pieces lie one after another in a one-dimensional grid.
- * In: p->map as fused. Out: p->map normalised and widened, p->elem->map normalised; steps, bodies, grid. Layer 3. */
+/* cuda_plan.c: plans a map for CUDA, twice: for pointers aligned to 16 bytes, in the widest units, and for
+ * pointers aligned to the element alone. Pieces lie one after another in a one-dimensional grid. In: p->map
+ * as fused. Out: p->map normalised and widened, p->elem->map normalised; steps, bodies, grid. Layer 3. */
 #include "plan/cuda_plan.h"
 
 #include <string.h>
@@ -35,9 +35,10 @@ static bool is_generic(const struct xti_cuda_step *s)
 /* Do two steps differ in nothing but numbers? The generic body is padded to the largest rank that uses it. */
 static bool same_body(const struct xti_plan *p, const struct xti_cuda_step *a, const struct xti_cuda_step *b)
 {
-    return a->strategy->skeleton == b->strategy->skeleton && a->from == b->from && a->vec_bytes == b->vec_bytes &&
-           a->src_bytes == b->src_bytes && a->dst_bytes == b->dst_bytes && a->per_thread == b->per_thread &&
-           a->dim_a == b->dim_a && a->dim_b == b->dim_b && a->tile_a == b->tile_a && a->tile_b == b->tile_b &&
+    return a->strategy->skeleton == b->strategy->skeleton && a->from == b->from &&
+           a->vec_bytes == b->vec_bytes && a->src_bytes == b->src_bytes && a->dst_bytes == b->dst_bytes &&
+           a->per_thread == b->per_thread && a->dim_a == b->dim_a && a->dim_b == b->dim_b &&
+           a->tile_a == b->tile_a && a->tile_b == b->tile_b &&
            (is_generic(a) || p->map.piece[a->piece].n_dims == p->map.piece[b->piece].n_dims);
 }
 
@@ -61,8 +62,8 @@ static bool share_bodies(struct xti_plan *p)
 
 static void make_generic(struct xti_plan *p, int i)
 {
-    p->cuda_step[i] = (struct xti_cuda_step){.strategy = &xti_cuda_strategies[xti_n_cuda_strategies - 1],
-                                             .piece = i, .dim_a = -1, .dim_b = -1};
+    p->cuda_step[i] = (struct xti_cuda_step){
+        .strategy = &xti_cuda_strategies[xti_n_cuda_strategies - 1], .piece = i, .dim_a = -1, .dim_b = -1};
     xti_plan_cuda_generic(p, i, false, &p->cuda_step[i]);
 }
 

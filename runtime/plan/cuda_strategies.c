@@ -1,15 +1,14 @@
-/* cuda_strategies.c: the CUDA families. Each row says what a piece must be like and how its blocks cover it; the
- * skeleton of the same row does the work.
- * In: a plan whose map is normalised and widened, and base_align. Out: a step. Alignment is proven from offsets and
- * strides in bytes, never assumed. Layer 3. */
+/* cuda_strategies.c: the CUDA families. Each row says what a piece must be like and how its blocks cover it;
+ * the skeleton of the same row does the work. In: a plan whose map is normalised and widened, and base_align.
+ * Out: a step. Alignment is proven from offsets and strides in bytes, never assumed. Layer 3. */
 #include "plan/cuda_plan.h"
 
 #include <string.h>
 
 enum { SKIP_NONE = -1 };
 
-/* The widest power of two, up to the base's alignment, that divides off and the strides of all dims but `skip`.
- * Wrapping products keep their low bits. */
+/* The widest power of two, up to the base's alignment, that divides off and the strides of all dims but
+ * `skip`. Wrapping products keep their low bits. */
 static int side_align(const struct xti_plan *p, int64_t off, const struct xti_piece *q, bool dst, int skip)
 {
     uint64_t bits = (uint64_t)p->base_align, unit = (uint64_t)p->map.esize;
@@ -28,7 +27,8 @@ static const struct xti_dim *inner_of(const struct xti_piece *q)
     return q->n_dims ? &q->dim[q->n_dims - 1] : &one;
 }
 
-/* ------------------------------------------------------------------------------------------------------ rows */
+/* ------------------------------------------------------------------------------------------------------ rows
+ */
 
 static bool is_row(const struct xti_plan *p, int piece, struct xti_why *why)
 {
@@ -86,11 +86,29 @@ static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_wh
     return row_with_stride(p, piece, 0, why);
 }
 
+/* Long rows that an element of 1 or 2 bytes is all the two sides agree on. Half of a 128-byte row's chunks are
+ * its ends. */
+enum { REALIGN_MAX_BYTES = 2, REALIGN_MIN_ROW_BYTES = 256 };
+
+static bool realigned_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *q = piece_of(p, piece);
+    if (!row_with_stride(p, piece, 1, why))
+        return false;
+    int last = q->n_dims - 1, s = side_align(p, q->soff, q, false, last), d = side_align(p, q->doff, q, true, last);
+    if (s > REALIGN_MAX_BYTES && d > REALIGN_MAX_BYTES)
+        return xti_refuse(why, "source and destination are aligned to %d and %d bytes", s, d);
+    if (inner_of(q)->n * p->map.esize < REALIGN_MIN_ROW_BYTES)
+        return xti_refuse(why, "rows of %lld bytes", (long long)(inner_of(q)->n * p->map.esize));
+    return true;
+}
+
 /* A row shorter than a few chunks is cut without a tail, a longer one into the widest chunks. */
 static int chunk_bytes(int widest, int64_t row_units, int unit)
 {
     int vec = widest;
-    while (vec > unit && (row_units < vec / unit || (row_units < 4 * (vec / unit) && row_units % (vec / unit))))
+    while (vec > unit &&
+           (row_units < vec / unit || (row_units < 4 * (vec / unit) && row_units % (vec / unit))))
         vec /= 2;
     return vec;
 }
@@ -103,8 +121,8 @@ static int64_t row_count(const struct xti_piece *q)
     return n;
 }
 
-/* Enough blocks for every processor come before many chunks a thread. The whole map counts, so that the pieces of a
- * table agree. 2 * 132 blocks serve the largest devices of today. */
+/* Enough blocks for every processor come before many chunks a thread. The whole map counts, so that the
+ * pieces of a table agree. 2 * 132 blocks serve the largest devices of today. */
 static int steps_per_thread(const struct xti_plan *p, int vec)
 {
     int most = vec >= 4 ? 4 : 8;
@@ -121,7 +139,8 @@ static void make_row(const struct xti_plan *p, int piece, enum xti_cuda_from fro
     int64_t first = from == XTI_FROM_REVERSE ? q->soff + 1 : q->soff;
     s->from = from;
     s->dst_bytes = side_align(p, q->doff, q, true, last);
-    s->src_bytes = from == XTI_FROM_FILL || from == XTI_FROM_SPLAT ? s->dst_bytes : side_align(p, first, q, false, last);
+    s->src_bytes =
+        from == XTI_FROM_FILL || from == XTI_FROM_SPLAT ? s->dst_bytes : side_align(p, first, q, false, last);
     int widest = s->dst_bytes < s->src_bytes ? s->dst_bytes : s->src_bytes;
     s->vec_bytes = chunk_bytes(widest, inner_of(q)->n, unit);
     s->src_bytes = s->dst_bytes = s->vec_bytes;
@@ -129,6 +148,16 @@ static void make_row(const struct xti_plan *p, int piece, enum xti_cuda_from fro
     int64_t group = s->vec_bytes / unit, chunks = (inner_of(q)->n + group - 1) / group * row_count(q);
     int64_t block = (int64_t)s->per_thread * XTI_CUDA_THREADS;
     s->blocks = (chunks + block - 1) / block;
+}
+
+static void realigned_make(const struct xti_plan *p, int piece, struct xti_cuda_step *s)
+{
+    const struct xti_piece *q = piece_of(p, piece);
+    s->src_bytes = p->map.esize;
+    s->dst_bytes = s->vec_bytes = 16;
+    s->per_thread = 2;
+    int64_t chunks = (inner_of(q)->n * p->map.esize + 30) / 16 * row_count(q); /* wherever the row begins */
+    s->blocks = (chunks + 2 * XTI_CUDA_THREADS - 1) / (2 * XTI_CUDA_THREADS);
 }
 
 static void copy_make(const struct xti_plan *p, int piece, struct xti_cuda_step *s)
@@ -151,9 +180,11 @@ static void fill_make(const struct xti_plan *p, int piece, struct xti_cuda_step 
     make_row(p, piece, XTI_FROM_FILL, s);
 }
 
-/* ------------------------------------------------------------------------------------------------- transpose */
+/* ------------------------------------------------------------------------------------------------- transpose
+ */
 
-/* Below this a tile is mostly empty: a run shorter than two sectors is left to the caches, unless it has 8 units. */
+/* Below this a tile is mostly empty: a run shorter than two sectors is left to the caches, unless it has 8
+ * units. */
 static bool long_enough(int64_t n, int unit) { return n >= 8 || n * unit >= 64; }
 
 /* The dim along which the source is contiguous, or -1. */
@@ -190,8 +221,8 @@ static int64_t tile_extent(int64_t n, int64_t least, int64_t most)
     return t;
 }
 
-/* 16 KB a tile for 1, 4 and 16 bytes, 8 KB for 2 and 8: facts of peers, the shape that their measurements chose on
- * GB200 and GH200. A thread holds at most 16 loads. A short dim lets the other one grow. */
+/* 16 KB a tile for 1, 4 and 16 bytes, 8 KB for 2 and 8: facts of peers, the shape that their measurements
+ * chose on GB200 and GH200. A thread holds at most 16 loads. A short dim lets the other one grow. */
 static void choose_tile(const struct xti_plan *p, int64_t na, int64_t nb, struct xti_cuda_step *s)
 {
     int unit = p->map.esize;
@@ -222,11 +253,14 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_cuda_
     s->per_thread = 1;
     choose_tile(p, na, nb, s);
     for (int i = 0; i < q->n_dims; i++)
-        tiles *= i == a ? (na + s->tile_a - 1) / s->tile_a : i == b ? (nb + s->tile_b - 1) / s->tile_b : q->dim[i].n;
+        tiles *= i == a   ? (na + s->tile_a - 1) / s->tile_a
+                 : i == b ? (nb + s->tile_b - 1) / s->tile_b
+                          : q->dim[i].n;
     s->blocks = tiles;
 }
 
-/* --------------------------------------------------------------------------------------------------- generic */
+/* --------------------------------------------------------------------------------------------------- generic
+ */
 
 static bool always(const struct xti_plan *p, int piece, struct xti_why *why) { return true; }
 
@@ -265,13 +299,15 @@ static void generic_make(const struct xti_plan *p, int piece, struct xti_cuda_st
 
 /* clang-format off */
 const struct xti_strategy xti_cuda_strategies[] = {
-    {.name = "contiguous", .applicable = contiguous_applies, .make_cuda = copy_make,      .skeleton = "rows"},
-    {.name = "fill",       .applicable = fill_applies,       .make_cuda = fill_make,      .skeleton = "rows"},
-    {.name = "rows",       .applicable = rows_applies,       .make_cuda = copy_make,      .skeleton = "rows"},
-    {.name = "broadcast",  .applicable = broadcast_applies,  .make_cuda = broadcast_make, .skeleton = "rows"},
-    {.name = "reversed",   .applicable = reversed_applies,   .make_cuda = reversed_make,  .skeleton = "rows"},
-    {.name = "transpose",  .applicable = transpose_applies,  .make_cuda = transpose_make, .skeleton = "transpose"},
-    {.name = "generic",    .applicable = always,             .make_cuda = generic_make,   .skeleton = "generic"},
+    /* name, applicable, make (CPU), make_cuda, skeleton */
+    {"realigned",   realigned_applies,   NULL, realigned_make,  "realign"},
+    {"contiguous",  contiguous_applies,  NULL, copy_make,       "rows"},
+    {"fill",        fill_applies,        NULL, fill_make,       "rows"},
+    {"rows",        rows_applies,        NULL, copy_make,       "rows"},
+    {"broadcast",   broadcast_applies,   NULL, broadcast_make,  "rows"},
+    {"reversed",    reversed_applies,    NULL, reversed_make,   "rows"},
+    {"transpose",   transpose_applies,   NULL, transpose_make,  "transpose"},
+    {"generic",     always,              NULL, generic_make,    "generic"},
 };
 /* clang-format on */
 const int xti_n_cuda_strategies = sizeof xti_cuda_strategies / sizeof *xti_cuda_strategies;

@@ -29,8 +29,7 @@ struct xti_why {
 /* Sets why and is false: `return xti_refuse(why, "inner run %d B < 16 B", n);` */
 bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ------------------------------------------------------------------------------------------------- CPU plans
- */
+/* ---------------------------------------------------------------------------------------------- CPU plans */
 
 /* The families of micro-kernels. Each copies a box of rows x cols units,
  *
@@ -39,25 +38,25 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
  * and wants some of the strides fixed, in units u of its width, as told here. gen/kernels.py has the rows;
  * `param` is the N of the last three. Order and names: gen/kernels.py reads this list. */
 /* clang-format off */
-#define XTI_CPU_OPS(X)                                                                                         \
-    X(BLOCKS, blocks)             /* s_col = d_col = u = 1 byte: rows of runs */                               \
-    X(FILL, fill)                 /* no source: `value`; d_col = u */                                          \
-    X(BROADCAST, broadcast)       /* s_col = 0, d_col = u */                                                   \
-    X(REVERSE, reverse)           /* s_col = -u, d_col = u */                                                  \
-    X(TRANSPOSE, transpose)       /* s_row = u, d_col = u */                                                   \
-    X(WALK, walk)                 /* any strides */                                                            \
-    X(TABLE, table)               /* rows of the units named by an offset table instead of columns */          \
-    X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                            \
-    X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                            \
+#define XTI_CPU_OPS(X)                                                                                       \
+    X(BLOCKS, blocks)             /* s_col = d_col = u = 1 byte: rows of runs */                             \
+    X(FILL, fill)                 /* no source: `value`; d_col = u */                                        \
+    X(BROADCAST, broadcast)       /* s_col = 0, d_col = u */                                                 \
+    X(REVERSE, reverse)           /* s_col = -u, d_col = u */                                                \
+    X(TRANSPOSE, transpose)       /* s_row = u, d_col = u */                                                 \
+    X(WALK, walk)                 /* any strides */                                                          \
+    X(TABLE, table)               /* rows of the units named by an offset table instead of columns */        \
+    X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
+    X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */
-/* clang-format on */
 
 enum xti_cpu_op {
 #define X(id, name) XTI_CPU_##id,
     XTI_CPU_OPS(X)
 #undef X
-        XTI_CPU_OP_COUNT
+    XTI_CPU_OP_COUNT
 };
+/* clang-format on */
 extern const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT];
 
 /* Which extent a blocked loop cuts: that of another loop (its index), of the kernel's rows or columns, or
@@ -105,8 +104,7 @@ struct xti_step {
     int64_t bytes;                /* written */
 };
 
-/* ------------------------------------------------------------------------------------------------ CUDA plans
- */
+/* --------------------------------------------------------------------------------------------- CUDA plans */
 
 /* How a thread gets what it writes. */
 enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_FILL };

@@ -1,26 +1,28 @@
 /* prelude.cu: the types and helpers of the skeletons; inserted once, before all else.
- * xt_b<N> is N bytes that move together and are aligned to N. The b16 helpers take a narrower word's bytes at the
- * low end; everything but loads and stores folds away. */
+ * xt_b<N> is N bytes that move together and are aligned to N. The b16 helpers take a narrower word's bytes at
+ * the low end; everything but loads and stores folds away. */
 typedef unsigned char xt_b1;
 typedef unsigned short xt_b2;
 typedef unsigned int xt_b4;
-typedef struct __align__(8) xt_b8 { xt_b4 w[2]; } xt_b8;
-typedef struct __align__(16) xt_b16 { xt_b4 w[4]; } xt_b16;
+typedef struct __align__(8) xt_b8 { xt_b4 w[2]; }
+xt_b8;
+typedef struct __align__(16) xt_b16 { xt_b4 w[4]; }
+xt_b16;
 typedef unsigned long long xt_size;
 
-#define XT_FN static __device__ __forceinline__
-#define XT_UNROLL _Pragma("unroll")
+#define XT_FN      static __device__ __forceinline__
+#define XT_UNROLL  _Pragma("unroll")
 #define XT_THREADS 256
 /* values of XT_FROM */
-#define XT_COPY 0
-#define XT_REVERSE 1
-#define XT_SPLAT 2
-#define XT_FILL 3
-#define XT_PASTE_(a, b) a##b
-#define XT_PASTE(a, b) XT_PASTE_(a, b)
-#define XT_B(bytes) XT_PASTE(xt_b, bytes)
+#define XT_COPY             0
+#define XT_REVERSE          1
+#define XT_SPLAT            2
+#define XT_FILL             3
+#define XT_PASTE_(a, b)     a##b
+#define XT_PASTE(a, b)      XT_PASTE_(a, b)
+#define XT_B(bytes)         XT_PASTE(xt_b, bytes)
 #define XT_OF_(verb, bytes) xt_##verb##_b##bytes
-#define XT_OF(verb, bytes) XT_OF_(verb, bytes)
+#define XT_OF(verb, bytes)  XT_OF_(verb, bytes)
 
 XT_FN xt_b16 xt_zero(void)
 {

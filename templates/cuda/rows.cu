@@ -1,28 +1,27 @@
-/* rows.cu: rows that lie element after element in the destination, cut into chunks of XT_VEC bytes. A thread copies
- * XT_STEPS chunks, far apart, so that their loads are under way together.
- * XT_FROM  XT_COPY: the source's row too; XT_REVERSE: the same, backwards; XT_SPLAT: one source element a row;
- *          XT_FILL: no source
- * XT_POINTS chunks in all, XT_CHUNKS a row, XT_TAIL units in a row's last chunk when that is not whole, else 0.
- * XT_AT    chunk i -> *s, *d: the row's start in units; *u: the chunk in its row */
-#define XT_GROUP (XT_VEC / XT_UNIT)
-#define XT_SOURCE(unit) (src + (xt_size)(xt_index)(unit) * XT_UNIT)
+/* rows.cu: rows that lie element after element in the destination, cut into chunks of XT_VEC bytes. A thread
+ * copies XT_STEPS chunks, far apart, so that their loads are under way together. XT_FROM  XT_COPY: the
+ * source's row too; XT_REVERSE: the same, backwards; XT_SPLAT: one source element a row; XT_FILL: no source
+ * XT_POINTS chunks in all, XT_CHUNKS a row, XT_TAIL units in a row's last chunk when that is not whole, else
+ * 0. XT_AT    chunk i -> *s, *d: the row's start in units; *u: the chunk in its row */
+#define XT_GROUP        (XT_VEC / XT_UNIT)
+#define XT_SOURCE(unit) (src + (xt_size)(xt_index)(unit)*XT_UNIT)
 
 #if XT_FROM == XT_COPY
-#define XT_MOVE(s, chunk) ((s) + (chunk) * XT_GROUP)
-#define XT_LOAD(s) (*(const XT_B(XT_VEC) *)XT_SOURCE(s))
+#define XT_MOVE(s, chunk)  ((s) + (chunk)*XT_GROUP)
+#define XT_LOAD(s)         (*(const XT_B(XT_VEC) *)XT_SOURCE(s))
 #define XT_LOAD_UNIT(s, k) (*(const XT_B(XT_UNIT) *)XT_SOURCE((s) + (k)))
 #elif XT_FROM == XT_REVERSE
-#define XT_MOVE(s, chunk) ((s) - (chunk) * XT_GROUP)
-#define XT_BEHIND(s) (*(const XT_B(XT_VEC) *)XT_SOURCE((s) - (XT_GROUP - 1)))
-#define XT_LOAD(s) XT_OF(low, XT_VEC)(XT_OF(reverse, XT_UNIT)(XT_OF(top, XT_VEC)(XT_BEHIND(s))))
+#define XT_MOVE(s, chunk)  ((s) - (chunk)*XT_GROUP)
+#define XT_BEHIND(s)       (*(const XT_B(XT_VEC) *)XT_SOURCE((s) - (XT_GROUP - 1)))
+#define XT_LOAD(s)         XT_OF(low, XT_VEC)(XT_OF(reverse, XT_UNIT)(XT_OF(top, XT_VEC)(XT_BEHIND(s))))
 #define XT_LOAD_UNIT(s, k) (*(const XT_B(XT_UNIT) *)XT_SOURCE((s) - (k)))
 #elif XT_FROM == XT_SPLAT
-#define XT_MOVE(s, chunk) (s)
-#define XT_LOAD(s) XT_OF(low, XT_VEC)(XT_OF(spread, XT_UNIT)(*(const XT_B(XT_UNIT) *)XT_SOURCE(s)))
+#define XT_MOVE(s, chunk)  (s)
+#define XT_LOAD(s)         XT_OF(low, XT_VEC)(XT_OF(spread, XT_UNIT)(*(const XT_B(XT_UNIT) *)XT_SOURCE(s)))
 #define XT_LOAD_UNIT(s, k) (*(const XT_B(XT_UNIT) *)XT_SOURCE(s))
 #else
-#define XT_MOVE(s, chunk) (s)
-#define XT_LOAD(s) XT_OF(low, XT_VEC)(fill)
+#define XT_MOVE(s, chunk)  (s)
+#define XT_LOAD(s)         XT_OF(low, XT_VEC)(fill)
 #define XT_LOAD_UNIT(s, k) XT_OF(low, XT_UNIT)(fill)
 #endif
 

@@ -1,24 +1,24 @@
-/* transpose.cu: a tile of XT_TA x XT_TB units goes through shared memory. Dim a is contiguous in the source, dim b
- * in the destination: rows of the tile run along a, are loaded in words of XT_VS bytes and lie in shared memory as
- * chunks of 16 bytes; a thread then takes one slot (a word of 4 bytes, or one unit when that is wider) of each of
- * XT_VD / XT_UNIT rows, transposes them in registers and stores words of XT_VD bytes along b.
- * Rows of 8 chunks and more are swizzled: chunk ^= key & 7 with key = row / rows of a thread, so that the lanes of a
- * warp that store XT_VD bytes each along b find their slots in different banks; when more than 8 lanes lie along b,
- * the slots within a chunk are exchanged as well. Shorter rows are skewed by a chunk every 8.
- * XT_NA, XT_NB extents; XT_SB, XT_DA source stride of b and destination stride of a, in units.
+/* transpose.cu: a tile of XT_TA x XT_TB units goes through shared memory. Dim a is contiguous in the source,
+ * dim b in the destination: rows of the tile run along a, are loaded in words of XT_VS bytes and lie in
+ * shared memory as chunks of 16 bytes; a thread then takes one slot (a word of 4 bytes, or one unit when that
+ * is wider) of each of XT_VD / XT_UNIT rows, transposes them in registers and stores words of XT_VD bytes
+ * along b. Rows of 8 chunks and more are swizzled: chunk ^= key & 7 with key = row / rows of a thread, so
+ * that the lanes of a warp that store XT_VD bytes each along b find their slots in different banks; when more
+ * than 8 lanes lie along b, the slots within a chunk are exchanged as well. Shorter rows are skewed by a
+ * chunk every 8. XT_NA, XT_NB extents; XT_SB, XT_DA source stride of b and destination stride of a, in units.
  * XT_AT    tile i -> *s, *d of its box's corner, *u, *v: the tile's number along a and b */
-#define XT_CPR (XT_TA * XT_UNIT / 16)              /* chunks of a row */
-#define XT_SLOT (XT_UNIT < 4 ? 4 : XT_UNIT)        /* bytes */
-#define XT_ROWS (XT_VD / XT_UNIT)                  /* of a thread */
-#define XT_OUTS (XT_SLOT / XT_UNIT)                /* words that a thread stores */
-#define XT_ALONG_B (XT_TB / XT_ROWS)               /* threads */
+#define XT_CPR     (XT_TA * XT_UNIT / 16)      /* chunks of a row */
+#define XT_SLOT    (XT_UNIT < 4 ? 4 : XT_UNIT) /* bytes */
+#define XT_ROWS    (XT_VD / XT_UNIT)           /* of a thread */
+#define XT_OUTS    (XT_SLOT / XT_UNIT)         /* words that a thread stores */
+#define XT_ALONG_B (XT_TB / XT_ROWS)           /* threads */
 #define XT_ALONG_A (XT_TA / XT_OUTS)
-#define XT_WANT_B (XT_VD == 16 ? 8 : XT_VD == 8 ? 16 : 32)
+#define XT_WANT_B  (XT_VD == 16 ? 8 : XT_VD == 8 ? 16 : 32)
 #define XT_LANES_B (XT_ALONG_B < XT_WANT_B ? XT_ALONG_B : XT_WANT_B)
-#define XT_WANT_A (32 / XT_LANES_B)
+#define XT_WANT_A  (32 / XT_LANES_B)
 #define XT_LANES_A (XT_ALONG_A < XT_WANT_A ? XT_ALONG_A : XT_WANT_A)
-#define XT_LOADS ((XT_TB * XT_TA * XT_UNIT / XT_VS + XT_THREADS - 1) / XT_THREADS)
-#define XT_STORES ((XT_ALONG_A * XT_ALONG_B + XT_THREADS - 1) / XT_THREADS)
+#define XT_LOADS   ((XT_TB * XT_TA * XT_UNIT / XT_VS + XT_THREADS - 1) / XT_THREADS)
+#define XT_STORES  ((XT_ALONG_A * XT_ALONG_B + XT_THREADS - 1) / XT_THREADS)
 #if XT_UNIT == 16
 #define XT_SLOT_WORD xt_b16
 #elif XT_UNIT == 8
@@ -70,7 +70,8 @@ XT_FN void XT_PASTE(XT_BODY, _turn)(const XT_SLOT_WORD *slot, xt_b16 *out)
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
         const xt_b4 a = 4 * k < XT_ROWS ? slot[4 * k] : 0, b = 4 * k + 1 < XT_ROWS ? slot[4 * k + 1] : 0;
-        const xt_b4 c = 4 * k + 2 < XT_ROWS ? slot[4 * k + 2] : 0, e = 4 * k + 3 < XT_ROWS ? slot[4 * k + 3] : 0;
+        const xt_b4 c = 4 * k + 2 < XT_ROWS ? slot[4 * k + 2] : 0,
+                    e = 4 * k + 3 < XT_ROWS ? slot[4 * k + 3] : 0;
         const xt_b4 ab = __byte_perm(a, b, 0x5140), ce = __byte_perm(c, e, 0x5140);
         const xt_b4 ab2 = __byte_perm(a, b, 0x7362), ce2 = __byte_perm(c, e, 0x7362);
         out[0].w[k] = __byte_perm(ab, ce, 0x5410);
@@ -90,7 +91,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     XT_UNROLL
     for (int j = 0; j < XT_LOADS; j++) {
         const unsigned int e = threadIdx.x + j * XT_THREADS;
-        const unsigned int row = e / (XT_TA * XT_UNIT / XT_VS), at = e % (XT_TA * XT_UNIT / XT_VS) * (XT_VS / XT_UNIT);
+        const unsigned int row = e / (XT_TA * XT_UNIT / XT_VS),
+                           at = e % (XT_TA * XT_UNIT / XT_VS) * (XT_VS / XT_UNIT);
         const xt_index x = ta * XT_TA + at, y = tb * XT_TB + row;
         const unsigned char *from = src + (xt_size)(xt_index)(s + y * XT_SB + x) * XT_UNIT;
         xt_b16 some = xt_zero(); /* what is past an edge is zero and never stored */
@@ -125,7 +127,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (w < XT_ALONG_A && x < XT_NA && y < XT_NB) {
             XT_UNROLL
             for (int m = 0; m < XT_ROWS; m++)
-                slot[m] = *(const XT_SLOT_WORD *)XT_PASTE(XT_BODY, _spot)(tile, q * XT_ROWS + m, w * XT_SLOT, XT_SLOT);
+                slot[m] = *(const XT_SLOT_WORD *)XT_PASTE(XT_BODY, _spot)(tile, q * XT_ROWS + m, w * XT_SLOT,
+                                                                          XT_SLOT);
             XT_PASTE(XT_BODY, _turn)(slot, out);
             XT_UNROLL
             for (int z = 0; z < XT_OUTS; z++) {

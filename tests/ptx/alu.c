@@ -1,6 +1,7 @@
 /* alu.c: arithmetic, comparison, selection and moves, one instruction for the 32 lanes of a warp.
- * In: slots of sources, all defined for the lanes that count. Out: destinations, written for those lanes only.
- * Every lane is computed, so no case may be undefined in C for any operand; division alone looks at the lanes. */
+ * In: slots of sources, all defined for the lanes that count. Out: destinations, written for those lanes
+ * only. Every lane is computed, so no case may be undefined in C for any operand; division alone looks at the
+ * lanes. */
 #include "impl.h"
 
 #include <string.h>
@@ -59,14 +60,16 @@ static uint64_t permute(uint64_t a, uint64_t b, uint64_t c, int mode)
     return d;
 }
 
-/* bfe as the manual has it: bits past the end repeat the sign bit, which is that of the field's last existing bit. */
+/* bfe as the manual has it: bits past the end repeat the sign bit, which is that of the field's last existing
+ * bit. */
 static uint64_t extract(uint64_t a, uint64_t position, uint64_t length, int bits, int is_signed)
 {
     uint64_t pos = position & 255, len = length & 255, d = 0;
     uint64_t last = pos + len - 1 < (uint64_t)bits - 1 ? pos + len - 1 : (uint64_t)bits - 1;
     uint64_t sign = !is_signed || len == 0 ? 0 : a >> last & 1;
     for (int i = 0; i < bits; i++)
-        d |= ((uint64_t)i < len && pos + (uint64_t)i < (uint64_t)bits ? a >> (pos + (uint64_t)i) & 1 : sign) << i;
+        d |= ((uint64_t)i < len && pos + (uint64_t)i < (uint64_t)bits ? a >> (pos + (uint64_t)i) & 1 : sign)
+             << i;
     return d;
 }
 
@@ -88,7 +91,10 @@ static uint64_t reverse(uint64_t a, int bits)
     return d;
 }
 
-static uint64_t leading_zeros(uint64_t a, int sh) { return a ? (uint64_t)__builtin_clzll(a) - (uint64_t)sh : 64 - (uint64_t)sh; }
+static uint64_t leading_zeros(uint64_t a, int sh)
+{
+    return a ? (uint64_t)__builtin_clzll(a) - (uint64_t)sh : 64 - (uint64_t)sh;
+}
 
 /* Position of the highest bit that is not a copy of the sign; all ones when there is none. */
 static uint64_t find_highest(uint64_t a) { return a ? 63 - (uint64_t)__builtin_clzll(a) : ~(uint64_t)0; }
@@ -96,25 +102,36 @@ static uint64_t find_highest(uint64_t a) { return a ? 63 - (uint64_t)__builtin_c
 static uint64_t divide(int64_t a, int64_t b) { return b == -1 ? 0 - (uint64_t)a : (uint64_t)(a / b); }
 static uint64_t remainder_of(int64_t a, int64_t b) { return b == -1 ? 0 : (uint64_t)(a % b); }
 
-static void alu_divide(struct machine *mc, const struct insn *in, uint32_t lanes, uint64_t *d, const uint64_t *a,
-                       const uint64_t *b)
+static void alu_divide(struct machine *mc, const struct insn *in, uint32_t lanes, uint64_t *d,
+                       const uint64_t *a, const uint64_t *b)
 {
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         int l = first_lane(rest);
         if (b[l] == 0)
             ptx_stop(mc, PTX_TRAPPED, l, "division by zero, whose result is unspecified");
+        /* clang-format off */
         switch (in->op) {
         case OP_DIV_U: d[l] = a[l] / b[l]; break;
         case OP_REM_U: d[l] = a[l] % b[l]; break;
         case OP_DIV_S: d[l] = divide(sx(a[l], in->sh), sx(b[l], in->sh)) & in->mask; break;
         default:       d[l] = remainder_of(sx(a[l], in->sh), sx(b[l], in->sh)) & in->mask; break;
         }
+        /* clang-format on */
     }
+}
+
+/* The low 64 - from_sh bits, extended as they are signed, cut to 64 - to_sh bits, extended as those are
+ * signed. */
+static uint64_t convert(uint64_t a, int from_sh, int from_signed, int to_sh, int to_signed)
+{
+    uint64_t v = from_signed ? (uint64_t)sx(a, from_sh) : a << from_sh >> from_sh;
+    return to_signed ? (uint64_t)sx(v, to_sh) : v << to_sh >> to_sh;
 }
 
 static uint64_t holds(uint64_t a, uint64_t b, int compare, int is_signed, int sh)
 {
     int less = is_signed ? sx(a, sh) < sx(b, sh) : a < b;
+    /* clang-format off */
     switch (compare) {
     case CMP_EQ: return a == b;
     case CMP_NE: return a != b;
@@ -123,17 +140,22 @@ static uint64_t holds(uint64_t a, uint64_t b, int compare, int is_signed, int sh
     case CMP_LE: return less || a == b;
     default:     return !less && a != b;
     }
+    /* clang-format on */
 }
 
-static void alu_compare(const struct insn *in, uint64_t *d, uint64_t *d2, const uint64_t *a, const uint64_t *b,
-                        const uint64_t *c)
+static void alu_compare(const struct insn *in, uint64_t *d, uint64_t *d2, const uint64_t *a,
+                        const uint64_t *b, const uint64_t *c)
 {
     for (int l = 0; l < LANES; l++) {
         uint64_t yes = holds(a[l], b[l], in->sub, in->is_signed, in->sh), no = !yes;
         if (in->combine != COMBINE_NONE) {
             uint64_t other = c[l] ^ in->flip;
-            yes = in->combine == COMBINE_AND ? yes & other : in->combine == COMBINE_OR ? yes | other : yes ^ other;
-            no = in->combine == COMBINE_AND ? no & other : in->combine == COMBINE_OR ? no | other : no ^ other;
+            yes = in->combine == COMBINE_AND  ? yes & other
+                  : in->combine == COMBINE_OR ? yes | other
+                                              : yes ^ other;
+            no = in->combine == COMBINE_AND  ? no & other
+                 : in->combine == COMBINE_OR ? no | other
+                                             : no ^ other;
         }
         d[l] = yes;
         d2[l] = no;
@@ -153,7 +175,8 @@ static void alu_carry(const struct insn *in, uint64_t *d, uint64_t *d2, const ui
     }
 }
 
-static void alu_window(struct machine *mc, const struct insn *in, uint32_t lanes, uint64_t *d, const uint64_t *a)
+static void alu_window(struct machine *mc, const struct insn *in, uint32_t lanes, uint64_t *d,
+                       const uint64_t *a)
 {
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         int l = first_lane(rest);
@@ -190,13 +213,13 @@ static void alu_unpack(struct machine *mc, struct warp *w, const struct insn *in
     }
 }
 
-#define EACH(expression)                                                                                       \
-    for (int l = 0; l < LANES; l++)                                                                            \
-        d[l] = (uint64_t)(expression) & mask;                                                                  \
+#define EACH(expression)                                                                                     \
+    for (int l = 0; l < LANES; l++)                                                                          \
+        d[l] = (uint64_t)(expression)&mask;                                                                  \
     break
-#define A a[l]
-#define B b[l]
-#define C c[l]
+#define A  a[l]
+#define B  b[l]
+#define C  c[l]
 #define SA sx(a[l], sh)
 #define SB sx(b[l], sh)
 #define SC sx(c[l], sh)
@@ -211,6 +234,7 @@ void ptx_alu(struct machine *mc, struct warp *w, const struct insn *in, uint32_t
     const uint64_t mask = in->mask;
     const int sh = in->sh, bits = in->bits, sub = in->sub;
 
+    /* clang-format off */
     switch (in->op) {
     case OP_MOV: EACH(A);
     case OP_ADD: EACH(A + B);
@@ -264,9 +288,7 @@ void ptx_alu(struct machine *mc, struct warp *w, const struct insn *in, uint32_t
     case OP_SELP: EACH(C ? A : B);
     case OP_SLCT: EACH((int32_t)(uint32_t)C >= 0 ? A : B);
     case OP_CVT:
-        if (sub) { EACH(in->is_signed ? sx((uint64_t)sx(A, in->src_sh), sh)
-                                      : (int64_t)((uint64_t)sx(A, in->src_sh) << sh >> sh)); }
-        EACH(in->is_signed ? (uint64_t)sx(A << in->src_sh >> in->src_sh, sh) : A << in->src_sh >> in->src_sh << sh >> sh);
+        EACH(convert(A, in->src_sh, sub, sh, in->is_signed));
     case OP_SETP: alu_compare(in, d, d2, a, b, c); break;
     case OP_PACK: {
         memset(d, 0, sizeof d);
@@ -282,6 +304,7 @@ void ptx_alu(struct machine *mc, struct warp *w, const struct insn *in, uint32_t
     case OP_CVTA_TO: alu_window(mc, in, lanes, memset(d, 0, sizeof d), a); break;
     default: ptx_stop(mc, PTX_BAD_LAUNCH, -1, "instruction %d without a meaning", in->op);
     }
+    /* clang-format on */
     store_lanes(w, in->dst[0], d, lanes);
     if (in->n_dst > 1)
         store_lanes(w, in->dst[1], d2, lanes);

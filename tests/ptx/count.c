@@ -1,6 +1,6 @@
 /* count.c: what one memory request of a warp costs in 32-byte sectors (global) or wavefronts (shared).
- * In: addresses of the lanes of a mask, bytes each lane asks for. Out: the count, and the least it could have been
- * for the same number of different bytes. Pure functions. */
+ * In: addresses of the lanes of a mask, bytes each lane asks for. Out: the count, and the least it could have
+ * been for the same number of different bytes. Pure functions. */
 #include "impl.h"
 
 enum { SECTOR = 32, BANKS = 32, BANK_BYTES = 4 };

@@ -1,13 +1,14 @@
 /* decode.c: one PTX instruction from its tokens to a struct insn, appended to the entry.
- * Arithmetic is a table; the rest is one function a family. A word that no row or function knows is refused. */
+ * Arithmetic is a table; the rest is one function a family. A word that no row or function knows is refused.
+ */
 #include "parse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* shape, destination first: t = as wide as the type, w = twice that, i = 32 bits, p = predicate, n = a number that
- * goes to insn.sub. kinds, widths: which types are allowed (width 1 is the predicate). */
+/* shape, destination first: t = as wide as the type, w = twice that, i = 32 bits, p = predicate, n = a number
+ * that goes to insn.sub. kinds, widths: which types are allowed (width 1 is the predicate). */
 static const struct row {
     const char *key, *shape, *kinds;
     int widths, unsigned_op, signed_op, sub;
@@ -120,10 +121,13 @@ static void decode_slct(struct parser *p, const struct opcode *o, struct insn *i
 
 static void decode_setp(struct parser *p, const struct opcode *o, struct insn *in)
 {
-    static const struct { const char *name; enum compare compare; const char *kinds; } compares[] = {
-        {"eq", CMP_EQ, "bus"}, {"ne", CMP_NE, "bus"}, {"lt", CMP_LT, "us"}, {"le", CMP_LE, "us"},
-        {"gt", CMP_GT, "us"},  {"ge", CMP_GE, "us"},  {"lo", CMP_LT, "u"},  {"ls", CMP_LE, "u"},
-        {"hi", CMP_GT, "u"},   {"hs", CMP_GE, "u"}};
+    static const struct {
+        const char *name;
+        enum compare compare;
+        const char *kinds;
+    } compares[] = {{"eq", CMP_EQ, "bus"}, {"ne", CMP_NE, "bus"}, {"lt", CMP_LT, "us"}, {"le", CMP_LE, "us"},
+                    {"gt", CMP_GT, "us"},  {"ge", CMP_GE, "us"},  {"lo", CMP_LT, "u"},  {"ls", CMP_LE, "u"},
+                    {"hi", CMP_GT, "u"},   {"hs", CMP_GE, "u"}};
     static const char *const combines[] = {"", ".and", ".or", ".xor"};
     ptx_need_types(p, o, 1);
     struct type t = o->type[0];
@@ -176,9 +180,11 @@ static void decode_cvt(struct parser *p, const struct opcode *o, struct insn *in
 
 static void decode_cvta(struct parser *p, const struct opcode *o, struct insn *in)
 {
-    static const struct { const char *name; enum space space; } spaces[] = {
-        {"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"local", SPACE_LOCAL},
-        {"param", SPACE_PARAM},   {"const", SPACE_CONST},   {"shared::cta", SPACE_SHARED}};
+    static const struct {
+        const char *name;
+        enum space space;
+    } spaces[] = {{"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"local", SPACE_LOCAL},
+                  {"param", SPACE_PARAM},   {"const", SPACE_CONST},   {"shared::cta", SPACE_SHARED}};
     const char *name = o->key + 4;
     ptx_need_types(p, o, 1);
     in->op = strncmp(name, ".to", 3) ? OP_CVTA : OP_CVTA_TO;
@@ -283,8 +289,9 @@ static void decode_branch(struct parser *p, const struct opcode *o, struct insn 
 
 static void decode_barrier(struct parser *p, const struct opcode *o, struct insn *in)
 {
-    static const char *const block_wide[] = {"bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync",
-                                             "barrier.sync.aligned", "barrier.cta.sync.aligned"};
+    static const char *const block_wide[] = {
+        "bar.sync",         "bar.cta.sync",         "barrier.sync",
+        "barrier.cta.sync", "barrier.sync.aligned", "barrier.cta.sync.aligned"};
     ptx_need_types(p, o, 0);
     if (!strcmp(o->key, "bar.warp.sync")) {
         in->op = OP_WARP_BARRIER;
@@ -329,10 +336,12 @@ static const struct family {
     const char *name;
     void (*decode)(struct parser *p, const struct opcode *o, struct insn *in);
 } families[] = {
-    {"setp", decode_setp},   {"slct", decode_slct},     {"cvt", decode_cvt},        {"cvta", decode_cvta},
-    {"mov", decode_mov},     {"ld", ptx_decode_load_store}, {"st", ptx_decode_load_store},  {"cp", ptx_decode_cp},
-    {"bra", decode_branch},  {"brx", decode_branch},    {"ret", decode_branch},     {"exit", decode_branch},
-    {"trap", decode_branch}, {"bar", decode_barrier},   {"barrier", decode_barrier}, {"shfl", decode_shuffle},
+    {"setp", decode_setp},         {"slct", decode_slct},   {"cvt", decode_cvt},
+    {"cvta", decode_cvta},         {"mov", decode_mov},     {"ld", ptx_decode_load_store},
+    {"st", ptx_decode_load_store}, {"cp", ptx_decode_cp},   {"bra", decode_branch},
+    {"brx", decode_branch},        {"ret", decode_branch},  {"exit", decode_branch},
+    {"trap", decode_branch},       {"bar", decode_barrier}, {"barrier", decode_barrier},
+    {"shfl", decode_shuffle},
 };
 
 static void split_opcode(struct parser *p, struct opcode *o)

@@ -4,15 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Qualifiers of ld and st. Hints change no value and no address; memory orders beyond weak and volatile would. */
+/* Qualifiers of ld and st. Hints change no value and no address; memory orders beyond weak and volatile
+ * would. */
 static const struct qualifier {
     const char *name;
-    int space; /* SPACE_GENERIC: none named */
-    int n;     /* elements of a vector, 0: not a vector */
+    int space;      /* SPACE_GENERIC: none named */
+    int n;          /* elements of a vector, 0: not a vector */
     const char *on; /* l, s: allowed on ld, st; g: only with .global */
 } qualifiers[] = {
     /* clang-format off */
-    {"global", SPACE_GLOBAL, 0, "ls"}, {"shared", SPACE_SHARED, 0, "ls"}, {"shared::cta", SPACE_SHARED, 0, "ls"},
+    {"global", SPACE_GLOBAL, 0, "ls"}, {"shared", SPACE_SHARED, 0, "ls"}, {"shared::cta", SPACE_SHARED, 0,
+    "ls"},
     {"local", SPACE_LOCAL, 0, "ls"}, {"param", SPACE_PARAM, 0, "l"}, {"param::entry", SPACE_PARAM, 0, "l"},
     {"const", SPACE_CONST, 0, "l"},
     {"v2", 0, 2, "ls"}, {"v4", 0, 4, "ls"}, {"v8", 0, 8, "lsg"},
@@ -102,8 +104,8 @@ void ptx_decode_load_store(struct parser *p, const struct opcode *o, struct insn
 void ptx_decode_cp(struct parser *p, const struct opcode *o, struct insn *in)
 {
     static const char *const hints[] = {"", ".L2::64B", ".L2::128B", ".L2::256B"};
-    static const char *const copies[] = {"cp.async.ca.shared", "cp.async.cg.shared", "cp.async.ca.shared::cta",
-                                         "cp.async.cg.shared::cta"};
+    static const char *const copies[] = {"cp.async.ca.shared", "cp.async.cg.shared",
+                                         "cp.async.ca.shared::cta", "cp.async.cg.shared::cta"};
     ptx_need_types(p, o, 0);
     if (!strcmp(o->key, "cp.async.commit_group")) {
         in->op = OP_CP_COMMIT;

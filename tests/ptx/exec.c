@@ -1,7 +1,7 @@
 /* exec.c: runs a launch: blocks in turn, warps of a block up to their next barrier, lanes in lockstep.
  * In: module, launch, world. Out: the world's bytes and the report.
- * The active lanes of a warp are the running ones at the lowest program counter, so that branches come together again
- * at the first instruction both sides reach. */
+ * The active lanes of a warp are the running ones at the lowest program counter, so that branches come
+ * together again at the first instruction both sides reach. */
 #include "impl.h"
 
 #include <stdio.h>
@@ -50,7 +50,8 @@ static void branch(struct warp *w, uint32_t taken, uint32_t target)
     regroup(w);
 }
 
-/* Takes `lanes` of the active ones out of the running: they exited or wait. Their pc is that of the instruction. */
+/* Takes `lanes` of the active ones out of the running: they exited or wait. Their pc is that of the
+ * instruction. */
 static void retire(struct warp *w, uint32_t lanes, uint32_t *waiting)
 {
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
@@ -78,7 +79,8 @@ static void run_branch_table(struct machine *mc, struct warp *w, const struct in
             continue;
         }
         if (index[l] >= (uint64_t)t->n)
-            ptx_stop(mc, PTX_TRAPPED, l, "index %llu into a branch table of %d", (unsigned long long)index[l], t->n);
+            ptx_stop(mc, PTX_TRAPPED, l, "index %llu into a branch table of %d", (unsigned long long)index[l],
+                     t->n);
         w->pc[l] = (uint32_t)t->target[index[l]];
         if (in->uniform && index[l] != index[first_lane(lanes)])
             ptx_stop(mc, PTX_DIVERGED, l, "a .uni branch that not all active threads take");
@@ -87,7 +89,8 @@ static void run_branch_table(struct machine *mc, struct warp *w, const struct in
     regroup(w);
 }
 
-/* Lets go the lanes that wait for each other once all of them are there. A full warp orders its memory accesses. */
+/* Lets go the lanes that wait for each other once all of them are there. A full warp orders its memory
+ * accesses. */
 static void release_warp_barrier(struct machine *mc, struct warp *w)
 {
     for (uint32_t rest = w->at_warp_barrier; rest; rest &= rest - 1) {
@@ -97,8 +100,9 @@ static void release_warp_barrier(struct machine *mc, struct warp *w)
         for (uint32_t m = members; m; m &= m - 1) {
             int l = first_lane(m);
             if ((w->member[l] & w->live) != members)
-                ptx_stop(mc, PTX_DIVERGED, l, "bar.warp.sync with a mask 0x%x, another of its threads gave 0x%x",
-                         w->member[l], w->member[first_lane(rest)]);
+                ptx_stop(mc, PTX_DIVERGED, l,
+                         "bar.warp.sync with a mask 0x%x, another of its threads gave 0x%x", w->member[l],
+                         w->member[first_lane(rest)]);
             w->pc[l]++;
         }
         w->at_warp_barrier &= ~members;
@@ -115,7 +119,8 @@ static void run_warp_barrier(struct machine *mc, struct warp *w, const struct in
         int l = first_lane(rest);
         w->member[l] = (uint32_t)mask[l];
         if (!(mask[l] >> l & 1))
-            ptx_stop(mc, PTX_DIVERGED, l, "bar.warp.sync by a thread that its mask 0x%x leaves out", w->member[l]);
+            ptx_stop(mc, PTX_DIVERGED, l, "bar.warp.sync by a thread that its mask 0x%x leaves out",
+                     w->member[l]);
     }
     retire(w, lanes, &w->at_warp_barrier);
     release_warp_barrier(mc, w);
@@ -136,12 +141,14 @@ static void run_shuffle(struct machine *mc, struct warp *w, const struct insn *i
         int limit = (int)(c[l] & 31), segment = (int)(c[l] >> 8 & 31), by = (int)(b[l] & 31);
         int top = (l & segment) | (limit & ~segment), bottom = l & segment, from;
         int ok;
+        /* clang-format off */
         switch (in->sub) {
         case SHUFFLE_UP:   from = l - by; ok = from >= top; break;
         case SHUFFLE_DOWN: from = l + by; ok = from <= top; break;
         case SHUFFLE_BFLY: from = l ^ by; ok = from <= top; break;
         default:           from = bottom | (by & ~segment); ok = from <= top; break;
         }
+        /* clang-format on */
         if (!ok)
             from = l;
         if (!(lanes >> from & 1))
@@ -175,7 +182,10 @@ static uint32_t guard_lanes(struct machine *mc, struct warp *w, const struct ins
     return w->active & (in->guard_not ? ~yes : yes);
 }
 
-static uint32_t defined_lanes(const struct warp *w, int slot) { return slot < 0 ? ALL_LANES : w->defined[slot]; }
+static uint32_t defined_lanes(const struct warp *w, int slot)
+{
+    return slot < 0 ? ALL_LANES : w->defined[slot];
+}
 
 /* Sources of what has an effect (addresses, stored values, branches): none may be undefined. */
 static void check_sources(struct machine *mc, const struct warp *w, const struct insn *in, uint32_t lanes)
@@ -183,18 +193,22 @@ static void check_sources(struct machine *mc, const struct warp *w, const struct
     for (int i = 0; i < in->n_src; i++) {
         uint32_t bad = lanes & ~defined_lanes(w, in->src[i]);
         if (bad)
-            ptx_stop(mc, PTX_UNINITIALISED, first_lane(bad),
-                     "source operand %d of the instruction comes from a register that was never written, read in "
-                     "line %d", i + 1, mc->undefined_line ? mc->undefined_line : in->line);
+            ptx_stop(
+                mc, PTX_UNINITIALISED, first_lane(bad),
+                "source operand %d of the instruction comes from a register that was never written, read in "
+                "line %d",
+                i + 1, mc->undefined_line ? mc->undefined_line : in->line);
     }
 }
 
 /* The lanes in which the result does not depend on an undefined operand after all. */
 static uint32_t rescued_lanes(const struct machine *mc, const struct warp *w, const struct insn *in)
 {
-    const uint64_t *a = slot_values(mc, w, in->src[0]), *b = in->n_src > 1 ? slot_values(mc, w, in->src[1]) : a;
+    const uint64_t *a = slot_values(mc, w, in->src[0]),
+                   *b = in->n_src > 1 ? slot_values(mc, w, in->src[1]) : a;
     const uint64_t *c = in->n_src > 2 ? slot_values(mc, w, in->src[2]) : a;
-    uint32_t da = defined_lanes(w, in->src[0]), db = in->n_src > 1 ? defined_lanes(w, in->src[1]) : 0, rescued = 0;
+    uint32_t da = defined_lanes(w, in->src[0]), db = in->n_src > 1 ? defined_lanes(w, in->src[1]) : 0,
+             rescued = 0;
     uint32_t dc = in->n_src > 2 ? defined_lanes(w, in->src[2]) : 0;
     uint64_t decides = in->op == OP_AND ? 0 : in->mask;
     for (int l = 0; l < LANES; l++) {
@@ -208,8 +222,8 @@ static uint32_t rescued_lanes(const struct machine *mc, const struct warp *w, co
     return rescued;
 }
 
-/* Arithmetic on an undefined value gives an undefined value and is no fault: compilers copy and compute ahead of a
- * guard what they later do not use. */
+/* Arithmetic on an undefined value gives an undefined value and is no fault: compilers copy and compute ahead
+ * of a guard what they later do not use. */
 static void run_alu(struct machine *mc, struct warp *w, const struct insn *in, uint32_t lanes)
 {
     uint32_t bad = 0;
@@ -251,28 +265,43 @@ static void run_warp(struct machine *mc, struct warp *w)
                 run_alu(mc, w, in, lanes);
             break;
         case OP_LD:
-        case OP_ST: ptx_load_store(mc, w, in, lanes); break;
-        case OP_CP_ASYNC: ptx_copy_async(mc, w, in, lanes); break;
+        case OP_ST:
+            ptx_load_store(mc, w, in, lanes);
+            break;
+        case OP_CP_ASYNC:
+            ptx_copy_async(mc, w, in, lanes);
+            break;
         case OP_CP_COMMIT:
             for (uint32_t rest = lanes; rest; rest &= rest - 1)
                 w->group[first_lane(rest)]++;
             break;
-        case OP_CP_WAIT: ptx_copy_wait(mc, w, lanes, (uint32_t)in->target, in->uniform); break;
-        case OP_SHUFFLE: run_shuffle(mc, w, in, lanes); break;
-        case OP_TRAP: ptx_stop(mc, PTX_TRAPPED, first_lane(lanes), "trap");
+        case OP_CP_WAIT:
+            ptx_copy_wait(mc, w, lanes, (uint32_t)in->target, in->uniform);
+            break;
+        case OP_SHUFFLE:
+            run_shuffle(mc, w, in, lanes);
+            break;
+        case OP_TRAP:
+            ptx_stop(mc, PTX_TRAPPED, first_lane(lanes), "trap");
         case OP_BRA:
             if (in->uniform && lanes != w->active)
                 ptx_stop(mc, PTX_DIVERGED, first_lane(w->active & ~lanes),
                          "a .uni branch that not all active threads take");
             branch(w, lanes, (uint32_t)in->target);
             continue;
-        case OP_BRX: run_branch_table(mc, w, in, lanes); continue;
+        case OP_BRX:
+            run_branch_table(mc, w, in, lanes);
+            continue;
         case OP_EXIT:
             retire(w, lanes, NULL);
             release_warp_barrier(mc, w); /* an exited lane is no longer waited for */
             continue;
-        case OP_BARRIER: retire(w, lanes, &w->at_barrier); continue;
-        case OP_WARP_BARRIER: run_warp_barrier(mc, w, in, lanes); continue;
+        case OP_BARRIER:
+            retire(w, lanes, &w->at_barrier);
+            continue;
+        case OP_WARP_BARRIER:
+            run_warp_barrier(mc, w, in, lanes);
+            continue;
         }
         if (++w->now >= w->next)
             regroup(w);
@@ -283,8 +312,8 @@ static void run_warp(struct machine *mc, struct warp *w)
 
 /* ---- one block ---- */
 
-/* All warps stopped running. Opens the barrier they wait at; 0 when all threads exited. Exited threads are not waited
- * for, as on sm_70 and later; all that wait have to wait at the same instruction. */
+/* All warps stopped running. Opens the barrier they wait at; 0 when all threads exited. Exited threads are
+ * not waited for, as on sm_70 and later; all that wait have to wait at the same instruction. */
 static int open_barrier(struct machine *mc)
 {
     struct warp *first = NULL;
@@ -297,7 +326,8 @@ static int open_barrier(struct machine *mc)
         if (w->at_warp_barrier) {
             int l = first_lane(w->at_warp_barrier);
             mc->in = &mc->e->code[w->pc[l]];
-            ptx_stop(mc, PTX_DIVERGED, l, "waits at bar.warp.sync for threads that never come (mask 0x%x)", w->member[l]);
+            ptx_stop(mc, PTX_DIVERGED, l, "waits at bar.warp.sync for threads that never come (mask 0x%x)",
+                     w->member[l]);
         }
         for (uint32_t rest = w->at_barrier; rest; rest &= rest - 1) {
             int l = first_lane(rest);
@@ -307,7 +337,8 @@ static int open_barrier(struct machine *mc)
             }
             if (w->pc[l] != pc) {
                 mc->in = &mc->e->code[w->pc[l]];
-                ptx_stop(mc, PTX_DIVERGED, l, "waits here while another thread waits at the barrier of line %d",
+                ptx_stop(mc, PTX_DIVERGED, l,
+                         "waits here while another thread waits at the barrier of line %d",
                          mc->e->code[pc].line);
             }
         }
@@ -316,7 +347,8 @@ static int open_barrier(struct machine *mc)
         return 0;
     for (uint32_t i = 0; i < mc->n_warps; i++) {
         struct warp *w = &mc->warps[i];
-        uint32_t there = w->first_thread + LANES <= mc->n_threads ? ALL_LANES : ((uint32_t)1 << mc->n_threads % LANES) - 1;
+        uint32_t there =
+            w->first_thread + LANES <= mc->n_threads ? ALL_LANES : ((uint32_t)1 << mc->n_threads % LANES) - 1;
         exited |= there & ~w->live;
         for (uint32_t rest = w->at_barrier; rest; rest &= rest - 1)
             w->pc[first_lane(rest)]++;
@@ -352,8 +384,8 @@ static void set_specials(struct machine *mc, struct warp *w)
     const uint32_t *n = mc->l->block;
     for (uint32_t l = 0; l < LANES; l++) {
         uint32_t thread = w->first_thread + l, eq = (uint32_t)1 << l;
-        uint64_t all[9] = {thread % n[0], thread / n[0] % n[1], thread / n[0] / n[1], l, eq, eq - 1, eq | (eq - 1),
-                           ~(eq | (eq - 1)), ~(eq - 1)};
+        uint64_t all[9] = {thread % n[0], thread / n[0] % n[1], thread / n[0] / n[1], l,        eq,
+                           eq - 1,        eq | (eq - 1),        ~(eq | (eq - 1)),     ~(eq - 1)};
         for (int i = 0; i < 9; i++)
             v[i][l] = all[i];
     }
@@ -425,8 +457,8 @@ static void check_shape(struct machine *mc)
     if (!threads || threads > MAX_THREADS || l->block[2] > 64)
         ptx_stop(mc, PTX_BAD_LAUNCH, -1, "block %u x %u x %u", l->block[0], l->block[1], l->block[2]);
     if (mc->e->max_threads && threads > mc->e->max_threads)
-        ptx_stop(mc, PTX_BAD_LAUNCH, -1, "%d threads a block, the kernel was built for at most %u", (int)threads,
-                 mc->e->max_threads);
+        ptx_stop(mc, PTX_BAD_LAUNCH, -1, "%d threads a block, the kernel was built for at most %u",
+                 (int)threads, mc->e->max_threads);
     if (mc->e->required_block[0] && memcmp(mc->e->required_block, l->block, sizeof l->block))
         ptx_stop(mc, PTX_BAD_LAUNCH, -1, "block %u x %u x %u is not the one the kernel requires", l->block[0],
                  l->block[1], l->block[2]);
@@ -448,14 +480,14 @@ static void set_parameters(struct machine *mc)
         uint64_t address = 0;
         if (!p->is_pointer) {
             if (p->n_bytes != v->bytes)
-                ptx_stop(mc, PTX_BAD_LAUNCH, -1, "parameter %d of %zu bytes, the kernel declares %zu", i, p->n_bytes,
-                         v->bytes);
+                ptx_stop(mc, PTX_BAD_LAUNCH, -1, "parameter %d of %zu bytes, the kernel declares %zu", i,
+                         p->n_bytes, v->bytes);
             memcpy(mc->param + v->address, p->bytes, p->n_bytes);
             continue;
         }
         if (v->bytes != 8 || p->buffer < 0 || p->buffer >= mc->w->n)
-            ptx_stop(mc, PTX_BAD_LAUNCH, -1, "parameter %d: pointer into buffer %d, declared with %zu bytes", i,
-                     p->buffer, v->bytes);
+            ptx_stop(mc, PTX_BAD_LAUNCH, -1, "parameter %d: pointer into buffer %d, declared with %zu bytes",
+                     i, p->buffer, v->bytes);
         address = ptx_address(mc->w, p->buffer, p->byte_offset);
         if (v->pointer_align && address % v->pointer_align)
             ptx_stop(mc, PTX_MISALIGNED, -1, "parameter %d: the kernel promises a multiple of %zu", i,
@@ -536,7 +568,8 @@ static void run_grid(struct machine *mc)
                 run_block(mc);
 }
 
-int ptx_run(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l, struct ptx_report *report)
+int ptx_run(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
+            struct ptx_report *report)
 {
     struct machine *mc = calloc(1, sizeof *mc);
     memset(report, 0, sizeof *report);

@@ -42,10 +42,11 @@ int ptx_nvrtc_present(void)
     for (size_t i = 0; i < sizeof names / sizeof *names && !nvrtc.handle; i++)
         if (names[i] && *names[i])
             nvrtc.handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (nvrtc.handle && !(find("nvrtcCreateProgram", &nvrtc.create) && find("nvrtcCompileProgram", &nvrtc.compile) &&
-                          find("nvrtcGetProgramLogSize", &nvrtc.log_bytes) &&
-                          find("nvrtcGetProgramLog", &nvrtc.log) && find("nvrtcGetPTXSize", &nvrtc.ptx_bytes) &&
-                          find("nvrtcGetPTX", &nvrtc.ptx) && find("nvrtcDestroyProgram", &nvrtc.destroy))) {
+    if (nvrtc.handle &&
+        !(find("nvrtcCreateProgram", &nvrtc.create) && find("nvrtcCompileProgram", &nvrtc.compile) &&
+          find("nvrtcGetProgramLogSize", &nvrtc.log_bytes) && find("nvrtcGetProgramLog", &nvrtc.log) &&
+          find("nvrtcGetPTXSize", &nvrtc.ptx_bytes) && find("nvrtcGetPTX", &nvrtc.ptx) &&
+          find("nvrtcDestroyProgram", &nvrtc.destroy))) {
         dlclose(nvrtc.handle);
         nvrtc.handle = NULL;
     }
@@ -56,7 +57,8 @@ static void copy_log(void *program, char *err, size_t err_bytes)
 {
     size_t bytes = 0;
     char *log = NULL;
-    if (nvrtc.log_bytes(program, &bytes) == 0 && bytes && (log = malloc(bytes)) && nvrtc.log(program, log) == 0)
+    if (nvrtc.log_bytes(program, &bytes) == 0 && bytes && (log = malloc(bytes)) &&
+        nvrtc.log(program, log) == 0)
         snprintf(err, err_bytes, "%s", log);
     free(log);
 }

@@ -1,4 +1,5 @@
-/* from_cuda.h: CUDA source to PTX text through NVRTC, opened at run time, for tests that want to run real kernels. */
+/* from_cuda.h: CUDA source to PTX text through NVRTC, opened at run time, for tests that want to run real
+ * kernels. */
 #ifndef PTX_FROM_CUDA_H
 #define PTX_FROM_CUDA_H
 

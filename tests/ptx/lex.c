@@ -177,11 +177,13 @@ char *ptx_copy_name(struct parser *p, const struct token *t)
 
 int ptx_find_type(const char *name, int len, struct type *type)
 {
+    /* clang-format off */
     static const struct { const char *name; struct type type; } types[] = {
         {"b8", {'b', 8}}, {"b16", {'b', 16}}, {"b32", {'b', 32}}, {"b64", {'b', 64}},
         {"u8", {'u', 8}}, {"u16", {'u', 16}}, {"u32", {'u', 32}}, {"u64", {'u', 64}},
         {"s8", {'s', 8}}, {"s16", {'s', 16}}, {"s32", {'s', 32}}, {"s64", {'s', 64}},
         {"f32", {'f', 32}}, {"f64", {'f', 64}}, {"pred", {'p', 1}}};
+    /* clang-format on */
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strlen(types[i].name) == (size_t)len && !memcmp(types[i].name, name, (size_t)len)) {
             *type = types[i].type;

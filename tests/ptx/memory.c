@@ -14,7 +14,8 @@ const struct range *ptx_find_range(struct machine *mc, enum space space, uint64_
 {
     const struct range *r = mc->ranges[space];
     int last = mc->last_range[space];
-    if (last < mc->n_ranges[space] && address >= r[last].lo && address < r[last].hi && r[last].hi - address >= bytes)
+    if (last < mc->n_ranges[space] && address >= r[last].lo && address < r[last].hi &&
+        r[last].hi - address >= bytes)
         return &r[last];
     for (int i = 0; i < mc->n_ranges[space]; i++)
         if (address >= r[i].lo && address < r[i].hi && r[i].hi - address >= bytes) {
@@ -25,8 +26,8 @@ const struct range *ptx_find_range(struct machine *mc, enum space space, uint64_
 }
 
 /* The variable that begins closest below the address, for the message. */
-static _Noreturn void stop_outside(struct machine *mc, int lane, enum space space, uint64_t address, uint64_t bytes,
-                                   int store)
+static _Noreturn void stop_outside(struct machine *mc, int lane, enum space space, uint64_t address,
+                                   uint64_t bytes, int store)
 {
     static const char *const names[] = {"generic", "global", "shared", "local", "param", "const"};
     const struct range *near = NULL;
@@ -34,14 +35,15 @@ static _Noreturn void stop_outside(struct machine *mc, int lane, enum space spac
         if (mc->ranges[space][i].lo <= address && (!near || mc->ranges[space][i].lo > near->lo))
             near = &mc->ranges[space][i];
     if (near)
-        ptx_stop(mc, PTX_OUT_OF_BOUNDS, lane, "%s of %d bytes at %s %s+%llu (of %llu bytes)", verb[store], (int)bytes,
-                 names[space], near->var->name, (unsigned long long)(address - near->lo),
+        ptx_stop(mc, PTX_OUT_OF_BOUNDS, lane, "%s of %d bytes at %s %s+%llu (of %llu bytes)", verb[store],
+                 (int)bytes, names[space], near->var->name, (unsigned long long)(address - near->lo),
                  (unsigned long long)(near->hi - near->lo));
-    ptx_stop(mc, PTX_OUT_OF_BOUNDS, lane, "%s of %d bytes at %s address 0x%llx, where nothing lies", verb[store],
-             (int)bytes, names[space], (unsigned long long)address);
+    ptx_stop(mc, PTX_OUT_OF_BOUNDS, lane, "%s of %d bytes at %s address 0x%llx, where nothing lies",
+             verb[store], (int)bytes, names[space], (unsigned long long)address);
 }
 
-static void check_alignment(struct machine *mc, int lane, enum space space, uint64_t address, uint64_t align, int store)
+static void check_alignment(struct machine *mc, int lane, enum space space, uint64_t address, uint64_t align,
+                            int store)
 {
     char name[96];
     if ((address & (align - 1)) == 0)
@@ -54,7 +56,8 @@ static void check_alignment(struct machine *mc, int lane, enum space space, uint
              (unsigned long long)address, (int)align);
 }
 
-/* Checks a global access of `bytes` bytes that do not cross a multiple of 64, marks a store. Returns its host bytes. */
+/* Checks a global access of `bytes` bytes that do not cross a multiple of 64, marks a store. Returns its host
+ * bytes. */
 static unsigned char *reach_global(struct machine *mc, int lane, uint64_t address, uint64_t bytes, int store)
 {
     uint64_t slot = address >> SLOT_SHIFT;
@@ -100,8 +103,8 @@ static unsigned char *reach_global(struct machine *mc, int lane, uint64_t addres
 
 /* ---- loads and stores ---- */
 
-static unsigned char *reach_local(struct machine *mc, struct warp *w, int lane, uint64_t address, uint64_t bytes,
-                                  int store)
+static unsigned char *reach_local(struct machine *mc, struct warp *w, int lane, uint64_t address,
+                                  uint64_t bytes, int store)
 {
     const struct range *r = ptx_find_range(mc, SPACE_LOCAL, address, bytes);
     if (!r)
@@ -140,28 +143,32 @@ static uint64_t get(const unsigned char *from, int size)
     uint16_t h;
     uint32_t w;
     uint64_t d;
+    /* clang-format off */
     switch (size) {
     case 1: return *from;
     case 2: memcpy(&h, from, 2); return h;
     case 4: memcpy(&w, from, 4); return w;
     default: memcpy(&d, from, 8); return d;
     }
+    /* clang-format on */
 }
 
 static void put(unsigned char *to, uint64_t value, int size)
 {
     uint16_t h = (uint16_t)value;
     uint32_t w = (uint32_t)value;
+    /* clang-format off */
     switch (size) {
     case 1: *to = (unsigned char)value; break;
     case 2: memcpy(to, &h, 2); break;
     case 4: memcpy(to, &w, 4); break;
     default: memcpy(to, &value, 8); break;
     }
+    /* clang-format on */
 }
 
-static void count_global(struct machine *mc, const uint64_t *address, uint32_t lanes, uint32_t bytes, uint64_t asked,
-                         int store)
+static void count_global(struct machine *mc, const uint64_t *address, uint32_t lanes, uint32_t bytes,
+                         uint64_t asked, int store)
 {
     uint32_t ideal, sectors = ptx_count_sectors(address, lanes, bytes, &ideal);
     struct ptx_report *r = mc->r;
@@ -174,7 +181,8 @@ static void count_global(struct machine *mc, const uint64_t *address, uint32_t l
     }
 }
 
-static void count_shared(struct machine *mc, const uint64_t *address, uint32_t lanes, uint32_t bytes, int store)
+static void count_shared(struct machine *mc, const uint64_t *address, uint32_t lanes, uint32_t bytes,
+                         int store)
 {
     uint32_t ideal, wavefronts = ptx_count_wavefronts(address, lanes, bytes, &ideal);
     struct ptx_report *r = mc->r;
@@ -187,8 +195,8 @@ static void count_shared(struct machine *mc, const uint64_t *address, uint32_t l
     }
 }
 
-static void count(struct machine *mc, enum space space, const uint64_t *address, uint32_t lanes, uint32_t bytes,
-                  int store)
+static void count(struct machine *mc, enum space space, const uint64_t *address, uint32_t lanes,
+                  uint32_t bytes, int store)
 {
     if (space == SPACE_GLOBAL)
         count_global(mc, address, lanes, bytes, (uint64_t)__builtin_popcount(lanes) * bytes, store);
@@ -198,8 +206,8 @@ static void count(struct machine *mc, enum space space, const uint64_t *address,
         mc->r->local_requests++;
 }
 
-static void transfer(struct machine *mc, struct warp *w, const struct insn *in, enum space space, uint32_t lanes,
-                     const uint64_t *address)
+static void transfer(struct machine *mc, struct warp *w, const struct insn *in, enum space space,
+                     uint32_t lanes, const uint64_t *address)
 {
     int store = in->op == OP_ST;
     uint32_t bytes = (uint32_t)in->size * in->n;
@@ -263,10 +271,10 @@ void ptx_load_store(struct machine *mc, struct warp *w, const struct insn *in, u
 }
 
 /* ---- cp.async ----
- * The source is read and the destination claimed when the copy is issued; the bytes arrive when its thread waits.
- * Between the two nobody may touch the destination. */
-static void issue_copy(struct machine *mc, struct warp *w, const struct insn *in, int lane, uint64_t to, uint64_t from,
-                       uint64_t wanted)
+ * The source is read and the destination claimed when the copy is issued; the bytes arrive when its thread
+ * waits. Between the two nobody may touch the destination. */
+static void issue_copy(struct machine *mc, struct warp *w, const struct insn *in, int lane, uint64_t to,
+                       uint64_t from, uint64_t wanted)
 {
     struct copy c = {.to = (uint32_t)to, .group = w->group[lane], .size = in->size, .lane = (uint8_t)lane};
     if (wanted > in->size)

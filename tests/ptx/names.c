@@ -8,10 +8,13 @@
 
 enum { MAX_VAR_BYTES = 1 << 28 };
 
+/* clang-format off */
 const char *const ptx_special_name[SPECIALS] = {
     "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z",
     "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z",
-    "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge", "%dynamic_smem_size"};
+    "%laneid", "%lanemask_eq", "%lanemask_lt", "%lanemask_le", "%lanemask_gt", "%lanemask_ge",
+    "%dynamic_smem_size"};
+/* clang-format on */
 
 /* ---- registers and constants ---- */
 
@@ -102,9 +105,9 @@ int ptx_open_scope(struct parser *p, int parent)
 
 /* ---- variables ---- */
 
-/* Places `bytes` at `*end` and moves *end past them and the gap. The address is a multiple of the alignment but not
- * of twice that, so that code relying on more than was declared faults. Less than a word is not played with:
- * it would change which words, and so which banks, neighbouring bytes share. */
+/* Places `bytes` at `*end` and moves *end past them and the gap. The address is a multiple of the alignment
+ * but not of twice that, so that code relying on more than was declared faults. Less than a word is not
+ * played with: it would change which words, and so which banks, neighbouring bytes share. */
 uint64_t ptx_place(uint64_t *end, size_t bytes, size_t align)
 {
     size_t a = align < 4 ? 4 : align;

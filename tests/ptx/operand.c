@@ -123,7 +123,4 @@ void ptx_set_width(struct insn *in, int bits, int result_bits)
     in->mask = ptx_width_mask(result_bits);
 }
 
-void ptx_add_destination(struct insn *in, int slot)
-{
-    in->dst[in->n_dst++] = slot;
-}
+void ptx_add_destination(struct insn *in, int slot) { in->dst[in->n_dst++] = slot; }

@@ -1,5 +1,6 @@
-/* parse.c: PTX text to a module: directives, entries, labels. Tokens: lex.c; names: names.c; instructions: decode.c.
- * In: NUL-terminated text. Out: struct ptx_module, or the line and the token that was not understood. */
+/* parse.c: PTX text to a module: directives, entries, labels. Tokens: lex.c; names: names.c; instructions:
+ * decode.c. In: NUL-terminated text. Out: struct ptx_module, or the line and the token that was not
+ * understood. */
 #include "parse.h"
 
 #include <stdio.h>
@@ -22,7 +23,8 @@ static void parse_registers(struct parser *p)
         struct reg_name *r = &p->regs[p->n_regs];
         *r = (struct reg_name){t->at, t->len, p->scope, p->entry->n_regs, -1, type};
         for (int i = 0; i < p->n_regs; i++)
-            if (p->regs[i].scope == p->scope && p->regs[i].len == t->len && !memcmp(p->regs[i].at, t->at, (size_t)t->len))
+            if (p->regs[i].scope == p->scope && p->regs[i].len == t->len &&
+                !memcmp(p->regs[i].at, t->at, (size_t)t->len))
                 ptx_refuse(p, t, "declared twice");
         if (ptx_accept(p, '<')) {
             r->count = (int)ptx_count(p, 1 << 20);
@@ -139,8 +141,9 @@ static int parse_statement(struct parser *p, int *depth)
     return 1;
 }
 
-/* Places the shared and local variables that were declared while the entry was parsed, and those of the module.
- * Instructions hold slots of constants, so places must be known first: declarations are collected by a first pass. */
+/* Places the shared and local variables that were declared while the entry was parsed, and those of the
+ * module. Instructions hold slots of constants, so places must be known first: declarations are collected by
+ * a first pass. */
 static void place_variables(struct parser *p)
 {
     struct entry *e = p->entry;
@@ -183,7 +186,8 @@ static void parse_param(struct parser *p)
     size_t align = ptx_accept_word(p, ".align") ? ptx_parse_align(p) : 0, pointer_align = 0;
     struct type type = ptx_parse_type(p);
     if (ptx_accept_word(p, ".ptr")) {
-        if (!ptx_accept_word(p, ".global") && (ptx_is_word(ptx_peek(p), ".shared") || ptx_is_word(ptx_peek(p), ".local")))
+        if (!ptx_accept_word(p, ".global") &&
+            (ptx_is_word(ptx_peek(p), ".shared") || ptx_is_word(ptx_peek(p), ".local")))
             ptx_refuse(p, ptx_peek(p), "pointer parameter into this space");
         pointer_align = ptx_accept_word(p, ".align") ? ptx_parse_align(p) : 4;
     }
@@ -232,7 +236,8 @@ static void parse_header(struct parser *p)
     }
 }
 
-/* Finds every .shared and .local of the body ahead of the instructions, opening the same scopes in the same order. */
+/* Finds every .shared and .local of the body ahead of the instructions, opening the same scopes in the same
+ * order. */
 static void collect_variables(struct parser *p)
 {
     int begin = p->at, scope = p->scope, n_scopes = p->n_scopes;
@@ -240,8 +245,8 @@ static void collect_variables(struct parser *p)
         const struct token *t = ptx_peek(p);
         if (t->kind == TOKEN_END)
             ptx_refuse(p, t, "body without an end");
-        if (ptx_is_punct(t, '{') && (ptx_is_punct(t - 1, ';') || ptx_is_punct(t - 1, '{') || ptx_is_punct(t - 1, '}') ||
-                                 ptx_is_punct(t - 1, ':'))) {
+        if (ptx_is_punct(t, '{') && (ptx_is_punct(t - 1, ';') || ptx_is_punct(t - 1, '{') ||
+                                     ptx_is_punct(t - 1, '}') || ptx_is_punct(t - 1, ':'))) {
             p->scope = ptx_open_scope(p, p->scope);
             depth++;
         } else if (ptx_is_punct(t, '{')) {
@@ -426,9 +431,13 @@ const char *ptx_entry_name(const struct ptx_module *m, int entry) { return m->en
 void ptx_entry_info(const struct ptx_module *m, int entry, struct ptx_entry_info *out)
 {
     const struct entry *e = &m->entries[entry];
-    *out = (struct ptx_entry_info){.name = e->name, .n_params = e->n_params, .param_bytes = e->param_bytes,
-                                   .max_threads = e->max_threads, .shared_bytes = e->shared_bytes,
-                                   .local_bytes = e->local_bytes, .n_instructions = e->n_code - 1,
+    *out = (struct ptx_entry_info){.name = e->name,
+                                   .n_params = e->n_params,
+                                   .param_bytes = e->param_bytes,
+                                   .max_threads = e->max_threads,
+                                   .shared_bytes = e->shared_bytes,
+                                   .local_bytes = e->local_bytes,
+                                   .n_instructions = e->n_code - 1,
                                    .n_registers = e->n_regs};
     memcpy(out->required_block, e->required_block, sizeof out->required_block);
 }

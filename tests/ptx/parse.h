@@ -6,17 +6,34 @@
 #include "impl.h"
 
 enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_NUMBER, TOKEN_STRING, TOKEN_PUNCT };
-struct token { enum token_kind kind; const char *at; int len, line; };
+struct token {
+    enum token_kind kind;
+    const char *at;
+    int len, line;
+};
 
 /* kind: b, u, s, f, or p for a predicate (1 bit). */
-struct type { char kind; int bits; };
+struct type {
+    char kind;
+    int bits;
+};
 
 /* A declared register, or a range %r<n> of them whose names are the prefix and a number. */
-struct reg_name { const char *at; int len, scope, first, count; struct type type; };
-struct label { const char *at; int len, scope, pc; };
-/* A branch or a table entry whose label may come later. table -1: code[index].target, else tables[table].target[index];
- * wants_table: the name is that of a branch table. */
-struct fixup { struct token name; int scope, table, index, wants_table; };
+struct reg_name {
+    const char *at;
+    int len, scope, first, count;
+    struct type type;
+};
+struct label {
+    const char *at;
+    int len, scope, pc;
+};
+/* A branch or a table entry whose label may come later. table -1: code[index].target, else
+ * tables[table].target[index]; wants_table: the name is that of a branch table. */
+struct fixup {
+    struct token name;
+    int scope, table, index, wants_table;
+};
 
 struct parser {
     struct ptx_module *m;
@@ -75,7 +92,8 @@ void ptx_parse_variables(struct parser *p, enum space space, int is_extern);
 
 /* operand.c: operands of instructions. `bits` 1 is a predicate. */
 void ptx_parse_guard(struct parser *p, struct insn *in);
-/* A register of `bits`, or of at least `bits` if wider_too, or NO_SLOT for `_`; its width to *width unless NULL. */
+/* A register of `bits`, or of at least `bits` if wider_too, or NO_SLOT for `_`; its width to *width unless
+ * NULL. */
 int ptx_parse_destination(struct parser *p, int bits, int wider_too, int *width);
 /* A register or a number. */
 int ptx_parse_source(struct parser *p, int bits, int wider_too);
@@ -90,7 +108,8 @@ void ptx_add_destination(struct insn *in, int slot);
 void ptx_set_width(struct insn *in, int bits, int result_bits);
 uint64_t ptx_width_mask(int bits);
 
-/* An opcode word cut at its dots: types apart, the rest joined again as the key that tables are searched by. */
+/* An opcode word cut at its dots: types apart, the rest joined again as the key that tables are searched by.
+ */
 enum { MAX_SEGMENTS = 16, MAX_KEY = 96 };
 struct opcode {
     const struct token *token;

@@ -1,8 +1,8 @@
 /* ptx.h: runs the PTX text that NVRTC emits, on the CPU, and proves copy kernels without a GPU.
- * In: PTX text, buffers, a launch. Out: the bytes the kernel would write, counts of memory traffic, or the first
- * fault with the PTX line, block, thread and address. What is modelled and what is not: README.md.
- * Units: every size and offset here is in bytes. A module is read only after ptx_load, so threads may share it;
- * a world belongs to one thread at a time. Nothing here prints or aborts. */
+ * In: PTX text, buffers, a launch. Out: the bytes the kernel would write, counts of memory traffic, or the
+ * first fault with the PTX line, block, thread and address. What is modelled and what is not: README.md.
+ * Units: every size and offset here is in bytes. A module is read only after ptx_load, so threads may share
+ * it; a world belongs to one thread at a time. Nothing here prints or aborts. */
 #ifndef PTX_H
 #define PTX_H
 
@@ -21,11 +21,12 @@ enum ptx_fault {
     PTX_BAD_LAUNCH,    /* the launch does not fit the entry: parameters, block size, shared bytes */
     PTX_OUT_OF_BOUNDS, /* an access outside every buffer, or outside the variable it points into */
     PTX_MISALIGNED,    /* address not a multiple of the access size, whole vectors included */
-    PTX_FORBIDDEN,     /* store to a source, load from a destination, write to a byte that must stay untouched */
-    PTX_RACE,          /* two threads of a block on one shared byte, at least one writing, no barrier between */
-    PTX_UNINITIALISED, /* read of a local or shared byte that was never written; an address, stored value or branch
-                          that depends on such a register (computing with it is not yet a fault) */
-    PTX_WRITTEN_TWICE, /* a destination byte written again, even with the same value, even by another launch */
+    PTX_FORBIDDEN, /* store to a source, load from a destination, write to a byte that must stay untouched */
+    PTX_RACE,      /* two threads of a block on one shared byte, at least one writing, no barrier between */
+    PTX_UNINITIALISED, /* read of a local or shared byte that was never written; an address, stored value or
+                          branch that depends on such a register (computing with it is not yet a fault) */
+    PTX_WRITTEN_TWICE, /* a destination byte written again, even with the same value, even by another launch
+                        */
     PTX_NOT_WRITTEN,   /* found by ptx_finish */
     PTX_DIVERGED,      /* barrier, shuffle or .uni branch that not all threads reach together */
     PTX_ENDLESS,       /* a warp used up its instruction budget */
@@ -36,10 +37,10 @@ enum ptx_fault {
 /* A name for a fault, as written in front of report.error: "out of bounds". Static storage. */
 const char *ptx_fault_name(enum ptx_fault fault);
 
-/* Parses and decodes `text`. Whatever is not understood exactly (instruction, modifier, type, special register,
- * operand, directive) is refused here, so that nothing is ever ignored at run time.
- * post: 0 and *out set (free with ptx_free; `text` may go away), or nonzero, *out NULL and err holding
- * "line N: what: token". */
+/* Parses and decodes `text`. Whatever is not understood exactly (instruction, modifier, type, special
+ * register, operand, directive) is refused here, so that nothing is ever ignored at run time. post: 0 and
+ * *out set (free with ptx_free; `text` may go away), or nonzero, *out NULL and err holding "line N: what:
+ * token". */
 int ptx_load(const char *text, struct ptx_module **out, char *err, size_t err_bytes);
 void ptx_free(struct ptx_module *m);
 
@@ -59,21 +60,23 @@ const char *ptx_entry_name(const struct ptx_module *m, int entry);
 /* pre: 0 <= entry < ptx_entry_count(m) */
 void ptx_entry_info(const struct ptx_module *m, int entry, struct ptx_entry_info *out);
 
-/* A block of device memory, backed by `base` on the host (any alignment). Its device address is a multiple of 256,
- * far away from every other buffer. Read only: may be loaded, never stored to. Writable: a destination, whose bytes
- * are each written exactly once and never loaded. Scratch: written any number of times, loaded once written. */
+/* A block of device memory, backed by `base` on the host (any alignment). Its device address is a multiple of
+ * 256, far away from every other buffer. Read only: may be loaded, never stored to. Writable: a destination,
+ * whose bytes are each written exactly once and never loaded. Scratch: written any number of times, loaded
+ * once written. */
 struct ptx_buffer {
     void *base;
     size_t bytes;
     int writable;
     int scratch;                     /* with writable: neither coverage nor single writes are asked for */
-    const unsigned char *must_write; /* destinations only. NULL: every byte. Else one byte for each byte: nonzero =
-                                        has to be written, 0 = has to stay untouched. Copied. */
+    const unsigned char *must_write; /* destinations only. NULL: every byte. Else one byte for each byte:
+                                        nonzero = has to be written, 0 = has to stay untouched. Copied. */
 };
 
-/* One kernel parameter. A pointer is buffer's device address + byte_offset (the offset may be odd, negative or past
- * the end: that is how a merely element-aligned or a reversed view is tested). Anything else is n_bytes of `bytes`,
- * and n_bytes must equal the declared size. A pointer inside a struct parameter: write ptx_address() into the bytes. */
+/* One kernel parameter. A pointer is buffer's device address + byte_offset (the offset may be odd, negative
+ * or past the end: that is how a merely element-aligned or a reversed view is tested). Anything else is
+ * n_bytes of `bytes`, and n_bytes must equal the declared size. A pointer inside a struct parameter: write
+ * ptx_address() into the bytes. */
 struct ptx_param {
     int is_pointer;
     int buffer;
@@ -88,13 +91,14 @@ struct ptx_launch {
     size_t shared_bytes; /* dynamic shared memory, for `extern .shared` arrays */
     const struct ptx_param *params;
     int n_params;
-    uint64_t warp_budget; /* warp instructions that one warp may issue before it counts as endless; 0 = 4 million */
+    uint64_t warp_budget; /* warp instructions that one warp may issue before it counts as endless; 0 = 4
+                             million */
 };
 
 /* Filled afresh by each ptx_run; ptx_finish fills it with the sums over all launches of the world.
- * A request is one memory instruction of one warp with at least one active thread; a sector is 32 aligned bytes;
- * _bytes sums what the threads asked for (a word read by two threads counts twice). Global memory only: module
- * variables and buffers. cp.async counts as a global load and a shared store. */
+ * A request is one memory instruction of one warp with at least one active thread; a sector is 32 aligned
+ * bytes; _bytes sums what the threads asked for (a word read by two threads counts twice). Global memory
+ * only: module variables and buffers. cp.async counts as a global load and a shared store. */
 struct ptx_report {
     enum ptx_fault fault;
     char error[512]; /* empty when fault is PTX_FINE */
@@ -108,8 +112,10 @@ struct ptx_report {
     uint64_t local_requests; /* loads and stores of .local: spills and dynamically indexed arrays */
     uint64_t barriers;       /* block-wide barriers completed */
     uint64_t early_exits;    /* of these, how many completed although some threads of the block had exited */
-    int worst_shared_line;   /* PTX line of the shared access with the most wavefronts above ideal in one request */
-    int worst_sector_line;   /* PTX line of the global access with the most sectors above ideal in one request */
+    int worst_shared_line;   /* PTX line of the shared access with the most wavefronts above ideal in one
+                                request */
+    int worst_sector_line;   /* PTX line of the global access with the most sectors above ideal in one request
+                              */
 };
 
 /* Copies the description; the host memory of each buffer stays the caller's and must outlive the world.
@@ -120,13 +126,15 @@ void ptx_world_free(struct ptx_world *w);
 /* The device address of buffer + byte_offset. pre: 0 <= buffer < n */
 uint64_t ptx_address(const struct ptx_world *w, int buffer, int64_t byte_offset);
 
-/* Runs one launch to its end: blocks one after another in x, y, z order, warps of a block in turn up to their next
- * barrier, threads of a warp in lockstep, lowest program counter first.
- * Returns 0, or nonzero at the first fault (report says which; buffers then hold what had been written). */
-int ptx_run(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l, struct ptx_report *report);
+/* Runs one launch to its end: blocks one after another in x, y, z order, warps of a block in turn up to their
+ * next barrier, threads of a warp in lockstep, lowest program counter first. Returns 0, or nonzero at the
+ * first fault (report says which; buffers then hold what had been written). */
+int ptx_run(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
+            struct ptx_report *report);
 
-/* After the last launch: every byte that had to be written was. (Second writes and writes to forbidden bytes fail in
- * ptx_run already.) Returns 0, or nonzero with PTX_NOT_WRITTEN. May be called again after more launches. */
+/* After the last launch: every byte that had to be written was. (Second writes and writes to forbidden bytes
+ * fail in ptx_run already.) Returns 0, or nonzero with PTX_NOT_WRITTEN. May be called again after more
+ * launches. */
 int ptx_finish(struct ptx_world *w, struct ptx_report *report);
 
 #ifdef __cplusplus

@@ -1,8 +1,9 @@
 /* race.c: races in shared memory, and reads of what nobody wrote.
- * A shadow word a granule for the last write, another for the reads: interval << 36 | syncs << 16 | who. Intervals are
- * numbered through the launch, one more at each block-wide barrier and at each new block, so that nothing has to be
- * cleared; syncs counts the full-warp bar.warp.sync of the warp. Two accesses of different threads to one granule in
- * one interval, one of them a write, are a race, unless both are of one warp and a full bar.warp.sync lies between. */
+ * A shadow word a granule for the last write, another for the reads: interval << 36 | syncs << 16 | who.
+ * Intervals are numbered through the launch, one more at each block-wide barrier and at each new block, so
+ * that nothing has to be cleared; syncs counts the full-warp bar.warp.sync of the warp. Two accesses of
+ * different threads to one granule in one interval, one of them a write, are a race, unless both are of one
+ * warp and a full bar.warp.sync lies between. */
 #include "impl.h"
 
 #include <stdio.h>
@@ -21,7 +22,8 @@ static uint32_t warp_of(uint32_t whoever)
 
 uint64_t ptx_record_now(const struct machine *mc, const struct warp *w, int lane)
 {
-    return mc->interval << INTERVAL_SHIFT | (uint64_t)w->syncs << WHO_BITS | (w->first_thread + (uint32_t)lane + 1);
+    return mc->interval << INTERVAL_SHIFT | (uint64_t)w->syncs << WHO_BITS |
+           (w->first_thread + (uint32_t)lane + 1);
 }
 
 /* Both of the current interval, by different threads. */
@@ -35,7 +37,8 @@ static int is_conflict(const struct machine *mc, uint64_t before, uint64_t now)
     return before >> INTERVAL_SHIFT == mc->interval && who(before) != who(now) && !is_ordered(before, now);
 }
 
-static _Noreturn void stop_race(struct machine *mc, int lane, uint64_t address, uint64_t before, const char *what)
+static _Noreturn void stop_race(struct machine *mc, int lane, uint64_t address, uint64_t before,
+                                const char *what)
 {
     char other[64], name[48];
     const struct range *r = ptx_find_range(mc, SPACE_SHARED, address, 1);
@@ -48,16 +51,17 @@ static _Noreturn void stop_race(struct machine *mc, int lane, uint64_t address, 
              r ? r->var->name : "?", (unsigned long long)(r ? address - r->lo : address));
 }
 
-void ptx_note_shared(struct machine *mc, struct warp *w, int lane, uint64_t address, uint64_t bytes, int store,
-                        uint32_t pending)
+void ptx_note_shared(struct machine *mc, struct warp *w, int lane, uint64_t address, uint64_t bytes,
+                     int store, uint32_t pending)
 {
     uint64_t granule = (uint64_t)mc->e->shared_granule, now = ptx_record_now(mc, w, lane);
     for (uint64_t at = address; at < address + bytes; at += granule) {
         uint64_t *write = &mc->shared_write[at / granule], *read = &mc->shared_read[at / granule];
         int written = *write >= mc->block_start << INTERVAL_SHIFT;
         if (written && *write & WHO_PENDING)
-            stop_race(mc, lane, at, *write, store ? "overwrites a cp.async not waited for of"
-                                                  : "reads a cp.async not waited for of");
+            stop_race(mc, lane, at, *write,
+                      store ? "overwrites a cp.async not waited for of"
+                            : "reads a cp.async not waited for of");
         if (is_conflict(mc, *write, now))
             stop_race(mc, lane, at, *write, store ? "overwrites a value of" : "reads a value of");
         if (store) {

@@ -7,9 +7,19 @@
 
 const char *ptx_fault_name(enum ptx_fault fault)
 {
-    static const char *const names[] = {
-        "fine", "bad launch", "out of bounds", "misaligned", "forbidden access", "shared-memory race",
-        "uninitialised read", "written twice", "not written", "divergence", "endless loop", "trap", "no memory"};
+    static const char *const names[] = {"fine",
+                                        "bad launch",
+                                        "out of bounds",
+                                        "misaligned",
+                                        "forbidden access",
+                                        "shared-memory race",
+                                        "uninitialised read",
+                                        "written twice",
+                                        "not written",
+                                        "divergence",
+                                        "endless loop",
+                                        "trap",
+                                        "no memory"};
     return (size_t)fault < sizeof names / sizeof *names ? names[fault] : "unknown fault";
 }
 
@@ -29,8 +39,7 @@ void ptx_name_address(const struct ptx_world *w, uint64_t address, char *out, si
     else if (slot == 0 || slot > (uint64_t)w->n)
         snprintf(out, out_bytes, "0x%llx (no buffer)", (unsigned long long)address);
     else
-        snprintf(out, out_bytes, "buffer %d%+lld (of %zu bytes)", (int)slot - 1, off,
-                 w->b[slot - 1].bytes);
+        snprintf(out, out_bytes, "buffer %d%+lld (of %zu bytes)", (int)slot - 1, off, w->b[slot - 1].bytes);
 }
 
 /* The text of the line without blanks around it. */
@@ -49,8 +58,8 @@ static int trim(const struct ptx_module *m, int line, const char **text)
     return end - s > 100 ? 100 : (int)(end - s);
 }
 
-static void describe(struct machine *mc, enum ptx_fault fault, int lane, char *to, size_t room, const char *format,
-                     va_list args)
+static void describe(struct machine *mc, enum ptx_fault fault, int lane, char *to, size_t room,
+                     const char *format, va_list args)
 {
     size_t n = 0;
     const char *text;
@@ -62,8 +71,8 @@ static void describe(struct machine *mc, enum ptx_fault fault, int lane, char *t
         n += (size_t)snprintf(to + n, room - n, "; entry %s", mc->e->name);
     if (mc->in && n < room) {
         int length = trim(mc->m, mc->in->line, &text);
-        n += (size_t)snprintf(to + n, room - n, ", PTX line %d `%.*s`, block (%u,%u,%u)", mc->in->line, length, text,
-                              mc->block[0], mc->block[1], mc->block[2]);
+        n += (size_t)snprintf(to + n, room - n, ", PTX line %d `%.*s`, block (%u,%u,%u)", mc->in->line,
+                              length, text, mc->block[0], mc->block[1], mc->block[2]);
     }
     if (mc->in && lane >= 0 && n < room)
         snprintf(to + n, room - n, " thread %s",

@@ -1,5 +1,6 @@
-/* test_ptx_alu.c: every integer instruction form on edge cases and random operands, against an expression that is
- * computed here by other means than in alu.c: native C types, byte arrays, bit loops, long multiplication. */
+/* test_ptx_alu.c: every integer instruction form on edge cases and random operands, against an expression
+ * that is computed here by other means than in alu.c: native C types, byte arrays, bit loops, long
+ * multiplication. */
 #include "testing.h"
 
 typedef uint8_t u8;
@@ -92,7 +93,10 @@ static u64 highest(u64 a)
     return n;
 }
 
-static u64 arithmetic_shift(s64 a, u64 n, int bits) { return (u64)(a >> smaller(n, (u64)bits - 1)) & ones((u64)bits); }
+static u64 arithmetic_shift(s64 a, u64 n, int bits)
+{
+    return (u64)(a >> smaller(n, (u64)bits - 1)) & ones((u64)bits);
+}
 
 /* name, instruction on d, a, b, c, their widths (1 is a predicate), expected d */
 /* clang-format off */
@@ -159,7 +163,8 @@ static u64 arithmetic_shift(s64 a, u64 n, int bits) { return (u64)(a >> smaller(
     X(max_s32,    "max.s32 d, a, b;",          32, 32, 32, 32, (s32)a > (s32)b ? a : b) \
     X(max_s64,    "max.s64 d, a, b;",          64, 64, 64, 64, (s64)a > (s64)b ? a : b) \
     X(max_u64,    "max.u64 d, a, b;",          64, 64, 64, 64, a > b ? a : b) \
-    X(abs_s16,    "abs.s16 d, a;",             16, 16, 16, 16, (u16)((s16)a < 0 ? -(s32)(s16)a : (s32)(s16)a)) \
+    X(abs_s16,    "abs.s16 d, a;",             16, 16, 16, 16, \
+                  (u16)((s16)a < 0 ? -(s32)(s16)a : (s32)(s16)a)) \
     X(abs_s32,    "abs.s32 d, a;",             32, 32, 32, 32, (u32)llabs((s32)a)) \
     X(abs_s64,    "abs.s64 d, a;",             64, 64, 64, 64, (s64)a < 0 ? 0 - a : a) \
     X(neg_s16,    "neg.s16 d, a;",             16, 16, 16, 16, (u16)(0 - a)) \
@@ -192,8 +197,10 @@ static u64 arithmetic_shift(s64 a, u64 n, int bits) { return (u64)(a >> smaller(
     X(shr_s16,    "shr.s16 d, a, b;",          16, 16, 32, 16, arithmetic_shift((s16)a, b, 16)) \
     X(shr_s32,    "shr.s32 d, a, b;",          32, 32, 32, 32, arithmetic_shift((s32)a, b, 32)) \
     X(shr_s64,    "shr.s64 d, a, b;",          64, 64, 32, 64, arithmetic_shift((s64)a, b, 64)) \
-    X(shf_l_wrap, "shf.l.wrap.b32 d, a, b, c;", 32, 32, 32, 32, c & 31 ? (u32)(b << (c & 31) | a >> (32 - (c & 31))) : b) \
-    X(shf_r_wrap, "shf.r.wrap.b32 d, a, b, c;", 32, 32, 32, 32, c & 31 ? (u32)(b << (32 - (c & 31)) | a >> (c & 31)) : a) \
+    X(shf_l_wrap, "shf.l.wrap.b32 d, a, b, c;", 32, 32, 32, 32, \
+                  c & 31 ? (u32)(b << (c & 31) | a >> (32 - (c & 31))) : b) \
+    X(shf_r_wrap, "shf.r.wrap.b32 d, a, b, c;", 32, 32, 32, 32, \
+                  c & 31 ? (u32)(b << (32 - (c & 31)) | a >> (c & 31)) : a) \
     X(shf_l_clmp, "shf.l.clamp.b32 d, a, b, c;", 32, 32, 32, 32, \
                   c > 31 ? a : c ? (u32)(b << c | a >> (32 - c)) : b) \
     X(shf_r_clmp, "shf.r.clamp.b32 d, a, b, c;", 32, 32, 32, 32, \
@@ -205,17 +212,20 @@ static u64 arithmetic_shift(s64 a, u64 n, int bits) { return (u64)(a >> smaller(
     X(lop3_0f,    "lop3.b32 d, a, b, c, 0x0F;", 32, 32, 32, 32, (u32)~a) \
     X(lop3_40,    "lop3.b32 d, a, b, c, 0x40;", 32, 32, 32, 32, a & b & (u32)~c) \
     X(prmt,       "prmt.b32 d, a, b, c;",      32, 32, 32, 32, permuted((u32)a, (u32)b, (u32)c)) \
-    X(prmt_5140,  "prmt.b32 d, a, b, 0x5140U;", 32, 32, 32, 32, (a & 255) | (b & 255) << 8 | (a >> 8 & 255) << 16 | \
+    X(prmt_5140,  "prmt.b32 d, a, b, 0x5140U;", 32, 32, 32, 32, \
+                  (a & 255) | (b & 255) << 8 | (a >> 8 & 255) << 16 | \
                   (b >> 8 & 255) << 24) \
     X(prmt_f4e,   "prmt.b32.f4e d, a, b, c;",  32, 32, 32, 32, (u32)((b << 32 | a) >> 8 * (c & 3))) \
     X(prmt_b4e,   "prmt.b32.b4e d, a, b, c;",  32, 32, 32, 32, \
                   permuted((u32)a, (u32)b, (u32[]){0x5670, 0x6701, 0x7012, 0x0123}[c & 3])) \
-    X(prmt_rc8,   "prmt.b32.rc8 d, a, b, c;",  32, 32, 32, 32, (u32)((a >> 8 * (c & 3) & 255) * 0x01010101u)) \
+    X(prmt_rc8,   "prmt.b32.rc8 d, a, b, c;",  32, 32, 32, 32, \
+                  (u32)((a >> 8 * (c & 3) & 255) * 0x01010101u)) \
     X(prmt_ecl,   "prmt.b32.ecl d, a, b, c;",  32, 32, 32, 32, \
                   permuted((u32)a, (u32)b, (u32[]){0x3210, 0x3211, 0x3222, 0x3333}[c & 3])) \
     X(prmt_ecr,   "prmt.b32.ecr d, a, b, c;",  32, 32, 32, 32, \
                   permuted((u32)a, (u32)b, (u32[]){0x0000, 0x1110, 0x2210, 0x3210}[c & 3])) \
-    X(prmt_rc16,  "prmt.b32.rc16 d, a, b, c;", 32, 32, 32, 32, (u32)((a >> 16 * (c & 1) & 65535) * 0x00010001u)) \
+    X(prmt_rc16,  "prmt.b32.rc16 d, a, b, c;", 32, 32, 32, 32, \
+                  (u32)((a >> 16 * (c & 1) & 65535) * 0x00010001u)) \
     X(bfe_u32,    "bfe.u32 d, a, b, c;",       32, 32, 32, 32, field(a, b, c, 32, 0)) \
     X(bfe_s32,    "bfe.s32 d, a, b, c;",       32, 32, 32, 32, field(a, b, c, 32, 1)) \
     X(bfe_u64,    "bfe.u64 d, a, b, c;",       64, 64, 32, 32, field(a, b, c, 64, 0)) \
@@ -286,18 +296,20 @@ static u64 arithmetic_shift(s64 a, u64 n, int bits) { return (u64)(a >> smaller(
     X(unpack_16,  "mov.b64 {_, _, d, _}, a;",  16, 64, 64, 64, (u16)(a >> 32)) \
     X(unpack_own, "mov.b64 d, a; { .reg .b32 u, v; mov.b64 {u, v}, d; mov.b64 d, {v, u}; }", 64, 64, 64, 64, \
                   a << 32 | a >> 32) \
-    X(guarded,    "mov.u32 d, a; @c mov.u32 d, b; @!c add.u32 d, d, 1;", 32, 32, 32, 1, c ? b : (u32)(a + 1)) \
+    X(guarded,    "mov.u32 d, a; @c mov.u32 d, b; @!c add.u32 d, d, 1;", 32, 32, 32, 1, \
+                  c ? b : (u32)(a + 1)) \
     X(lane_masks, "{ .reg .b32 u, v; mov.u32 u, %lanemask_lt; mov.u32 v, %lanemask_ge; add.u32 d, u, v; " \
-                  "mov.u32 u, %lanemask_eq; mov.u32 v, %lanemask_gt; or.b32 u, u, v; mov.u32 v, %lanemask_le; " \
+                  "mov.u32 u, %lanemask_eq; mov.u32 v, %lanemask_gt; or.b32 u, u, v; mov.u32 v, \
+                  %lanemask_le; " \
                   "xor.b32 u, u, v; sub.u32 d, d, u; popc.b32 d, d; mov.u32 u, %laneid; }", 32, 32, 32, 32, \
                   1 /* lt + ge is all ones, (eq | gt) ^ le is that without the own bit */)
 /* clang-format on */
 
-#define DEFINE(name, text, wd, wa, wb, wc, value)                                                              \
-    static u64 want_##name(u64 a, u64 b, u64 c)                                                                \
-    {                                                                                                          \
-        (void)a, (void)b, (void)c;                                                                             \
-        return (u64)(value);                                                                                   \
+#define DEFINE(name, text, wd, wa, wb, wc, value)                                                            \
+    static u64 want_##name(u64 a, u64 b, u64 c)                                                              \
+    {                                                                                                        \
+        (void)a, (void)b, (void)c;                                                                           \
+        return (u64)(value);                                                                                 \
     }
 FORMS(DEFINE)
 
@@ -313,12 +325,13 @@ static const struct form {
 static void write_kernel(const struct form *f, char *to, size_t room)
 {
     static const char name[] = "dabc";
-    size_t n = (size_t)snprintf(to, room,
-                                ".version 9.0\n.target sm_90\n.address_size 64\n"
-                                ".visible .entry form(.param .u64 to, .param .u64 from)\n{\n"
-                                ".reg .pred p;\n.reg .b32 i;\n.reg .b64 x<5>;\n"
-                                "mov.u32 i, %%tid.x;\nld.param.u64 x4, [from];\nmad.wide.u32 x4, i, 24, x4;\n"
-                                "ld.global.u64 x1, [x4];\nld.global.u64 x2, [x4+8];\nld.global.u64 x3, [x4+16];\n");
+    size_t n =
+        (size_t)snprintf(to, room,
+                         ".version 9.0\n.target sm_90\n.address_size 64\n"
+                         ".visible .entry form(.param .u64 to, .param .u64 from)\n{\n"
+                         ".reg .pred p;\n.reg .b32 i;\n.reg .b64 x<5>;\n"
+                         "mov.u32 i, %%tid.x;\nld.param.u64 x4, [from];\nmad.wide.u32 x4, i, 24, x4;\n"
+                         "ld.global.u64 x1, [x4];\nld.global.u64 x2, [x4+8];\nld.global.u64 x3, [x4+16];\n");
     for (int k = 0; k < 4; k++) {
         int w = f->width[k];
         char type[8];
@@ -334,14 +347,45 @@ static void write_kernel(const struct form *f, char *to, size_t room)
         n += (size_t)snprintf(to + n, room - n, "selp.u64 x0, 1, 0, d;\n");
     else
         n += (size_t)snprintf(to + n, room - n, "cvt.u64.u%d x0, d;\n", f->width[0]);
-    snprintf(to + n, room - n, "ld.param.u64 x4, [to];\nmad.wide.u32 x4, i, 8, x4;\nst.global.u64 [x4], x0;\nret;\n}\n");
+    snprintf(to + n, room - n,
+             "ld.param.u64 x4, [to];\nmad.wide.u32 x4, i, 8, x4;\nst.global.u64 [x4], x0;\nret;\n}\n");
 }
 
 static u64 edge_or_random(u64 *state)
 {
-    static const u64 edges[] = {0, 1, 2, 5, 7, 8, 15, 16, 31, 32, 33, 63, 64, 65, 127, 128, 255, 256, 0x7FFF, 0x8000,
-                                0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x100000000, 0x7FFFFFFFFFFFFFFF,
-                                0x8000000000000000, 0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFE, 0x3210, 0x7654, 0x89AB};
+    static const u64 edges[] = {0,
+                                1,
+                                2,
+                                5,
+                                7,
+                                8,
+                                15,
+                                16,
+                                31,
+                                32,
+                                33,
+                                63,
+                                64,
+                                65,
+                                127,
+                                128,
+                                255,
+                                256,
+                                0x7FFF,
+                                0x8000,
+                                0xFFFF,
+                                0x10000,
+                                0x7FFFFFFF,
+                                0x80000000,
+                                0xFFFFFFFF,
+                                0x100000000,
+                                0x7FFFFFFFFFFFFFFF,
+                                0x8000000000000000,
+                                0xFFFFFFFFFFFFFFFF,
+                                0xFFFFFFFFFFFFFFFE,
+                                0x3210,
+                                0x7654,
+                                0x89AB};
     u64 r = next_random(state);
     return r % 3 ? edges[r / 3 % (sizeof edges / sizeof *edges)] : next_random(state) >> (r / 3 % 64);
 }
@@ -376,8 +420,8 @@ START_TEST(an_instruction_form_gives_what_its_definition_says)
     for (int i = 0; i < CASES; i++) {
         u64 want = f->want(in[i][0], in[i][1], in[i][2]);
         ck_assert_msg(out[i] == want, "%s a=0x%llx b=0x%llx c=0x%llx: 0x%llx, want 0x%llx", f->text,
-                      (unsigned long long)in[i][0], (unsigned long long)in[i][1], (unsigned long long)in[i][2],
-                      (unsigned long long)out[i], (unsigned long long)want);
+                      (unsigned long long)in[i][0], (unsigned long long)in[i][1],
+                      (unsigned long long)in[i][2], (unsigned long long)out[i], (unsigned long long)want);
     }
     ptx_world_free(w);
     ptx_free(m);
@@ -387,25 +431,37 @@ END_TEST
 /* Loads and stores of each type: sign or zero extended to the register, cut to the element. */
 START_TEST(loads_extend_and_stores_cut)
 {
-    static const struct { const char *load; int bits; u64 want; } cases[] = {
-        {"ld.global.u8", 64, 0x81},  {"ld.global.s8", 64, ~(u64)0x7E},      {"ld.global.b8", 32, 0x81},
-        {"ld.global.s8", 16, 0xFF81}, {"ld.global.s8", 32, 0xFFFFFF81},     {"ld.global.u16", 32, 0x8281},
-        {"ld.global.s16", 64, ~(u64)0x7D7E}, {"ld.global.s16", 16, 0x8281}, {"ld.global.u32", 64, 0x84838281},
-        {"ld.global.s32", 64, ~(u64)0x7B7C7D7E}, {"ld.global.b64", 64, 0x8887868584838281}};
+    static const struct {
+        const char *load;
+        int bits;
+        u64 want;
+    } cases[] = {{"ld.global.u8", 64, 0x81},
+                 {"ld.global.s8", 64, ~(u64)0x7E},
+                 {"ld.global.b8", 32, 0x81},
+                 {"ld.global.s8", 16, 0xFF81},
+                 {"ld.global.s8", 32, 0xFFFFFF81},
+                 {"ld.global.u16", 32, 0x8281},
+                 {"ld.global.s16", 64, ~(u64)0x7D7E},
+                 {"ld.global.s16", 16, 0x8281},
+                 {"ld.global.u32", 64, 0x84838281},
+                 {"ld.global.s32", 64, ~(u64)0x7B7C7D7E},
+                 {"ld.global.b64", 64, 0x8887868584838281}};
     unsigned char in[8] = {0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         u64 out[2] = {0};
         char text[1024];
         struct ptx_report r;
-        snprintf(text, sizeof text,
-                 ".version 9.0\n.target sm_90\n.address_size 64\n.entry e(.param .u64 to, .param .u64 from)\n{\n"
-                 ".reg .b64 x<4>;\n.reg .b%d d;\nld.param.u64 x0, [to];\nld.param.u64 x1, [from];\n%s d, [x1];\n"
-                 "cvt.u64.u%d x2, d;\nst.global.u64 [x0], x2;\nst.global.b8 [x0+8], d;\nst.global.u16 [x0+10], d;\n}\n",
-                 cases[i].bits, cases[i].load, cases[i].bits);
+        snprintf(
+            text, sizeof text,
+            ".version 9.0\n.target sm_90\n.address_size 64\n.entry e(.param .u64 to, .param .u64 from)\n{\n"
+            ".reg .b64 x<4>;\n.reg .b%d d;\nld.param.u64 x0, [to];\nld.param.u64 x1, [from];\n%s d, [x1];\n"
+            "cvt.u64.u%d x2, d;\nst.global.u64 [x0], x2;\nst.global.b8 [x0+8], d;\nst.global.u16 [x0+10], "
+            "d;\n}\n",
+            cases[i].bits, cases[i].load, cases[i].bits);
         unsigned char must[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0, 0};
         struct ptx_module *m = load_text(text);
-        struct ptx_world *w =
-            ptx_world_new((struct ptx_buffer[]){{out, sizeof out, 1, 0, must}, {in, sizeof in, 0, 0, NULL}}, 2);
+        struct ptx_world *w = ptx_world_new(
+            (struct ptx_buffer[]){{out, sizeof out, 1, 0, must}, {in, sizeof in, 0, 0, NULL}}, 2);
         struct ptx_param params[] = {pointer_to(0, 0), pointer_to(1, 0)};
         run_fine(w, m, &(struct ptx_launch){"e", {1, 1, 1}, {1, 1, 1}, 0, params, 2, 0}, 1, &r);
         ck_assert_msg(out[0] == cases[i].want, "%s to %d bits: 0x%llx", cases[i].load, cases[i].bits,
@@ -423,7 +479,8 @@ int main(void)
     TCase *c = tcase_create("forms");
     tcase_set_timeout(c, 60);
     suite_add_tcase(s, c);
-    tcase_add_loop_test(c, an_instruction_form_gives_what_its_definition_says, 0, sizeof forms / sizeof *forms);
+    tcase_add_loop_test(c, an_instruction_form_gives_what_its_definition_says, 0,
+                        sizeof forms / sizeof *forms);
     tcase_add_test(c, loads_extend_and_stores_cut);
     return run_suite(s);
 }

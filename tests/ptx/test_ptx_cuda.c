@@ -1,5 +1,5 @@
-/* test_ptx_cuda.c: kernels compiled by NVRTC for both of its code generators, run and checked byte by byte, and
- * kernels with one mistake each. Without NVRTC every case is skipped; test_ptx_text.c needs no CUDA. */
+/* test_ptx_cuda.c: kernels compiled by NVRTC for both of its code generators, run and checked byte by byte,
+ * and kernels with one mistake each. Without NVRTC every case is skipped; test_ptx_text.c needs no CUDA. */
 #include "testing.h"
 
 static const char *const archs[] = {"compute_75", "compute_90", "compute_120"};
@@ -15,10 +15,11 @@ START_TEST(contiguous_copy_with_a_tail_moves_each_byte_once)
         size_t n = sizes[k];
         unsigned char *src = malloc(n), *dst = calloc(1, n);
         fill_random(src, n, n);
-        struct ptx_world *w = ptx_world_new((struct ptx_buffer[]){{dst, n, 1, 0, NULL}, {src, n, 0, 0, NULL}}, 2);
+        struct ptx_world *w =
+            ptx_world_new((struct ptx_buffer[]){{dst, n, 1, 0, NULL}, {src, n, 0, 0, NULL}}, 2);
         struct ptx_param params[] = {pointer_to(0, 0), pointer_to(1, 0), VALUE(n)};
-        struct ptx_launch l = {"copy_vector", {(uint32_t)ceil_div(n / 16 + n % 16, 256), 1, 1}, {256, 1, 1}, 0,
-                               params, 3, 0};
+        struct ptx_launch l = {
+            "copy_vector", {(uint32_t)ceil_div(n / 16 + n % 16, 256), 1, 1}, {256, 1, 1}, 0, params, 3, 0};
         struct ptx_report r;
         run_fine(w, m, &l, 1, &r);
         ck_assert_mem_eq(dst, src, n);
@@ -45,7 +46,8 @@ START_TEST(vector_copy_from_a_pointer_that_is_only_word_aligned_is_misaligned)
     struct ptx_launch l = {"copy_vector", {1, 1, 1}, {256, 1, 1}, 0, params, 3, 0};
     struct ptx_report r;
     ck_assert_int_eq(fault_of(w, m, &l, &r), PTX_MISALIGNED);
-    ck_assert_msg(strstr(r.error, "buffer 1+4 (of 1028 bytes) needs a multiple of 16") != NULL, "%s", r.error);
+    ck_assert_msg(strstr(r.error, "buffer 1+4 (of 1028 bytes) needs a multiple of 16") != NULL, "%s",
+                  r.error);
     ptx_world_free(w);
     ptx_free(m);
 }
@@ -58,10 +60,16 @@ static struct ptx_report transpose(const char *file, const char *arch, const cha
     size_t bytes = (size_t)rows * cols * 4;
     uint32_t *src = malloc(bytes), *dst = calloc(1, bytes);
     fill_random(src, bytes, rows * 1000 + cols);
-    struct ptx_world *w = ptx_world_new((struct ptx_buffer[]){{dst, bytes, 1, 0, NULL}, {src, bytes, 0, 0, NULL}}, 2);
+    struct ptx_world *w =
+        ptx_world_new((struct ptx_buffer[]){{dst, bytes, 1, 0, NULL}, {src, bytes, 0, 0, NULL}}, 2);
     struct ptx_param params[] = {pointer_to(0, 0), pointer_to(1, 0), VALUE(rows), VALUE(cols)};
-    struct ptx_launch l = {"transpose", {(uint32_t)ceil_div(cols, tile), (uint32_t)ceil_div(rows, tile), 1},
-                           {bx, by, 1}, 0, params, 4, 0};
+    struct ptx_launch l = {"transpose",
+                           {(uint32_t)ceil_div(cols, tile), (uint32_t)ceil_div(rows, tile), 1},
+                           {bx, by, 1},
+                           0,
+                           params,
+                           4,
+                           0};
     struct ptx_report r;
     run_fine(w, m, &l, 1, &r);
     for (uint32_t i = 0; i < rows; i++)
@@ -78,7 +86,8 @@ static struct ptx_report transpose(const char *file, const char *arch, const cha
 
 START_TEST(padded_transpose_has_no_bank_conflicts_and_no_wasted_sectors)
 {
-    struct ptx_report r = transpose(KERNELS "transpose_padded.cu", archs[_i], "-DPITCH=33", 96, 64, 32, 32, 8);
+    struct ptx_report r =
+        transpose(KERNELS "transpose_padded.cu", archs[_i], "-DPITCH=33", 96, 64, 32, 32, 8);
     ck_assert_uint_eq(r.shared_load_wavefronts, r.shared_load_ideal);
     ck_assert_uint_eq(r.shared_store_wavefronts, r.shared_store_ideal);
     ck_assert_uint_eq(r.shared_load_requests, 96 * 64 / 32);
@@ -91,7 +100,8 @@ END_TEST
 
 START_TEST(unpadded_transpose_shows_its_32_way_bank_conflict)
 {
-    struct ptx_report r = transpose(KERNELS "transpose_padded.cu", archs[_i], "-DPITCH=32", 96, 64, 32, 32, 8);
+    struct ptx_report r =
+        transpose(KERNELS "transpose_padded.cu", archs[_i], "-DPITCH=32", 96, 64, 32, 32, 8);
     ck_assert_uint_eq(r.shared_load_wavefronts, 32 * r.shared_load_ideal);
     ck_assert_uint_eq(r.shared_store_wavefronts, r.shared_store_ideal);
     ck_assert_int_gt(r.worst_shared_line, 0);
@@ -173,7 +183,14 @@ START_TEST(pieces_chosen_by_a_switch_are_each_right)
         uint32_t a = src[k], b = src[N - 1 - k], s = k & 31;
         uint32_t mixed = (a & 255) | (b & 255) << 8 | (a >> 8 & 255) << 16 | (b >> 8 & 255) << 24;
         uint32_t funnel = s ? b << s | a >> (32 - s) : b;
-        uint32_t want[9] = {a, b, a + b, ~a, reverse_bits(a), mixed, funnel, src[k / 3 * 3] >> s,
+        uint32_t want[9] = {a,
+                            b,
+                            a + b,
+                            ~a,
+                            reverse_bits(a),
+                            mixed,
+                            funnel,
+                            src[k / 3 * 3] >> s,
                             (uint32_t)(a ? __builtin_clz(a) : 32) * 100 + (uint32_t)__builtin_popcount(a)};
         for (int p = 0; p < 9; p++)
             ck_assert_msg(dst[(uint32_t)p * N + k] == want[p], "piece %d, element %u", p, k);
@@ -211,7 +228,8 @@ static enum ptx_fault copy_async(const char *arch, const char *wait, size_t n, s
     int64_t bytes = (int64_t)n;
     int steps = STEPS;
     fill_random(src, n, n);
-    struct ptx_world *w = ptx_world_new((struct ptx_buffer[]){{dst, BYTES, 1, 0, NULL}, {src, n, 0, 0, NULL}}, 2);
+    struct ptx_world *w =
+        ptx_world_new((struct ptx_buffer[]){{dst, BYTES, 1, 0, NULL}, {src, n, 0, 0, NULL}}, 2);
     struct ptx_param params[] = {pointer_to(0, 0), pointer_to(1, 0), VALUE(bytes), VALUE(steps)};
     struct ptx_launch l = {"copy_async", {BLOCKS, 1, 1}, {THREADS, 1, 1}, 2 * THREADS * 16, params, 4, 0};
     enum ptx_fault fault = fault_of(w, m, &l, r);
@@ -291,15 +309,27 @@ END_TEST
 
 START_TEST(parameters_of_all_sizes_arrive)
 {
-    struct pair { signed char c; int16_t s; int32_t i; int64_t l; } p = {-3, -30000, 1 << 30, -(1ll << 60)};
-    struct row { int64_t a, b, c, s, i, l; double d; float x, f; double g, h; } dst[4];
+    struct pair {
+        signed char c;
+        int16_t s;
+        int32_t i;
+        int64_t l;
+    } p = {-3, -30000, 1 << 30, -(1ll << 60)};
+    struct row {
+        int64_t a, b, c, s, i, l;
+        double d;
+        float x, f;
+        double g, h;
+    } dst[4];
     float c = 1.25f, f[4] = {1, -2, 3.5f, 0};
     double d = -2.5, g[4] = {4, 5, -6, 7};
     signed char a = -100;
     uint16_t b = 65000;
     struct ptx_module *m = load_cuda(KERNELS "arguments.cu", archs[_i], NULL);
-    struct ptx_world *w = ptx_world_new(
-        (struct ptx_buffer[]){{dst, sizeof dst, 1, 0, NULL}, {f, sizeof f, 0, 0, NULL}, {g, sizeof g, 0, 0, NULL}}, 3);
+    struct ptx_world *w = ptx_world_new((struct ptx_buffer[]){{dst, sizeof dst, 1, 0, NULL},
+                                                              {f, sizeof f, 0, 0, NULL},
+                                                              {g, sizeof g, 0, 0, NULL}},
+                                        3);
     struct ptx_param params[] = {pointer_to(0, 0), pointer_to(1, 0), pointer_to(2, 0), VALUE(a),
                                  VALUE(b),         VALUE(c),         VALUE(d),         VALUE(p)};
     struct ptx_launch l = {"arguments", {1, 1, 1}, {4, 1, 1}, 0, params, 8, 0};
@@ -314,7 +344,10 @@ START_TEST(parameters_of_all_sizes_arrive)
 }
 END_TEST
 
-static const struct mistake { const char *entry; enum ptx_fault fault; } mistakes[] = {
+static const struct mistake {
+    const char *entry;
+    enum ptx_fault fault;
+} mistakes[] = {
     {"past_the_end", PTX_OUT_OF_BOUNDS},
     {"before_the_start", PTX_OUT_OF_BOUNDS},
     {"misaligned_vector", PTX_MISALIGNED},

@@ -1,5 +1,5 @@
-/* test_ptx_text.c: hand-written PTX: what is refused when loaded, what a launch has to fit, every fault, and the counts
- * of sectors and wavefronts. Needs no CUDA. */
+/* test_ptx_text.c: hand-written PTX: what is refused when loaded, what a launch has to fit, every fault, and
+ * the counts of sectors and wavefronts. Needs no CUDA. */
 #include "testing.h"
 
 static uint32_t src[4096], dst[4096];
@@ -12,7 +12,8 @@ static void fill(void)
 
 static struct ptx_world *words(size_t n_dst, size_t n_src)
 {
-    return ptx_world_new((struct ptx_buffer[]){{dst, n_dst * 4, 1, 0, NULL}, {src, n_src * 4, 0, 0, NULL}}, 2);
+    return ptx_world_new((struct ptx_buffer[]){{dst, n_dst * 4, 1, 0, NULL}, {src, n_src * 4, 0, 0, NULL}},
+                         2);
 }
 
 static struct ptx_param both[2];
@@ -50,8 +51,12 @@ END_TEST
 
 START_TEST(sectors_follow_stride_and_offset)
 {
-    static const struct { uint32_t stride; int64_t offset; uint64_t sectors; } cases[] = {
-        {1, 0, 4}, {1, 4, 5}, {1, 32, 4}, {2, 0, 8}, {8, 0, 32}, {100, 0, 32}, {0, 8, 1}, {3, 0, 12}};
+    static const struct {
+        uint32_t stride;
+        int64_t offset;
+        uint64_t sectors;
+    } cases[] = {{1, 0, 4},  {1, 4, 5},    {1, 32, 4}, {2, 0, 8},
+                 {8, 0, 32}, {100, 0, 32}, {0, 8, 1},  {3, 0, 12}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t stride = cases[i].stride;
         struct ptx_module *m = load_file(KERNELS "copies.ptx");
@@ -61,7 +66,8 @@ START_TEST(sectors_follow_stride_and_offset)
         struct ptx_report r;
         fill();
         run_fine(w, m, &l, 1, &r);
-        ck_assert_msg(r.load_sectors == cases[i].sectors, "stride %u: %d sectors", stride, (int)r.load_sectors);
+        ck_assert_msg(r.load_sectors == cases[i].sectors, "stride %u: %d sectors", stride,
+                      (int)r.load_sectors);
         ck_assert_uint_eq(r.load_bytes, 128);
         ptx_world_free(w);
         ptx_free(m);
@@ -202,6 +208,7 @@ START_TEST(an_undefined_value_that_nobody_uses_is_no_fault)
 }
 END_TEST
 
+/* clang-format off */
 static const struct mistake {
     const char *entry;
     uint32_t threads;
@@ -210,16 +217,20 @@ static const struct mistake {
 } mistakes[] = {
     {"past_the_end", 64, PTX_OUT_OF_BOUNDS, "store of 4 bytes at buffer 0+256 (of 256 bytes)"},
     {"misaligned", 1, PTX_MISALIGNED, "load at buffer 1+4 (of 256 bytes) needs a multiple of 8"},
-    {"no_barrier", 64, PTX_RACE, "overwrites what was read by thread (0,0,0), without a barrier between, at shared t+128"},
+    {"no_barrier", 64, PTX_RACE,
+    "overwrites what was read by thread (0,0,0), without a barrier between, at shared t+128"},
     {"no_barrier_bytes", 64, PTX_RACE, "reads a value of thread (0,0,0)"},
     {"written_twice", 32, PTX_WRITTEN_TWICE, "second store to a byte: 4 bytes at buffer 0+0"},
-    {"one_byte_missing", 64, PTX_NOT_WRITTEN, "1 bytes of buffer 0 (of 256 bytes), the first at buffer 0+202"},
+    {"one_byte_missing", 64, PTX_NOT_WRITTEN,
+    "1 bytes of buffer 0 (of 256 bytes), the first at buffer 0+202"},
     {"uninitialised_shared", 1, PTX_UNINITIALISED, "shared t+8"},
     {"uninitialised_local", 1, PTX_UNINITIALISED, "local depot+6"},
     {"past_local", 1, PTX_OUT_OF_BOUNDS, "local depot+16 (of 16 bytes)"},
     {"past_param", 1, PTX_OUT_OF_BOUNDS, "param j_src+8 (of 8 bytes)"},
-    {"uninitialised_register", 32, PTX_UNINITIALISED, "source operand 2 of the instruction comes from a register"},
-    {"uninitialised_address", 32, PTX_UNINITIALISED, "source operand 1 of the instruction comes from a register"},
+    {"uninitialised_register", 32, PTX_UNINITIALISED,
+    "source operand 2 of the instruction comes from a register"},
+    {"uninitialised_address", 32, PTX_UNINITIALISED,
+    "source operand 1 of the instruction comes from a register"},
     {"uninitialised_guard", 32, PTX_UNINITIALISED, "the guard comes from a register that was never written"},
     {"two_barriers", 32, PTX_DIVERGED, "waits here while another thread waits at the barrier of line"},
     {"lonely_warp_barrier", 32, PTX_DIVERGED, "bar.warp.sync for threads that never come"},
@@ -237,6 +248,7 @@ static const struct mistake {
     {"overaligned_shared", 1, PTX_MISALIGNED, "multiple of 16"},
     {"divides_by_zero", 32, PTX_TRAPPED, "division by zero"},
 };
+/* clang-format on */
 
 START_TEST(a_broken_kernel_is_reported_with_its_place)
 {
@@ -261,11 +273,13 @@ END_TEST
 /* ---- what is refused ---- */
 
 /* Statements for a body with registers p, q (predicates), h (16), r, s (32), x, y (64), f (f32). */
+/* clang-format off */
 static const char *const refused[] = {
     "frobnicate.u32 r, s;", "add.u32 r, s", "add.u8 r, s, s;", "add.f32 f, f, f;", "add.sat.s32 r, s, s;",
     "add.u32 r, s, s, s;", "add.u32 r, s;", "add.u64 r, x, y;", "add.u32 x, r, s;", "add.u32 r, s, x;",
     "add.u32 r, s, 4294967296;", "add.u32 r, s, 1.5;", "add.u32 r, s, unknown_name;", "add.u32 r, s, p;",
-    "and.b32 p, p, q;", "and.pred r, p, q;", "mul.u32 r, s, s;", "mul24.lo.u32 r, s, s;", "mul.wide.u64 x, y, y;",
+    "and.b32 p, p, q;", "and.pred r, p, q;", "mul.u32 r, s, s;", "mul24.lo.u32 r, s, s;",
+    "mul.wide.u64 x, y, y;",
     "mad.wide.s32 x, r, s, s;", "shl.b32 r, s, x;", "shl.u32 r, s, s;", "lop3.b32 r, s, s, s, 256;",
     "lop3.or.b32 r, s, s, s, 1;", "prmt.b32.xyz r, s, s, s;", "shf.l.b32 r, s, s, s;", "bfe.b32 r, s, s, s;",
     "setp.eq.f32 p, f, f;", "setp.lt.b32 p, r, s;", "setp.xx.u32 p, r, s;", "setp.eq.u32 r, r, s;",
@@ -273,10 +287,12 @@ static const char *const refused[] = {
     "cvt.rn.f32.s32 f, r;", "cvt.sat.u8.u32 r, s;", "cvt.u64.u32 r, s;", "cvta.to.global.u32 r, s;",
     "cvta.to.elsewhere.u64 x, y;", "mov.u32 r, %clock;", "mov.u32 r, %warpid;", "mov.u32 r, %smid;",
     "mov.b32 {h, h, h}, r;", "mov.b128 x, y;", "mov.u32 %tid.x, r;", "mov.u32 r, {h, r};",
-    "ld.global.u32 r, [r];", "ld.u32 r, [s];", "ld.global.v3.u32 {r, s, r}, [x];", "ld.global.v4.u64 {x, y, x, y}, [x];",
+    "ld.global.u32 r, [r];", "ld.u32 r, [s];", "ld.global.v3.u32 {r, s, r}, [x];",
+    "ld.global.v4.u64 {x, y, x, y}, [x];",
     "ld.shared.nc.u32 r, [s];", "ld.acquire.gpu.global.u32 r, [x];", "ld.relaxed.gpu.global.u32 r, [x];",
     "ld.global.L1::whatever.u32 r, [x];", "ld.global.L2::cache_hint.u32 r, [x], y;", "ld.global.u32 x;",
-    "ld.global.u64 r, [x];", "ld.global.b128 x, [y];", "ld.mmio.global.u32 r, [x];", "ld.global.ca.u32 r, [x], 4;",
+    "ld.global.u64 r, [x];", "ld.global.b128 x, [y];", "ld.mmio.global.u32 r, [x];",
+    "ld.global.ca.u32 r, [x], 4;",
     "ld.global.shared.u32 r, [x];", "ld.shared.v8.u32 {r, r, r, r, r, r, r, r}, [s];",
     "st.const.u32 [x], r;", "st.param.u32 [x], r;", "st.global.nc.u32 [x], r;", "st.async.shared.u32 [s], r;",
     "st.global.v2.u32 [x], {r};", "st.global.v2.u32 [x], r;", "ld.global.v2.u32 {r, x}, [x];",
@@ -285,22 +301,26 @@ static const char *const refused[] = {
     "bar.sync r;", "bar.sync 0, 64;", "bar.sync 16;", "bar.arrive 0, 64;", "bar.red.popc.u32 r, 0, p;",
     "barrier.cluster.arrive;", "mbarrier.init.shared.b64 [s], 1;", "cp.async.cg.shared.global [s], [x], 4;",
     "cp.async.ca.shared.global [s], [x], 5;", "cp.async.ca.shared.global [s], [x], 16, p;",
-    "cp.async.bulk.shared.global [s], [x], r, [s];", "cp.async.wait_group r;", "cp.async.mbarrier.arrive.b64 [s];",
+    "cp.async.bulk.shared.global [s], [x], r, [s];", "cp.async.wait_group r;",
+    "cp.async.mbarrier.arrive.b64 [s];",
     "shfl.b32 r, s, 1, 31;", "shfl.sync.bfly.b64 x, y, 1, 31, -1;", "vote.sync.any.pred p, q, -1;",
     "activemask.b32 r;", "match.any.sync.b32 r, s, -1;", "bra nowhere;", "bra.uni 5;", "brx.idx r, nowhere;",
-    "call helper;", "call.uni helper, (r);", "nanosleep.u32 5;", "griddepcontrol.wait;", "prefetch.global.L1 [x];",
+    "call helper;", "call.uni helper, (r);", "nanosleep.u32 5;", "griddepcontrol.wait;",
+    "prefetch.global.L1 [x];",
     "isspacep.global p, x;", "fma.rn.f32 f, f, f, f;", "dp4a.u32.u32 r, s, s, s;", "min.f32 f, f, f;",
     "max.s16x2 r, s, s;", "@r mov.u32 r, s;", "@!h mov.u32 r, s;", "@p;", "set.eq.u32.u32 r, s, s;",
     ".reg .b8 small;", ".reg .b128 big;", ".reg .b32 r;", ".param .b32 local_param;", ".pragma \"strange\";",
     "a_label: a_label: ret;", "{ .reg .b32 inner; } mov.u32 inner, 1;", "/* no end", "ret; extra", "}  {",
     "createpolicy.fractional.L2::evict_first.b64 x, 1.0;", "mov.u64 x, table+;", "mov.u32 r, table_global;",
 };
+/* clang-format on */
 
 START_TEST(what_is_not_known_exactly_is_refused_at_load_time)
 {
-    static const char head[] = ".version 9.0\n.target sm_90\n.address_size 64\n.const .u32 table[2] = {1, 2};\n"
-                               ".global .u32 table_global[2];\n.visible .entry e()\n{\n.reg .pred p, q;\n"
-                               ".reg .b16 h;\n.reg .b32 r, s;\n.reg .b64 x, y;\n.reg .f32 f;\n";
+    static const char head[] =
+        ".version 9.0\n.target sm_90\n.address_size 64\n.const .u32 table[2] = {1, 2};\n"
+        ".global .u32 table_global[2];\n.visible .entry e()\n{\n.reg .pred p, q;\n"
+        ".reg .b16 h;\n.reg .b32 r, s;\n.reg .b64 x, y;\n.reg .f32 f;\n";
     char text[2048], err[256];
     struct ptx_module *m;
     snprintf(text, sizeof text, "%sret;\n}\n", head);
@@ -315,22 +335,28 @@ START_TEST(what_is_not_known_exactly_is_refused_at_load_time)
 }
 END_TEST
 
+/* clang-format off */
 static const char *const refused_modules[] = {
     ".version 1.0", ".version x", ".target gfx90", ".address_size 32", ".func f() { ret; }",
-    ".extern .func f();", ".visible .func f() { ret; }", ".global .u32 a[2] = {1, 2, 3};", ".global .u32 a = b;",
-    ".const .align 3 .u32 a;", ".global .b128 a;", ".shared .u32 a[];", ".extern .global .u32 a;", ".local .pred a;",
+    ".extern .func f();", ".visible .func f() { ret; }", ".global .u32 a[2] = {1, 2, 3};",
+    ".global .u32 a = b;",
+    ".const .align 3 .u32 a;", ".global .b128 a;", ".shared .u32 a[];", ".extern .global .u32 a;",
+    ".local .pred a;",
     ".tex .u32 a;", ".entry e(.param .texref t) { ret; }", ".entry e(.param .u32 a", ".entry e() { ret; ",
-    ".entry e() .maxnctapersm 4 { ret; }", ".entry e() .reqnctapercluster 2 { ret; }", ".entry e() .noreturn { ret; }",
+    ".entry e() .maxnctapersm 4 { ret; }", ".entry e() .reqnctapercluster 2 { ret; }",
+    ".entry e() .noreturn { ret; }",
     ".section .debug_info { }", ".alias a, b;", "garbage", ".entry e() { ret; } .entry e() { ret; }",
     ".entry e(.param .u32 a, .param .u32 a) { ret; }", ".visible", ".global .u32 a; .global .u32 a;",
     ".shared .b8 a[300000]; .entry e() { ret; }", ".entry e(.param .u64 .ptr .shared .align 4 a) { ret; }",
 };
+/* clang-format on */
 
 START_TEST(directives_that_are_not_known_are_refused)
 {
     char err[256];
     struct ptx_module *m;
-    ck_assert_msg(ptx_load(refused_modules[_i], &m, err, sizeof err) != 0, "accepted: %s", refused_modules[_i]);
+    ck_assert_msg(ptx_load(refused_modules[_i], &m, err, sizeof err) != 0, "accepted: %s",
+                  refused_modules[_i]);
     ck_assert_ptr_null(m);
     if (getenv("PTX_SHOW_ERRORS"))
         printf("%-50s %s\n", refused_modules[_i], err);
@@ -371,10 +397,11 @@ END_TEST
 
 START_TEST(a_launch_that_does_not_fit_its_entry_is_refused)
 {
-    static const char text[] = ".version 9.0\n.target sm_90\n.address_size 64\n"
-                               ".visible .entry e(.param .u64 .ptr .global .align 8 a, .param .align 4 .b8 b[12])\n"
-                               ".maxntid 64, 1, 1\n.minnctapersm 2\n{ ret; }\n"
-                               ".visible .entry fixed() .reqntid 32, 2, 1 { ret; }\n";
+    static const char text[] =
+        ".version 9.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry e(.param .u64 .ptr .global .align 8 a, .param .align 4 .b8 b[12])\n"
+        ".maxntid 64, 1, 1\n.minnctapersm 2\n{ ret; }\n"
+        ".visible .entry fixed() .reqntid 32, 2, 1 { ret; }\n";
     struct ptx_module *m = load_text(text);
     struct ptx_world *w = words(64, 64);
     uint32_t b[3] = {0}, wrong[4] = {0};
@@ -382,7 +409,10 @@ START_TEST(a_launch_that_does_not_fit_its_entry_is_refused)
     struct ptx_param wide[] = {pointer_to(0, 0), VALUE(wrong)}, nowhere[] = {pointer_to(2, 0), VALUE(b)};
     struct ptx_param swapped[] = {VALUE(b), pointer_to(0, 0)};
     struct ptx_report r;
-    struct { struct ptx_launch l; enum ptx_fault fault; } cases[] = {
+    struct {
+        struct ptx_launch l;
+        enum ptx_fault fault;
+    } cases[] = {
         {{"e", {1, 1, 1}, {64, 1, 1}, 0, good, 2, 0}, PTX_FINE},
         {{"none", {1, 1, 1}, {64, 1, 1}, 0, good, 2, 0}, PTX_BAD_LAUNCH},
         {{"e", {1, 1, 1}, {65, 1, 1}, 0, good, 2, 0}, PTX_BAD_LAUNCH},
@@ -416,7 +446,8 @@ START_TEST(a_launch_that_does_not_fit_its_entry_is_refused)
 END_TEST
 
 /* dst words [at, at + n) = src words, as one launch of `copy`. */
-static int copy_part(struct ptx_world *w, const struct ptx_module *m, uint32_t at, uint32_t n, struct ptx_report *r)
+static int copy_part(struct ptx_world *w, const struct ptx_module *m, uint32_t at, uint32_t n,
+                     struct ptx_report *r)
 {
     struct ptx_param params[] = {pointer_to(0, 4 * at), pointer_to(1, 4 * at), VALUE(n)};
     struct ptx_launch l = {"copy", {(n + 31) / 32, 1, 1}, {32, 1, 1}, 0, params, 3, 0};
@@ -432,7 +463,8 @@ START_TEST(coverage_is_counted_over_several_launches)
     ck_assert_int_eq(copy_part(w, m, 0, 40, &r), 0);
     ck_assert_int_ne(ptx_finish(w, &r), 0);
     ck_assert_int_eq(r.fault, PTX_NOT_WRITTEN);
-    ck_assert_msg(strstr(r.error, "240 bytes of buffer 0 (of 400 bytes), the first at buffer 0+160"), "%s", r.error);
+    ck_assert_msg(strstr(r.error, "240 bytes of buffer 0 (of 400 bytes), the first at buffer 0+160"), "%s",
+                  r.error);
     ck_assert_int_eq(copy_part(w, m, 40, 60, &r), 0);
     ck_assert_int_eq(ptx_finish(w, &r), 0);
     ck_assert_uint_eq(r.store_bytes, 400);
@@ -523,8 +555,10 @@ int main(void)
     tcase_add_test(runs, a_barrier_does_not_wait_for_exited_threads_and_says_so);
     tcase_add_test(runs, halves_of_a_warp_synchronise_apart);
     tcase_add_test(runs, an_undefined_value_that_nobody_uses_is_no_fault);
-    tcase_add_loop_test(runs, a_broken_kernel_is_reported_with_its_place, 0, sizeof mistakes / sizeof *mistakes);
-    tcase_add_loop_test(loads, what_is_not_known_exactly_is_refused_at_load_time, 0, sizeof refused / sizeof *refused);
+    tcase_add_loop_test(runs, a_broken_kernel_is_reported_with_its_place, 0,
+                        sizeof mistakes / sizeof *mistakes);
+    tcase_add_loop_test(loads, what_is_not_known_exactly_is_refused_at_load_time, 0,
+                        sizeof refused / sizeof *refused);
     tcase_add_loop_test(loads, directives_that_are_not_known_are_refused, 0,
                         sizeof refused_modules / sizeof *refused_modules);
     tcase_add_test(loads, damaged_text_is_refused_or_run_but_never_crashes);

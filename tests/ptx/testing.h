@@ -1,5 +1,5 @@
-/* testing.h: what the tests of the interpreter share: files, a launch in one call, CUDA sources through NVRTC.
- * Tests run with the repository root as the working directory. */
+/* testing.h: what the tests of the interpreter share: files, a launch in one call, CUDA sources through
+ * NVRTC. Tests run with the repository root as the working directory. */
 #ifndef PTX_TESTING_H
 #define PTX_TESTING_H
 
@@ -44,8 +44,8 @@ static inline struct ptx_module *load_file(const char *path)
 static inline char *compile_file(const char *path, const char *arch, const char *define)
 {
     char *source = read_file(path), *ptx, err[4096];
-    ck_assert_msg(ptx_from_cuda(source, arch, &define, define != NULL, &ptx, err, sizeof err) == 0, "%s, %s: %s", path,
-                  arch, err);
+    ck_assert_msg(ptx_from_cuda(source, arch, &define, define != NULL, &ptx, err, sizeof err) == 0,
+                  "%s, %s: %s", path, arch, err);
     free(source);
     return ptx;
 }
@@ -66,8 +66,8 @@ static inline struct ptx_param pointer_to(int buffer, int64_t byte_offset)
 #define VALUE(x) ((struct ptx_param){.bytes = &(x), .n_bytes = sizeof(x)})
 
 /* Runs and asserts that nothing is at fault; with `last`, that everything was written. */
-static inline void run_fine(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l, int last,
-                            struct ptx_report *r)
+static inline void run_fine(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
+                            int last, struct ptx_report *r)
 {
     struct ptx_report sum;
     ck_assert_msg(ptx_run(w, m, l, r) == 0, "%s", r->error);
@@ -75,9 +75,10 @@ static inline void run_fine(struct ptx_world *w, const struct ptx_module *m, con
     ck_assert_msg(!last || ptx_finish(w, &sum) == 0, "%s", sum.error);
 }
 
-/* The fault of one launch and of the finish after it, PTX_FINE when there is none. Checks the sentence's first words. */
-static inline enum ptx_fault fault_of(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
-                                      struct ptx_report *r)
+/* The fault of one launch and of the finish after it, PTX_FINE when there is none. Checks the sentence's
+ * first words. */
+static inline enum ptx_fault fault_of(struct ptx_world *w, const struct ptx_module *m,
+                                      const struct ptx_launch *l, struct ptx_report *r)
 {
     int failed = ptx_run(w, m, l, r);
     ck_assert_int_eq(failed != 0, r->fault != PTX_FINE);
@@ -85,7 +86,8 @@ static inline enum ptx_fault fault_of(struct ptx_world *w, const struct ptx_modu
         failed = ptx_finish(w, r);
     ck_assert_int_eq(failed != 0, r->fault != PTX_FINE);
     if (failed)
-        ck_assert_msg(!strncmp(r->error, ptx_fault_name(r->fault), strlen(ptx_fault_name(r->fault))), "%s", r->error);
+        ck_assert_msg(!strncmp(r->error, ptx_fault_name(r->fault), strlen(ptx_fault_name(r->fault))), "%s",
+                      r->error);
     return r->fault;
 }
 

@@ -54,17 +54,26 @@ uint64_t ptx_address(const struct ptx_world *w, int buffer, int64_t byte_offset)
 
 void ptx_world_add(struct ptx_world *w, const struct ptx_report *r)
 {
-    static const size_t counters[] = {
-        offsetof(struct ptx_report, threads), offsetof(struct ptx_report, warps), offsetof(struct ptx_report, blocks),
-        offsetof(struct ptx_report, instructions), offsetof(struct ptx_report, warp_instructions),
-        offsetof(struct ptx_report, load_requests), offsetof(struct ptx_report, load_sectors),
-        offsetof(struct ptx_report, load_bytes), offsetof(struct ptx_report, store_requests),
-        offsetof(struct ptx_report, store_sectors), offsetof(struct ptx_report, store_bytes),
-        offsetof(struct ptx_report, shared_load_requests), offsetof(struct ptx_report, shared_load_wavefronts),
-        offsetof(struct ptx_report, shared_load_ideal), offsetof(struct ptx_report, shared_store_requests),
-        offsetof(struct ptx_report, shared_store_wavefronts), offsetof(struct ptx_report, shared_store_ideal),
-        offsetof(struct ptx_report, local_requests), offsetof(struct ptx_report, barriers),
-        offsetof(struct ptx_report, early_exits)};
+    static const size_t counters[] = {offsetof(struct ptx_report, threads),
+                                      offsetof(struct ptx_report, warps),
+                                      offsetof(struct ptx_report, blocks),
+                                      offsetof(struct ptx_report, instructions),
+                                      offsetof(struct ptx_report, warp_instructions),
+                                      offsetof(struct ptx_report, load_requests),
+                                      offsetof(struct ptx_report, load_sectors),
+                                      offsetof(struct ptx_report, load_bytes),
+                                      offsetof(struct ptx_report, store_requests),
+                                      offsetof(struct ptx_report, store_sectors),
+                                      offsetof(struct ptx_report, store_bytes),
+                                      offsetof(struct ptx_report, shared_load_requests),
+                                      offsetof(struct ptx_report, shared_load_wavefronts),
+                                      offsetof(struct ptx_report, shared_load_ideal),
+                                      offsetof(struct ptx_report, shared_store_requests),
+                                      offsetof(struct ptx_report, shared_store_wavefronts),
+                                      offsetof(struct ptx_report, shared_store_ideal),
+                                      offsetof(struct ptx_report, local_requests),
+                                      offsetof(struct ptx_report, barriers),
+                                      offsetof(struct ptx_report, early_exits)};
     for (size_t i = 0; i < sizeof counters / sizeof *counters; i++)
         *(uint64_t *)((char *)&w->total + counters[i]) += *(const uint64_t *)((const char *)r + counters[i]);
 }
@@ -87,8 +96,9 @@ int ptx_finish(struct ptx_world *w, struct ptx_report *report)
             missing += (size_t)__builtin_popcountll(lost);
         }
         if (missing)
-            ptx_stop(&mc, PTX_NOT_WRITTEN, -1, "%zu bytes of buffer %d (of %zu bytes), the first at buffer %d+%zu",
-                     missing, i, b->bytes, i, first);
+            ptx_stop(&mc, PTX_NOT_WRITTEN, -1,
+                     "%zu bytes of buffer %d (of %zu bytes), the first at buffer %d+%zu", missing, i,
+                     b->bytes, i, first);
     }
     return 0;
 }

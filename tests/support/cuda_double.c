@@ -1,8 +1,9 @@
-/* cuda_double.c: a CUDA driver for machines without one, built as libcuda_double.so and loaded through XT_LIBCUDA.
- * Device memory is host memory; a module is PTX (cubins are refused as "not for this device", as a driver does with
- * foreign ones, so that xt hands over the PTX); a launch runs in the PTX interpreter and is done when it returns.
- * Parameter 0 of a kernel is its destination, every other pointer a source: xt's convention.
- * XT_DOUBLE_SM=75 chooses the device, XT_DOUBLE_FAIL=cuModuleLoadData makes every call of that function fail. */
+/* cuda_double.c: a CUDA driver for machines without one, built as libcuda_double.so and loaded through
+ * XT_LIBCUDA. Device memory is host memory; a module is PTX (cubins are refused as "not for this device", as
+ * a driver does with foreign ones, so that xt hands over the PTX); a launch runs in the PTX interpreter and
+ * is done when it returns. Parameter 0 of a kernel is its destination, every other pointer a source: xt's
+ * convention. XT_DOUBLE_SM=75 chooses the device, XT_DOUBLE_FAIL=cuModuleLoadData makes every call of that
+ * function fail. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the driver's header declares them */
 #include <pthread.h>
 #include <stdbool.h>
@@ -63,11 +64,11 @@ static int failing(const char *call)
     const char *f = getenv("XT_DOUBLE_FAIL");
     return f && !strcmp(f, call) ? UNKNOWN : initialised ? SUCCESS : NOT_INITIALIZED;
 }
-#define ENTER()                                                                                                \
-    do {                                                                                                       \
-        int r_ = failing(__func__);                                                                            \
-        if (r_)                                                                                                \
-            return r_;                                                                                         \
+#define ENTER()                                                                                              \
+    do {                                                                                                     \
+        int r_ = failing(__func__);                                                                          \
+        if (r_)                                                                                              \
+            return r_;                                                                                       \
     } while (0)
 
 static struct CUctx_st *current(void) { return depth ? stack[depth - 1] : NULL; }
@@ -84,11 +85,16 @@ CU int cuGetErrorName(int r, const char **name)
     static const struct {
         int r;
         const char *name;
-    } names[] = {{SUCCESS, "CUDA_SUCCESS"}, {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
-                 {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
-                 {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"}, {NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
-                 {INVALID_PTX, "CUDA_ERROR_INVALID_PTX"}, {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
-                 {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"}, {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+    } names[] = {{SUCCESS, "CUDA_SUCCESS"},
+                 {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+                 {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+                 {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
+                 {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+                 {NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+                 {INVALID_PTX, "CUDA_ERROR_INVALID_PTX"},
+                 {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+                 {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
+                 {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
                  {UNKNOWN, "CUDA_ERROR_UNKNOWN"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].r == r) {
@@ -121,7 +127,8 @@ CU int cuDeviceGetAttribute(int *value, unsigned attribute, int device)
     return device ? INVALID_VALUE : SUCCESS;
 }
 
-/* -------------------------------------------------------------------------------------------------- contexts */
+/* -------------------------------------------------------------------------------------------------- contexts
+ */
 
 CU int cuCtxCreate_v2(struct CUctx_st **out, unsigned flags, int device)
 {
@@ -223,7 +230,8 @@ CU int cuStreamSynchronize(void *stream)
     return stream ? INVALID_HANDLE : SUCCESS;
 }
 
-/* --------------------------------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------------------------------- memory
+ */
 
 CU int cuMemAlloc_v2(uintptr_t *out, size_t bytes)
 {
@@ -274,7 +282,8 @@ CU int cuMemcpyDtoH_v2(void *d, uintptr_t s, size_t bytes)
     return SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------- launches */
+/* ------------------------------------------------------------------------------------------------- launches
+ */
 
 CU int cuModuleLoadData(struct CUmod_st **out, const void *image)
 {
@@ -353,8 +362,8 @@ static bool find_memory(uintptr_t p, char **base, size_t *bytes)
     return found;
 }
 
-static int make_params(void **given, const struct ptx_entry_info *info, struct ptx_param *param, struct ptx_buffer *buffer,
-                       int *n_buffers)
+static int make_params(void **given, const struct ptx_entry_info *info, struct ptx_param *param,
+                       struct ptx_buffer *buffer, int *n_buffers)
 {
     for (int i = 0; i < info->n_params; i++) {
         uintptr_t p;
@@ -369,8 +378,10 @@ static int make_params(void **given, const struct ptx_entry_info *info, struct p
             fprintf(stderr, "cuda_double: parameter %d: no memory at %#lx\n", i, (unsigned long)p);
             return INVALID_VALUE;
         }
-        buffer[*n_buffers] = (struct ptx_buffer){.base = base, .bytes = bytes, .writable = i == 0, .scratch = i == 0};
-        param[i] = (struct ptx_param){.is_pointer = 1, .buffer = (*n_buffers)++, .byte_offset = (int64_t)(p - (uintptr_t)base)};
+        buffer[*n_buffers] =
+            (struct ptx_buffer){.base = base, .bytes = bytes, .writable = i == 0, .scratch = i == 0};
+        param[i] = (struct ptx_param){
+            .is_pointer = 1, .buffer = (*n_buffers)++, .byte_offset = (int64_t)(p - (uintptr_t)base)};
     }
     return SUCCESS;
 }
@@ -388,8 +399,8 @@ static int run(struct ptx_module *m, struct ptx_launch *l, const struct ptx_buff
     return bad ? LAUNCH_FAILED : SUCCESS;
 }
 
-CU int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                      unsigned shared, void *stream, void **given, void **extra)
+CU int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                      unsigned bz, unsigned shared, void *stream, void **given, void **extra)
 {
     ENTER();
     struct ptx_entry_info info;
@@ -404,8 +415,12 @@ CU int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz
     struct ptx_param *param = calloc((size_t)info.n_params + 1, sizeof *param);
     struct ptx_buffer *buffer = calloc((size_t)info.n_params + 1, sizeof *buffer);
     int r = param && buffer ? make_params(given, &info, param, buffer, &n_buffers) : OUT_OF_MEMORY;
-    struct ptx_launch l = {.entry = info.name, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared,
-                           .params = param, .n_params = info.n_params};
+    struct ptx_launch l = {.entry = info.name,
+                           .grid = {gx, gy, gz},
+                           .block = {bx, by, bz},
+                           .shared_bytes = shared,
+                           .params = param,
+                           .n_params = info.n_params};
     if (!r)
         r = run(f->module->ptx, &l, buffer, n_buffers);
     free(buffer);

@@ -1,5 +1,5 @@
-/* cuda_proof.c: see cuda_proof.h. Buffers are exactly as large as the map's addresses need, so that an access past
- * an edge is one out of bounds; what the map does not write must stay untouched. */
+/* cuda_proof.c: see cuda_proof.h. Buffers are exactly as large as the map's addresses need, so that an access
+ * past an edge is one out of bounds; what the map does not write must stay untouched. */
 #include "support/cuda_proof.h"
 
 #include <stdio.h>
@@ -98,7 +98,8 @@ static void make_buffers(struct run *r)
     xti_map_eval(m, r->want, r->src);
 }
 
-/* A device address is a multiple of 256 only at its buffer's start: a misaligned buffer begins `shift` bytes later. */
+/* A device address is a multiple of 256 only at its buffer's start: a misaligned buffer begins `shift` bytes
+ * later. */
 static void shift_buffers(struct run *r, size_t shift)
 {
     for (int i = 0; i <= r->m->n_srcs; i++) {
@@ -123,9 +124,11 @@ static bool launch(struct run *r, const char *name, bool elem, size_t shift, str
         n_fills += p->map.piece[i].src < 0;
     struct ptx_param *param = calloc((size_t)(1 + p->map.n_srcs + n_fills), sizeof *param);
     unsigned char(*value)[16] = calloc((size_t)n_fills + 1, sizeof *value);
-    param[n++] = (struct ptx_param){.is_pointer = 1, .buffer = 0, .byte_offset = p->origin.dst_bytes + (int64_t)shift};
+    param[n++] =
+        (struct ptx_param){.is_pointer = 1, .buffer = 0, .byte_offset = p->origin.dst_bytes + (int64_t)shift};
     for (int i = 0; i < p->map.n_srcs; i++)
-        param[n++] = (struct ptx_param){.is_pointer = 1, .buffer = 1 + p->origin.src_of[i],
+        param[n++] = (struct ptx_param){.is_pointer = 1,
+                                        .buffer = 1 + p->origin.src_of[i],
                                         .byte_offset = p->origin.src_bytes[i] + (int64_t)shift};
     for (int i = 0, f = 0; i < p->map.n_pieces; i++)
         if (p->map.piece[i].src < 0) {
@@ -134,8 +137,11 @@ static bool launch(struct run *r, const char *name, bool elem, size_t shift, str
             param[n++] = (struct ptx_param){.bytes = value[f++], .n_bytes = 16};
         }
     snprintf(entry, sizeof entry, "%s%s", name, elem ? "_e" : "");
-    struct ptx_launch l = {.entry = entry, .grid = {(uint32_t)p->grid, 1, 1}, .block = {(uint32_t)p->threads_per_block, 1, 1},
-                           .params = param, .n_params = n};
+    struct ptx_launch l = {.entry = entry,
+                           .grid = {(uint32_t)p->grid, 1, 1},
+                           .block = {(uint32_t)p->threads_per_block, 1, 1},
+                           .params = param,
+                           .n_params = n};
     int bad = ptx_run(r->world, r->module, &l, &out->report) || ptx_finish(r->world, &out->report);
     free(param);
     free(value);
@@ -153,7 +159,8 @@ static bool origin_aligned(const struct xti_plan *p)
 static void measure(struct run *r, struct proof *out)
 {
     out->load_ratio = r->compulsory_load ? (double)out->report.load_sectors / (double)r->compulsory_load : 0;
-    out->store_ratio = r->compulsory_store ? (double)out->report.store_sectors / (double)r->compulsory_store : 0;
+    out->store_ratio =
+        r->compulsory_store ? (double)out->report.store_sectors / (double)r->compulsory_store : 0;
 }
 
 static bool compare(struct run *r, size_t shift, struct proof *out)

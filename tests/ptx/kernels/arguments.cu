@@ -1,9 +1,14 @@
 /* arguments.cu: parameters of every size, and floats that are only moved. */
-struct pair { char c; short s; int i; long long l; };
+struct pair {
+    char c;
+    short s;
+    int i;
+    long long l;
+};
 
 extern "C" __global__ void arguments(unsigned char *__restrict__ dst, const float *__restrict__ f,
-                                     const double *__restrict__ g, signed char a, unsigned short b, float c, double d,
-                                     pair p)
+                                     const double *__restrict__ g, signed char a, unsigned short b, float c,
+                                     double d, pair p)
 {
     unsigned i = threadIdx.x;
     long long *out = (long long *)(dst + 80 * i);

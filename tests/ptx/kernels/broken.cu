@@ -1,4 +1,5 @@
-/* broken.cu: one mistake a kernel; each test names the fault that has to be found. Blocks of 64, buffers of words. */
+/* broken.cu: one mistake a kernel; each test names the fault that has to be found. Blocks of 64, buffers of
+ * words. */
 typedef unsigned u32;
 #define I (blockIdx.x * blockDim.x + threadIdx.x)
 
@@ -40,9 +41,17 @@ extern "C" __global__ void overwrites_before_read(u32 *dst, const u32 *src, u32 
 }
 
 extern "C" __global__ void written_twice(u32 *dst, const u32 *src, u32 n) { dst[I == 5 ? 6 : I] = src[I]; }
-extern "C" __global__ void one_not_written(u32 *dst, const u32 *src, u32 n) { if (I != 7) dst[I] = src[I]; }
+extern "C" __global__ void one_not_written(u32 *dst, const u32 *src, u32 n)
+{
+    if (I != 7)
+        dst[I] = src[I];
+}
 extern "C" __global__ void writes_gap(u32 *dst, const u32 *src, u32 n) { dst[I] = src[I]; }
-extern "C" __global__ void writes_source(u32 *dst, u32 *src, u32 n) { src[I] = 0; dst[I] = 0; }
+extern "C" __global__ void writes_source(u32 *dst, u32 *src, u32 n)
+{
+    src[I] = 0;
+    dst[I] = 0;
+}
 extern "C" __global__ void reads_destination(u32 *dst, const u32 *src, u32 n) { dst[I] = dst[I] + src[I]; }
 
 extern "C" __global__ void uninitialised_shared(u32 *dst, const u32 *src, u32 n)
@@ -98,4 +107,7 @@ extern "C" __global__ void traps(u32 *dst, const u32 *src, u32 n)
     dst[I] = src[I];
 }
 
-extern "C" __global__ void divides_by_zero(u32 *dst, const u32 *src, u32 n) { dst[I] = n / (src[I] - src[0]); }
+extern "C" __global__ void divides_by_zero(u32 *dst, const u32 *src, u32 n)
+{
+    dst[I] = n / (src[I] - src[0]);
+}

@@ -1,10 +1,11 @@
-/* copy_async.cu: blocks of 128 x 16 bytes through two stages of shared memory filled by cp.async, bytes past the end
- * replaced by zeros. WAIT is how many groups may be pending when a stage is read: 1 is right, 2 too many. */
+/* copy_async.cu: blocks of 128 x 16 bytes through two stages of shared memory filled by cp.async, bytes past
+ * the end replaced by zeros. WAIT is how many groups may be pending when a stage is read: 1 is right, 2 too
+ * many. */
 #ifndef WAIT
 #define WAIT 1
 #endif
 #define STRING_(x) #x
-#define STRING(x) STRING_(x)
+#define STRING(x)  STRING_(x)
 
 __device__ __forceinline__ void fetch(unsigned to, const unsigned char *from, long long left)
 {
@@ -13,8 +14,8 @@ __device__ __forceinline__ void fetch(unsigned to, const unsigned char *from, lo
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-extern "C" __global__ void copy_async(uint4 *__restrict__ dst, const unsigned char *__restrict__ src, long long n,
-                                      int steps)
+extern "C" __global__ void copy_async(uint4 *__restrict__ dst, const unsigned char *__restrict__ src,
+                                      long long n, int steps)
 {
     extern __shared__ uint4 stage[];
     unsigned me = (unsigned)__cvta_generic_to_shared(stage + threadIdx.x);

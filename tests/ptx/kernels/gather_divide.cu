@@ -1,5 +1,5 @@
-/* gather_divide.cu: any strided view of shorts, its extents and strides known at run time only: 64-bit divisions, and
- * a struct parameter indexed in a loop. */
+/* gather_divide.cu: any strided view of shorts, its extents and strides known at run time only: 64-bit
+ * divisions, and a struct parameter indexed in a loop. */
 struct view {
     long long n[8], stride[8], offset;
     int rank;
@@ -19,8 +19,8 @@ extern "C" __global__ void gather(unsigned short *__restrict__ dst, const unsign
 }
 
 /* The same with a local copy, which a store into the struct forces. */
-extern "C" __global__ void gather_local(unsigned short *__restrict__ dst, const unsigned short *__restrict__ src,
-                                        view v, long long total)
+extern "C" __global__ void gather_local(unsigned short *__restrict__ dst,
+                                        const unsigned short *__restrict__ src, view v, long long total)
 {
     long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x, at = v.offset;
     if (i >= total)

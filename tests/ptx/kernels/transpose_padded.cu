@@ -1,6 +1,7 @@
-/* transpose_padded.cu: words, rows x cols to cols x rows, through a tile of 32 rows of PITCH words. 33 keeps a column
- * in 32 different banks, 32 puts it into one. */
-extern "C" __global__ void transpose(unsigned *__restrict__ dst, const unsigned *__restrict__ src, int rows, int cols)
+/* transpose_padded.cu: words, rows x cols to cols x rows, through a tile of 32 rows of PITCH words. 33 keeps
+ * a column in 32 different banks, 32 puts it into one. */
+extern "C" __global__ void transpose(unsigned *__restrict__ dst, const unsigned *__restrict__ src, int rows,
+                                     int cols)
 {
     __shared__ unsigned tile[32][PITCH];
     int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;

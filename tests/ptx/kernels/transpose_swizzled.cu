@@ -1,11 +1,15 @@
-/* transpose_swizzled.cu: words in tiles of 64 x 64, 16 bytes a thread both ways; rows and cols are multiples of 4.
- * Chunk c (16 bytes) of tile row r lies at c ^ (r / 4 % 8): the rows 4q + m of eight q are in eight different chunk
- * columns, so a warp that reads one word of each for four neighbouring columns touches every bank once. */
+/* transpose_swizzled.cu: words in tiles of 64 x 64, 16 bytes a thread both ways; rows and cols are multiples
+ * of 4. Chunk c (16 bytes) of tile row r lies at c ^ (r / 4 % 8): the rows 4q + m of eight q are in eight
+ * different chunk columns, so a warp that reads one word of each for four neighbouring columns touches every
+ * bank once. */
 typedef unsigned u32;
 
 enum { T = 64, CHUNKS = T / 4, THREADS = 256 };
 
-__device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk) { return row * CHUNKS + (chunk ^ (row >> 2 & 7)); }
+__device__ __forceinline__ u32 chunk_at(u32 row, u32 chunk)
+{
+    return row * CHUNKS + (chunk ^ (row >> 2 & 7));
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     transpose(u32 *__restrict__ dst, const u32 *__restrict__ src, u32 rows, u32 cols)
