@@ -8,9 +8,10 @@
 
 struct bench_workload {
     char *name, *where, *chain;
+    char *small; /* the same chain in a size for slow checks; "" when the line has none */
 };
 
-/* Reads "name | where | chain" lines; '#' starts a comment line, further columns are ignored. *out is malloc'ed, freed by
+/* Reads "name | where | chain | small chain" lines; '#' starts a comment line. *out is malloc'ed, freed by
  * bench_workloads_free. Returns the number of rows, or -1 with one sentence in err. */
 int bench_workloads_read(const char *text, struct bench_workload **out, char *err, size_t err_bytes);
 void bench_workloads_free(struct bench_workload *w, int n);

@@ -13,12 +13,12 @@ static char *trimmed(const char *s, size_t n)
     return strndup(s, n);
 }
 
-/* Splits "name | where | chain | .." of n bytes. False when a column is missing. */
+/* Splits "name | where | chain | small chain" of n bytes. False when one of the first three is missing. */
 static bool split(const char *line, size_t n, struct bench_workload *w)
 {
-    char **field[] = {&w->name, &w->where, &w->chain};
+    char **field[] = {&w->name, &w->where, &w->chain, &w->small};
     memset(w, 0, sizeof *w);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const char *bar = memchr(line, '|', n);
         size_t m = bar ? (size_t)(bar - line) : n;
         if (!bar && i < 2)
@@ -27,7 +27,7 @@ static bool split(const char *line, size_t n, struct bench_workload *w)
         line += bar ? m + 1 : m;
         n -= bar ? m + 1 : m;
     }
-    return *w->name && *w->chain;
+    return w->small && *w->name && *w->chain;
 }
 
 int bench_workloads_read(const char *text, struct bench_workload **out, char *err, size_t err_bytes)
@@ -65,6 +65,7 @@ void bench_workloads_free(struct bench_workload *w, int n)
         free(w[i].name);
         free(w[i].where);
         free(w[i].chain);
+        free(w[i].small);
     }
     free(w);
 }

@@ -103,11 +103,11 @@ static void check_golden(void)
         fclose(f);
 }
 
-static void check_chains(const struct bench_workload *w, int n)
+static void check_workloads(const struct bench_workload *w, int n)
 {
     for (int i = 0; i < n; i++) {
         struct xt_graph *g = NULL;
-        if (xt_parse(w[i].chain, 0, NULL, &g)) {
+        if (xt_parse(w[i].small, 0, NULL, &g)) {
             printf("FAILED: %s: %s\n", w[i].name, xt_last_error()->message);
             n_failed++;
         } else {
@@ -241,23 +241,6 @@ static int time_chains(const struct bench_workload *w, int n, int samples, struc
     return done;
 }
 
-/* The last column of a workload line: the chain small enough for the slow reference. */
-static char *small_lines(const char *text)
-{
-    char *out = calloc(1, strlen(text) + 1), *at = out;
-    for (; out && *text; text += strcspn(text, "\n") + (text[strcspn(text, "\n")] == '\n')) {
-        const char *end = text + strcspn(text, "\n"), *bar = end, *second = text;
-        if (*text == '#' || end == text)
-            continue;
-        while (*--bar != '|')
-            continue;
-        for (int i = 0; i < 2; i++)
-            second = strchr(second, '|') + 1;
-        at += sprintf(at, "%.*s%.*s\n", (int)(second - text), text, (int)(end - bar - 1), bar + 1);
-    }
-    return out;
-}
-
 int main(int argc, char **argv)
 {
     const char *json = NULL;
@@ -280,15 +263,14 @@ int main(int argc, char **argv)
     }
     if (samples < 1 || samples > MAX_SAMPLES || xt_ctx_new(NULL, &ctx))
         return 1;
-    struct bench_workload *small = NULL, *full = NULL;
-    char why[256], *lines = small_lines(bench_workloads_text);
-    int n_small = bench_workloads_read(lines, &small, why, sizeof why);
-    int n_full = bench_workloads_read(bench_workloads_text, &full, why, sizeof why);
+    struct bench_workload *w = NULL;
+    char why[256];
+    int n = bench_workloads_read(bench_workloads_text, &w, why, sizeof why);
     check_golden();
-    check_chains(small, n_small);
+    check_workloads(w, n);
     check_random(random);
-    struct bench_row *rows = calloc((size_t)n_full + 1, sizeof *rows);
-    int timed = timing && rows ? time_chains(full, n_full, samples, rows) : 0;
+    struct bench_row *rows = calloc((size_t)n + 1, sizeof *rows);
+    int timed = timing && rows ? time_chains(w, n, samples, rows) : 0;
     if (timed)
         bench_table(stdout, rows, timed);
     FILE *f = json && timed ? fopen(json, "w") : NULL;
@@ -298,9 +280,7 @@ int main(int argc, char **argv)
     }
     printf("%d passed, %d failed\n", n_passed, n_failed);
     free(rows);
-    free(lines);
-    bench_workloads_free(small, n_small);
-    bench_workloads_free(full, n_full);
+    bench_workloads_free(w, n);
     xt_ctx_free(ctx);
     return n_failed != 0;
 }

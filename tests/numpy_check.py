@@ -315,8 +315,8 @@ class Random:
         r = len(shape)
         grown = [self.choice([1, 3, 4]) if n == 1 else self.choice([n, -1]) for n in shape]
         reps = [self.choice([1, 2, 1, 3]) for _ in range(max(1, r + self.below(3) - 1))]
-        return [self.reshape(shape), self.index(shape), self.index(shape), ".unsqueeze(%d)" % self.below(r + 1),
-                ".squeeze()", ".flatten()", ".T", ".tile(%s)" % ",".join(map(str, reps)),
+        return [self.reshape(shape), self.index(shape), self.index(shape), ".squeeze()", ".flatten()", ".T",
+                ".unsqueeze(%d)" % self.below(r + 1), ".tile(%s)" % ",".join(map(str, reps)),
                 ".expand(%s)" % ",".join(map(str, self.choice([[], [], [2]]) + grown))]
 
     def with_axis(self, shape, a, value):

@@ -86,8 +86,8 @@ static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_wh
     return row_with_stride(p, piece, 0, why);
 }
 
-/* Long rows that an element of 1 or 2 bytes is all the two sides agree on. Half of a 128-byte row's chunks are
- * its ends. */
+/* Long rows that an element of 1 or 2 bytes is all the two sides agree on. Half of a 128-byte row's chunks
+ * are its ends. */
 enum { REALIGN_MAX_BYTES = 2, REALIGN_MIN_ROW_BYTES = 256 };
 
 static bool realigned_applies(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -95,7 +95,8 @@ static bool realigned_applies(const struct xti_plan *p, int piece, struct xti_wh
     const struct xti_piece *q = piece_of(p, piece);
     if (!row_with_stride(p, piece, 1, why))
         return false;
-    int last = q->n_dims - 1, s = side_align(p, q->soff, q, false, last), d = side_align(p, q->doff, q, true, last);
+    int last = q->n_dims - 1, s = side_align(p, q->soff, q, false, last),
+        d = side_align(p, q->doff, q, true, last);
     if (s > REALIGN_MAX_BYTES && d > REALIGN_MAX_BYTES)
         return xti_refuse(why, "source and destination are aligned to %d and %d bytes", s, d);
     if (inner_of(q)->n * p->map.esize < REALIGN_MIN_ROW_BYTES)

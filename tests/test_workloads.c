@@ -1,0 +1,134 @@
+/* test_workloads.c: every workload of bench/workloads.txt: on the CPU by every instruction set, and its CUDA kernel for
+ * three architectures in the PTX interpreter; byte-equal to the reference, every output byte once, no race.
+ * Small chains by default; XT_TEST_FULL=1: those that the benchmark times. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "cpu/cpu.h"
+#include "support/cuda_proof.h"
+#include "support/random_graph.h"
+
+static struct bench_workload *work;
+static int n_work;
+
+static const char *chain_of(int i)
+{
+    const char *full = getenv("XT_TEST_FULL");
+    return full && *full == '1' ? work[i].chain : work[i].small;
+}
+
+static void fuse(int i, struct xt_graph **g, struct xti_map *m)
+{
+    struct xti_err err = {0};
+    ck_assert_msg(!xt_parse(chain_of(i), 0, NULL, g), "%s: %s", chain_of(i), xt_last_error()->message);
+    ck_assert_msg(!xti_map_fuse(*g, NULL, m, &err), "%s: %s", chain_of(i), err.e.message);
+}
+
+START_TEST(every_line_has_a_name_a_place_and_two_chains_of_one_form)
+{
+    ck_assert_int_ge(n_work, 24);
+    for (int i = 0; i < n_work; i++) {
+        struct xt_graph *g[2] = {0};
+        ck_assert(*work[i].name && *work[i].where && *work[i].small);
+        ck_assert_msg(!xt_parse(work[i].chain, 0, NULL, &g[0]), "%s: %s", work[i].name, xt_last_error()->message);
+        ck_assert_msg(!xt_parse(work[i].small, 0, NULL, &g[1]), "%s: %s", work[i].name, xt_last_error()->message);
+        ck_assert_msg(xt_node_count(g[0]) == xt_node_count(g[1]), "%s", work[i].name);
+        for (int j = 0; j < xt_node_count(g[0]); j++) {
+            struct xt_node_info a, b;
+            ck_assert(!xt_node_get(g[0], j, &a) && !xt_node_get(g[1], j, &b));
+            ck_assert_msg(a.op == b.op, "%s: node %d: %s and %s", work[i].name, j, a.op_name, b.op_name);
+        }
+        xt_graph_free(g[0]);
+        xt_graph_free(g[1]);
+    }
+}
+END_TEST
+
+static unsigned char *new_bytes(int64_t n, uint64_t seed)
+{
+    unsigned char *p = malloc((size_t)n + 1);
+    ck_assert_ptr_nonnull(p);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = (unsigned char)(random_next(&seed) >> 32);
+    return p;
+}
+
+START_TEST(the_cpu_copies_what_the_map_says)
+{
+    struct xti_target t;
+    struct xti_map m = {0};
+    struct xt_graph *g = NULL;
+    void *src[8] = {0};
+    fuse(_i, &g, &m);
+    xti_cpu_target(1, &t);
+    int64_t bytes = (m.dst_hi + 1) * m.esize;
+    unsigned char *want = new_bytes(bytes, 99), *got = new_bytes(bytes, 99);
+    for (int j = 0; j < m.n_srcs; j++)
+        src[j] = new_bytes((m.src_hi[j] + 1) * m.esize, (uint64_t)j);
+    xti_map_eval(&m, want, (const void *const *)src);
+    for (int isa = t.isa; isa >= 0; isa--) {
+        struct xti_err err = {0};
+        struct xti_plan p;
+        t.isa = (enum xti_isa)isa;
+        memset(got, 0, (size_t)bytes);
+        unsigned char *before = new_bytes(bytes, 99);
+        memcpy(got, before, (size_t)bytes);
+        free(before);
+        ck_assert_msg(!xti_plan_make(&m, &t, &p, &err), "%s: %s", chain_of(_i), err.e.message);
+        ck_assert_msg(!xti_cpu_run(&p, got, (const void *const *)src, NULL, &err), "%s: %s", chain_of(_i), err.e.message);
+        ck_assert_msg(!memcmp(want, got, (size_t)bytes), "%s: %s: %s", xti_isa_name[isa], xti_plan_strategy(&p),
+                      chain_of(_i));
+        xti_plan_free(&p);
+    }
+    for (int j = 0; j < m.n_srcs; j++)
+        free(src[j]);
+    free(want);
+    free(got);
+    xti_map_free(&m);
+    xt_graph_free(g);
+}
+END_TEST
+
+START_TEST(the_ptx_copies_what_the_map_says)
+{
+    static const int sm[] = {75, 90, 120};
+    struct xti_map m = {0};
+    struct xt_graph *g = NULL;
+    if (cuda_prove_unable())
+        return;
+    fuse(_i, &g, &m);
+    for (int j = 0; j < 3; j++) {
+        struct proof p;
+        bool ok = cuda_prove(&m, sm[j], false, &p);
+        ck_assert_msg(ok, "%s, sm_%d, %s: %s", chain_of(_i), sm[j], p.strategy, p.error);
+        printf("note: %-20s sm_%-3d %-12s sectors x ideal: loads %5.2f stores %5.2f\n", work[_i].name, sm[j], p.strategy,
+               p.load_ratio, p.store_ratio);
+    }
+    xti_map_free(&m);
+    xt_graph_free(g);
+}
+END_TEST
+
+int main(void)
+{
+    char why[256];
+    n_work = bench_workloads_read(bench_workloads_text, &work, why, sizeof why);
+    Suite *s = suite_create("workloads");
+    TCase *c = tcase_create("workloads");
+    tcase_set_timeout(c, 1200);
+    tcase_add_test(c, every_line_has_a_name_a_place_and_two_chains_of_one_form);
+    tcase_add_loop_test(c, the_cpu_copies_what_the_map_says, 0, n_work);
+    tcase_add_loop_test(c, the_ptx_copies_what_the_map_says, 0, n_work);
+    suite_add_tcase(s, c);
+    if (cuda_prove_unable())
+        printf("skipped: workloads in the PTX interpreter: %s\n", cuda_prove_unable());
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    bench_workloads_free(work, n_work);
+    return failed != 0;
+}
