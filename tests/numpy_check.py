@@ -11,171 +11,29 @@ tests/test_eval.c.
 import argparse
 import math
 import os
-import re
+import pathlib
 import subprocess
 import sys
 import tempfile
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+
 try:
     import numpy as np
-    from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+    from numpy_chain import DTYPES, FUNCTIONS, RAW, Problem, T, lowest_highest, random_bytes, strided
 except ImportError:
     print("skipped: no numpy")
     sys.exit(0)
 
-# bf16 and fp8 are unknown to NumPy: computed as the unsigned integers of their bits, saved as raw bytes.
-DTYPES = {
-    "bool": "?", "u8": "u1", "i8": "i1", "u16": "u2", "i16": "i2", "u32": "u4", "i32": "i4", "u64": "u8",
-    "i64": "i8", "f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8", "f8e4m3": "u1", "f8e5m2": "u1",
-    "c64": "c8", "c128": "c16",
-}
-RAW = {"bf16", "f8e4m3", "f8e5m2"}
 
-
-def one_list(args):
-    """f(1, 2), f([1, 2]) and f((1, 2)) are the same."""
-    return list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
-
-
-class T:
-    """The problem language's tensor over a NumPy array."""
-
-    def __init__(self, a):
-        self.a = a
-
-    def __getitem__(self, items):
-        r = self.a[items]
-        return T(r if isinstance(r, np.ndarray) else np.array(r, self.a.dtype))
-
-    def permute(self, *axes):
-        return T(np.transpose(self.a, one_list(axes)))
-
-    def transpose(self, *axes):
-        if len(axes) == 2 and not isinstance(axes[0], (list, tuple)):
-            return T(np.swapaxes(self.a, *axes))
-        return T(np.transpose(self.a, one_list(axes) if axes else None))
-
-    def swapaxes(self, a, b):
-        return T(np.swapaxes(self.a, a, b))
-
-    def moveaxis(self, source, destination):
-        return T(np.moveaxis(self.a, source, destination))
-
-    T = property(lambda self: T(self.a.T))
-    mT = property(lambda self: T(np.swapaxes(self.a, -1, -2)))
-
-    def reshape(self, *shape):
-        return T(np.reshape(self.a, one_list(shape)))
-
-    def flatten(self):
-        return T(self.a.flatten())
-
-    def squeeze(self, *axes):
-        return T(np.squeeze(self.a, tuple(one_list(axes)) if axes else None))
-
-    def unsqueeze(self, axis):
-        return T(np.expand_dims(self.a, axis))
-
-    def flip(self, *axes):
-        return T(np.flip(self.a, tuple(one_list(axes)) if axes else None))
-
-    def expand(self, *shape):
-        shape = one_list(shape)
-        lead = len(shape) - self.a.ndim
-        shape = [self.a.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]
-        return T(np.broadcast_to(self.a, shape))
-
-    def tile(self, *reps):
-        return T(np.tile(self.a, one_list(reps)))
-
-    def repeat(self, repeats, axis):
-        return T(np.repeat(self.a, repeats, axis))
-
-    def roll(self, shift, axis=None):
-        return T(np.roll(self.a, shift, axis))
-
-    def diagonal(self, offset=0, axis1=0, axis2=1):
-        return T(np.diagonal(self.a, offset, axis1, axis2))
-
-    def unfold(self, axis, size, step):
-        windows = sliding_window_view(self.a, size, axis)
-        return T(windows[(slice(None),) * (axis % self.a.ndim) + (slice(None, None, step),)])
-
-    def scalar(self, value):
-        return np.array(value).astype(self.a.dtype)
-
-    def pad(self, *pairs, value=0):
-        if len(pairs) == 1 and (isinstance(pairs[0], int) or isinstance(pairs[0][0], (list, tuple))):
-            pairs = pairs[0]
-        return T(np.pad(self.a, pairs, constant_values=self.scalar(value)))
-
-    def triangle(self, keep, value):
-        return T(np.where(keep, self.a, self.scalar(value)))
-
-    def tril(self, k=0, value=0):
-        return self.triangle(np.tri(*self.a.shape[-2:], k, dtype=bool), value)
-
-    def triu(self, k=0, value=0):
-        return self.triangle(~np.tri(*self.a.shape[-2:], k - 1, dtype=bool), value)
-
-
-def concat(axis, *xs):
-    return T(np.concatenate([x.a for x in xs], axis))
-
-
-def stack(axis, *xs):
-    return T(np.stack([x.a for x in xs], axis))
-
-
-FUNCTIONS = {"concat": concat, "stack": stack, "bits": int, "inf": math.inf, "nan": math.nan}
-LAYOUT = r"(?::(\[[^]]*\])(?:\+(\d+))?)?"
-
-
-def lowest_highest(shape, strides, offset):
-    lo = hi = offset
-    for n, st in zip(shape, strides):
-        lo, hi = lo + min(0, st * (n - 1)), hi + max(0, st * (n - 1))
-    return (offset, offset - 1) if 0 in shape else (lo, hi)
-
-
-def strided(flat, shape, strides, offset):
-    return as_strided(flat[offset:], shape, [st * flat.itemsize for st in strides])
-
-
-def random_bytes(rng, dtype, n):
-    return rng.integers(0, 2 if dtype == "bool" else 256, n, np.uint8)
-
-
-class Problem:
-    """A parsed line: inputs with random bytes, the result, and the layout of the destination or None."""
+class Check(Problem):
+    """A line whose result is compared with that of `xt run`."""
 
     def __init__(self, line, rng):
-        self.line, self.inputs, self.layout = line, [], None
-        names = dict(FUNCTIONS)
-        for statement in line.split("; "):
-            m = re.fullmatch(r"(\w+): (\w+)(\[[^]]*\])" + LAYOUT, statement)
-            if m:
-                strides = m[4] and eval(m[4])
-                names[m[1]] = self.declare(m[2], eval(m[3]), strides, int(m[5] or 0), rng)
-                continue
-            m = re.fullmatch(r"(\w+) = (.*)", statement)
-            if m:
-                names[m[1]] = eval(m[2], names)
-                continue
-            m = re.fullmatch(r"(.*?)(?: -> (\[[^]]*\])" + LAYOUT + ")?", statement)
-            self.result = eval(m[1], names).a.copy("C")
-            if m[3]:
-                assert list(self.result.shape) == eval(m[2]), line
-                self.layout = eval(m[3]), int(m[4] or 0)
-
-    def declare(self, dtype, shape, strides, offset, rng):
-        t = np.dtype(DTYPES[dtype])
-        self.dtype = dtype
-        lo, hi = lowest_highest(shape, strides, offset) if strides else (0, math.prod(shape) - 1)
-        n = hi + 1 if lo <= hi else offset
-        flat = random_bytes(rng, dtype, n * t.itemsize).view(t)
-        self.inputs.append(flat if strides else flat.reshape(shape))
-        return T(strided(flat, shape, strides, offset) if strides else self.inputs[-1])
+        super().__init__(line, rng)
+        self.result = self.evaluate().copy("C")
 
     def save(self, path, a):
         np.save(path, a.view("V%d" % a.itemsize) if self.dtype in RAW else a)
@@ -405,7 +263,7 @@ def check(args):
         for i in range(1 if args.line else args.n):
             rng = np.random.default_rng([args.seed, i])
             line = args.line or Random(rng).line()
-            why = Problem(line, rng).run(args.xt, args.backend, folder, rng)
+            why = Check(line, rng).run(args.xt, args.backend, folder, rng)
             if why:
                 failed += 1
                 print("FAIL --seed %d, number %d: %s\n  %s" % (args.seed, i, line, why))
@@ -416,7 +274,7 @@ def check(args):
 def make(lines):
     """Rows {line, bytes of the result} for inputs that hold 0, 1, 2 .. in u8."""
     for line in lines:
-        p = Problem.__new__(Problem)
+        p = Check.__new__(Check)
         first = [0]
 
         def declare(dtype, shape, strides, offset, rng):
@@ -426,7 +284,7 @@ def make(lines):
             first[0] += 100
             return T(strided(flat, shape, strides, offset) if strides else flat.reshape(shape))
         p.declare = declare
-        Problem.__init__(p, line, None)
+        Check.__init__(p, line, None)
         print('    {"%s",\n     "%s", %d},' % (line, p.result.tobytes().hex(), p.result.size))
 
 

@@ -232,6 +232,33 @@ START_TEST(golden_chains_copy_what_the_map_says)
 }
 END_TEST
 
+/* The fourth column of the file is the chain at a size for tests. */
+START_TEST(workloads_copy_what_the_map_says)
+{
+    char line[2048];
+    struct proof p;
+    FILE *f = fopen("bench/workloads.txt", "r");
+    if (skipped() || !f) {
+        printf("%s", f ? "" : "test_cuda: skipped: no bench/workloads.txt\n");
+        return;
+    }
+    for (int i = 0; fgets(line, sizeof line, f); i++) {
+        char *chain = strrchr(line, '|');
+        line[strcspn(line, "\n")] = 0;
+        for (int k = 0; k < 2 * N_ARCHS && *line != '#' && chain; k++)
+            if (full() || k == i % (2 * N_ARCHS)) {
+                prove(chain + 1, archs[k / 2], k % 2, &p);
+                if (full())
+                    printf("%-20.*s sm_%-4d%s %-10s %6.2f %6.2f of the sectors needed, loads and stores\n",
+                           (int)strcspn(line, " |"), line, archs[k / 2], k % 2 ? " _e" : "   ", p.strategy,
+                           p.load_ratio, p.store_ratio);
+            }
+    }
+    fclose(f);
+    check_counts();
+}
+END_TEST
+
 START_TEST(random_chains_copy_what_the_map_says)
 {
     int n = full() ? 1000 : 150;
@@ -477,6 +504,7 @@ int main(void)
     tcase_add_test(c, long_rows_of_bytes_that_disagree_are_realigned);
     tcase_add_test(c, two_hundred_inputs_share_a_few_functions);
     tcase_add_test(c, golden_chains_copy_what_the_map_says);
+    tcase_add_test(c, workloads_copy_what_the_map_says);
     tcase_add_test(c, random_chains_copy_what_the_map_says);
     tcase_add_test(c, blocks_past_the_grid_limit_and_wide_indices_copy_too);
     tcase_add_test(c, whole_tiles_move_whole_sectors_without_bank_conflicts);

@@ -250,6 +250,8 @@ START_TEST(double_buffered_cp_async_fills_with_zeros_past_the_end)
     const char *arch = _i ? "compute_120" : "compute_90";
     ck_assert_msg(copy_async(arch, NULL, 12288, &r) == PTX_FINE, "%s", r.error);
     ck_assert_uint_eq(r.load_bytes, 12288);
+    ck_assert_uint_eq(r.load_sectors, 12288 / 32);
+    ck_assert_uint_eq(r.shared_store_wavefronts, r.shared_store_ideal);
     ck_assert_msg(copy_async(arch, NULL, 9001, &r) == PTX_FINE, "%s", r.error);
     ck_assert_msg(copy_async(arch, NULL, 1, &r) == PTX_FINE, "%s", r.error);
 }

@@ -192,6 +192,43 @@ START_TEST(halves_of_a_warp_synchronise_apart)
 }
 END_TEST
 
+START_TEST(warp_barriers_order_what_one_warp_does)
+{
+    struct ptx_module *m = load_file(KERNELS "copies.ptx");
+    struct ptx_world *w = words(64, 64);
+    struct ptx_launch l = launch("broadcast", 64, 1);
+    struct ptx_report r;
+    fill();
+    run_fine(w, m, &l, 1, &r);
+    for (uint32_t i = 0; i < 64; i++) {
+        uint32_t sum = 0, word = src[i / 32 * 32];
+        for (int k = 0; k < 3; k++, word = 3 * sum)
+            sum += word;
+        ck_assert_uint_eq(dst[i], sum);
+    }
+    ptx_world_free(w);
+    ptx_free(m);
+}
+END_TEST
+
+START_TEST(shared_vectors_are_counted_by_half_and_quarter_warps)
+{
+    struct ptx_module *m = load_file(KERNELS "copies.ptx");
+    struct ptx_world *w = words(32, 32);
+    struct ptx_launch l = launch("shared_vectors", 32, 1);
+    struct ptx_report r;
+    run_fine(w, m, &l, 1, &r);
+    for (uint32_t i = 0; i < 32; i++)
+        ck_assert_uint_eq(dst[i], i / 2 + (i % 2 ? 9 : i / 2) + i % 8 * 4);
+    ck_assert_uint_eq(r.shared_store_wavefronts, 4);
+    ck_assert_uint_eq(r.shared_store_ideal, 4);
+    ck_assert_uint_eq(r.shared_load_ideal, 2 + 2);
+    ck_assert_uint_eq(r.shared_load_wavefronts, 2 + 8); /* 4 lines of 32 words in each half warp's banks */
+    ptx_world_free(w);
+    ptx_free(m);
+}
+END_TEST
+
 START_TEST(an_undefined_value_that_nobody_uses_is_no_fault)
 {
     struct ptx_module *m = load_file(KERNELS "copies.ptx");
@@ -246,6 +283,8 @@ static const struct mistake {
     {"two_writers", 2, PTX_RACE, "overwrites a value of thread (0,0,0)"},
     {"warp_barrier_across_warps", 64, PTX_RACE, "without a barrier between"},
     {"overaligned_shared", 1, PTX_MISALIGNED, "multiple of 16"},
+    {"broadcast_race", 32, PTX_RACE,
+    "overwrites what was read by several threads, without a barrier between, at shared t+0"},
     {"divides_by_zero", 32, PTX_TRAPPED, "division by zero"},
 };
 /* clang-format on */
@@ -311,7 +350,12 @@ static const char *const refused[] = {
     "max.s16x2 r, s, s;", "@r mov.u32 r, s;", "@!h mov.u32 r, s;", "@p;", "set.eq.u32.u32 r, s, s;",
     ".reg .b8 small;", ".reg .b128 big;", ".reg .b32 r;", ".param .b32 local_param;", ".pragma \"strange\";",
     "a_label: a_label: ret;", "{ .reg .b32 inner; } mov.u32 inner, 1;", "/* no end", "ret; extra", "}  {",
-    "createpolicy.fractional.L2::evict_first.b64 x, 1.0;", "mov.u64 x, table+;", "mov.u32 r, table_global;",
+    "createpolicy.fractional.L2::evict_first.b64 x, 1.0;", "mov.f32 f, 0f3F80;",
+    "mov.f64 x, -0d3FF0000000000000;",
+    "add.u32 r, s, 000000000000000000000000000000000000000000000001;",
+    "add.a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.u32 r, s, s;",
+    ".reg .b32 %q<3>; mov.u32 %q01, 1;", ".reg .b32 %q<3>; mov.u32 %q3, 1;", "mov.u32 %q, 1;",
+    "mov.u64 x, table+;", "mov.u32 r, table_global;",
 };
 /* clang-format on */
 
@@ -363,6 +407,19 @@ START_TEST(directives_that_are_not_known_are_refused)
 }
 END_TEST
 
+START_TEST(the_line_of_a_refusal_counts_through_comments)
+{
+    char err[256];
+    struct ptx_module *m;
+    ck_assert_int_ne(
+        ptx_load("/* one\ntwo\n*/ // three\n.version 9.0 /* four\n*/\n.frob", &m, err, sizeof err), 0);
+    ck_assert_str_eq(err, "line 6: not understood: .frob");
+    ck_assert_int_ne(ptx_load("garbage", &m, NULL, 0), 0); /* a caller may not want the sentence */
+    ck_assert_int_eq(ptx_load(".entry e() { ret; }", &m, NULL, 0), 0);
+    ptx_free(m);
+}
+END_TEST
+
 /* Cutting or damaging a text must never do worse than being refused; sanitizers watch. */
 START_TEST(damaged_text_is_refused_or_run_but_never_crashes)
 {
@@ -401,13 +458,14 @@ START_TEST(a_launch_that_does_not_fit_its_entry_is_refused)
         ".version 9.0\n.target sm_90\n.address_size 64\n"
         ".visible .entry e(.param .u64 .ptr .global .align 8 a, .param .align 4 .b8 b[12])\n"
         ".maxntid 64, 1, 1\n.minnctapersm 2\n{ ret; }\n"
-        ".visible .entry fixed() .reqntid 32, 2, 1 { ret; }\n";
+        ".visible .entry fixed() .reqntid 32, 2, 1 { ret; }\n"
+        ".visible .entry number(.param .u32 n) { ret; }\n";
     struct ptx_module *m = load_text(text);
     struct ptx_world *w = words(64, 64);
     uint32_t b[3] = {0}, wrong[4] = {0};
     struct ptx_param good[] = {pointer_to(0, 0), VALUE(b)}, misaligned[] = {pointer_to(0, 4), VALUE(b)};
     struct ptx_param wide[] = {pointer_to(0, 0), VALUE(wrong)}, nowhere[] = {pointer_to(2, 0), VALUE(b)};
-    struct ptx_param swapped[] = {VALUE(b), pointer_to(0, 0)};
+    struct ptx_param swapped[] = {VALUE(b), pointer_to(0, 0)}, *value_as_pointer = swapped + 1;
     struct ptx_report r;
     struct {
         struct ptx_launch l;
@@ -427,6 +485,7 @@ START_TEST(a_launch_that_does_not_fit_its_entry_is_refused)
         {{"e", {1, 1, 1}, {64, 1, 1}, 0, swapped, 2, 0}, PTX_BAD_LAUNCH},
         {{"fixed", {1, 1, 1}, {32, 2, 1}, 0, NULL, 0, 0}, PTX_FINE},
         {{"fixed", {1, 1, 1}, {64, 1, 1}, 0, NULL, 0, 0}, PTX_BAD_LAUNCH},
+        {{"number", {1, 1, 1}, {64, 1, 1}, 0, value_as_pointer, 1, 0}, PTX_BAD_LAUNCH},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ptx_run(w, m, &cases[i].l, &r);
@@ -434,7 +493,7 @@ START_TEST(a_launch_that_does_not_fit_its_entry_is_refused)
     }
     struct ptx_entry_info info;
     ptx_entry_info(m, 0, &info);
-    ck_assert_int_eq(ptx_entry_count(m), 2);
+    ck_assert_int_eq(ptx_entry_count(m), 3);
     ck_assert_str_eq(info.name, "e");
     ck_assert_int_eq(info.n_params, 2);
     ck_assert_uint_eq(info.param_bytes[1], 12);
@@ -554,6 +613,8 @@ int main(void)
     tcase_add_test(runs, lanes_that_loop_different_times_meet_at_the_barrier);
     tcase_add_test(runs, a_barrier_does_not_wait_for_exited_threads_and_says_so);
     tcase_add_test(runs, halves_of_a_warp_synchronise_apart);
+    tcase_add_test(runs, warp_barriers_order_what_one_warp_does);
+    tcase_add_test(runs, shared_vectors_are_counted_by_half_and_quarter_warps);
     tcase_add_test(runs, an_undefined_value_that_nobody_uses_is_no_fault);
     tcase_add_loop_test(runs, a_broken_kernel_is_reported_with_its_place, 0,
                         sizeof mistakes / sizeof *mistakes);
@@ -561,6 +622,7 @@ int main(void)
                         sizeof refused / sizeof *refused);
     tcase_add_loop_test(loads, directives_that_are_not_known_are_refused, 0,
                         sizeof refused_modules / sizeof *refused_modules);
+    tcase_add_test(loads, the_line_of_a_refusal_counts_through_comments);
     tcase_add_test(loads, damaged_text_is_refused_or_run_but_never_crashes);
     tcase_add_test(worlds, a_launch_that_does_not_fit_its_entry_is_refused);
     tcase_add_test(worlds, coverage_is_counted_over_several_launches);

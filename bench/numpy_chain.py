@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""The problem language on NumPy: a line's expression is Python, and the methods of T are calls of NumPy.
+
+    numpy_chain.py --time SAMPLES FILE      a line of FILE a chain: prints the median seconds of each, one a line
+
+What NumPy has as a view stays a view; the result is copied once into a destination that is there already. Imported by
+tests/numpy_check.py, which compares bytes.
+"""
+import math
+import re
+import sys
+import time
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided, sliding_window_view
+
+# bf16 and fp8 are unknown to NumPy: computed as the unsigned integers of their bits, saved as raw bytes.
+DTYPES = {
+    "bool": "?", "u8": "u1", "i8": "i1", "u16": "u2", "i16": "i2", "u32": "u4", "i32": "i4", "u64": "u8",
+    "i64": "i8", "f16": "f2", "bf16": "u2", "f32": "f4", "f64": "f8", "f8e4m3": "u1", "f8e5m2": "u1",
+    "c64": "c8", "c128": "c16",
+}
+RAW = {"bf16", "f8e4m3", "f8e5m2"}
+
+
+def one_list(args):
+    """f(1, 2), f([1, 2]) and f((1, 2)) are the same."""
+    return list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
+
+
+class T:
+    """The problem language's tensor over a NumPy array."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __getitem__(self, items):
+        r = self.a[items]
+        return T(r if isinstance(r, np.ndarray) else np.array(r, self.a.dtype))
+
+    def permute(self, *axes):
+        return T(np.transpose(self.a, one_list(axes)))
+
+    def transpose(self, *axes):
+        if len(axes) == 2 and not isinstance(axes[0], (list, tuple)):
+            return T(np.swapaxes(self.a, *axes))
+        return T(np.transpose(self.a, one_list(axes) if axes else None))
+
+    def swapaxes(self, a, b):
+        return T(np.swapaxes(self.a, a, b))
+
+    def moveaxis(self, source, destination):
+        return T(np.moveaxis(self.a, source, destination))
+
+    T = property(lambda self: T(self.a.T))
+    mT = property(lambda self: T(np.swapaxes(self.a, -1, -2)))
+
+    def reshape(self, *shape):
+        return T(np.reshape(self.a, one_list(shape)))
+
+    def flatten(self):
+        return T(self.a.flatten())
+
+    def squeeze(self, *axes):
+        return T(np.squeeze(self.a, tuple(one_list(axes)) if axes else None))
+
+    def unsqueeze(self, axis):
+        return T(np.expand_dims(self.a, axis))
+
+    def flip(self, *axes):
+        return T(np.flip(self.a, tuple(one_list(axes)) if axes else None))
+
+    def expand(self, *shape):
+        shape = one_list(shape)
+        lead = len(shape) - self.a.ndim
+        shape = [self.a.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]
+        return T(np.broadcast_to(self.a, shape))
+
+    def tile(self, *reps):
+        return T(np.tile(self.a, one_list(reps)))
+
+    def repeat(self, repeats, axis):
+        return T(np.repeat(self.a, repeats, axis))
+
+    def roll(self, shift, axis=None):
+        return T(np.roll(self.a, shift, axis))
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        return T(np.diagonal(self.a, offset, axis1, axis2))
+
+    def unfold(self, axis, size, step):
+        windows = sliding_window_view(self.a, size, axis)
+        return T(windows[(slice(None),) * (axis % self.a.ndim) + (slice(None, None, step),)])
+
+    def scalar(self, value):
+        return np.array(value).astype(self.a.dtype)
+
+    def pad(self, *pairs, value=0):
+        if len(pairs) == 1 and (isinstance(pairs[0], int) or isinstance(pairs[0][0], (list, tuple))):
+            pairs = pairs[0]
+        return T(np.pad(self.a, pairs, constant_values=self.scalar(value)))
+
+    def triangle(self, keep, value):
+        return T(np.where(keep, self.a, self.scalar(value)))
+
+    def tril(self, k=0, value=0):
+        return self.triangle(np.tri(*self.a.shape[-2:], k, dtype=bool), value)
+
+    def triu(self, k=0, value=0):
+        return self.triangle(~np.tri(*self.a.shape[-2:], k - 1, dtype=bool), value)
+
+
+def concat(axis, *xs):
+    return T(np.concatenate([x.a for x in xs], axis))
+
+
+def stack(axis, *xs):
+    return T(np.stack([x.a for x in xs], axis))
+
+
+FUNCTIONS = {"concat": concat, "stack": stack, "bits": int, "inf": math.inf, "nan": math.nan}
+LAYOUT = r"(?::(\[[^]]*\])(?:\+(\d+))?)?"
+
+
+def lowest_highest(shape, strides, offset):
+    lo = hi = offset
+    for n, st in zip(shape, strides):
+        lo, hi = lo + min(0, st * (n - 1)), hi + max(0, st * (n - 1))
+    return (offset, offset - 1) if 0 in shape else (lo, hi)
+
+
+def strided(flat, shape, strides, offset):
+    return as_strided(flat[offset:], shape, [st * flat.itemsize for st in strides])
+
+
+def random_bytes(rng, dtype, n):
+    return rng.integers(0, 2 if dtype == "bool" else 256, n, np.uint8)
+
+
+class Problem:
+    """A parsed line: inputs with random bytes, what computes the result, and the destination's layout or None."""
+
+    def __init__(self, line, rng):
+        self.line, self.inputs, self.layout, self.lets = line, [], None, []
+        self.names = names = dict(FUNCTIONS)
+        for statement in line.split("; "):
+            m = re.fullmatch(r"(\w+): (\w+)(\[[^]]*\])" + LAYOUT, statement)
+            if m:
+                strides = m[4] and eval(m[4])
+                names[m[1]] = self.declare(m[2], eval(m[3]), strides, int(m[5] or 0), rng)
+                continue
+            m = re.fullmatch(r"(\w+) = (.*)", statement)
+            if m:
+                self.lets.append((m[1], compile(m[2], line, "eval")))
+                continue
+            m = re.fullmatch(r"(.*?)(?: -> (\[[^]]*\])" + LAYOUT + ")?", statement)
+            self.expression = compile(m[1], line, "eval")
+            if m[3]:
+                self.layout = eval(m[3]), int(m[4] or 0)
+
+    def declare(self, dtype, shape, strides, offset, rng):
+        t = np.dtype(DTYPES[dtype])
+        self.dtype = dtype
+        lo, hi = lowest_highest(shape, strides, offset) if strides else (0, math.prod(shape) - 1)
+        n = hi + 1 if lo <= hi else offset
+        flat = random_bytes(rng, dtype, n * t.itemsize).view(t)
+        self.inputs.append(flat if strides else flat.reshape(shape))
+        return T(strided(flat, shape, strides, offset) if strides else self.inputs[-1])
+
+    def evaluate(self):
+        """The chain's result, a view of the inputs where NumPy can."""
+        names = dict(self.names)
+        for name, code in self.lets:
+            names[name] = eval(code, names)
+        return eval(self.expression, names).a
+
+
+def median_seconds(problem, samples):
+    result = problem.evaluate()
+    out = np.ones(result.shape, result.dtype)
+    seconds = []
+    for _ in range(samples):
+        start = time.perf_counter()
+        np.copyto(out, problem.evaluate())
+        seconds.append(time.perf_counter() - start)
+    return sorted(seconds)[samples // 2]
+
+
+def main():
+    if len(sys.argv) != 4 or sys.argv[1] != "--time":
+        sys.exit(__doc__)
+    rng = np.random.default_rng(1)
+    for line in open(sys.argv[3]):
+        print("%.9g" % median_seconds(Problem(line.strip(), rng), int(sys.argv[2])), flush=True)
+
+
+if __name__ == "__main__":
+    main()
