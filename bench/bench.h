@@ -1,4 +1,5 @@
-/* bench.h: fused against naive. A row is a workload; each is verified before it is timed. Sees only the public API. */
+/* bench.h: fused against naive. A row is a workload; each is verified before it is timed. Sees only the
+ * public API. */
 #ifndef XT_BENCH_BENCH_H
 #define XT_BENCH_BENCH_H
 
@@ -16,10 +17,12 @@ struct bench_workload {
 int bench_workloads_read(const char *text, struct bench_workload **out, char *err, size_t err_bytes);
 void bench_workloads_free(struct bench_workload *w, int n);
 
-/* ---- naive.c: what a user does without xt: every step that moves data is made whole by a plain strided copy.
- * Reshape, squeeze and unsqueeze of dense data are free; the last step writes into the destination's layout. */
+/* ---- naive.c: what a user does without xt: every step that moves data is made whole by a plain strided
+ * copy. Reshape, squeeze and unsqueeze of dense data are free; the last step writes into the destination's
+ * layout. */
 struct naive;
-/* Plans the steps and allocates every temporary, so that running allocates nothing. NULL when out of memory. */
+/* Plans the steps and allocates every temporary, so that running allocates nothing. NULL when out of memory.
+ */
 struct naive *naive_new(const struct xt_graph *g);
 int naive_steps(const struct naive *v);
 void naive_run(const struct naive *v, void *dst, const void *const *srcs);
@@ -33,13 +36,15 @@ struct bench_row {
     int64_t bytes_read, bytes_written;
     double seconds, spread; /* median; (third quartile - first quartile) / median */
     double memcpy_seconds, naive_seconds;
-    double numpy_seconds;   /* 0: not measured */
+    double numpy_seconds; /* 0: not measured */
 };
-/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy and naive in turn. 0 or one sentence in err. */
-int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out, char *err,
-                  size_t err_bytes);
+/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy and naive in turn. 0 or one
+ * sentence in err. */
+int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out,
+                  char *err, size_t err_bytes);
 
-/* ---- peers.c: NumPy on the whole chain, in a process of its own; rows stay at 0 where it is not installed. */
+/* ---- peers.c: NumPy on the whole chain, in a process of its own; rows stay at 0 where it is not installed.
+ */
 void bench_numpy(struct bench_row *rows, int n, int samples);
 
 /* ---- report.c */

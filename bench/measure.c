@@ -24,7 +24,8 @@ struct setup {
     size_t dst_bytes, copy_bytes;
 };
 
-/* Large buffers ask for huge pages, as a program that cares for speed does; the three contestants share them. */
+/* Large buffers ask for huge pages, as a program that cares for speed does; the three contestants share them.
+ */
 static void *new_buffer(size_t bytes)
 {
     size_t align = bytes >= (4u << 20) ? 2u << 20 : ALIGN, size = (bytes + align) / align * align;
@@ -67,21 +68,12 @@ static void free_setup(struct setup *s)
     xt_kernel_free(s->k);
 }
 
-static void run_xt(const struct setup *s)
-{
-    xt_run(s->k, s->dst, (const void *const *)s->src, NULL);
-}
+static void run_xt(const struct setup *s) { xt_run(s->k, s->dst, (const void *const *)s->src, NULL); }
 
-static void run_naive(const struct setup *s)
-{
-    naive_run(s->naive, s->dst2, (const void *const *)s->src);
-}
+static void run_naive(const struct setup *s) { naive_run(s->naive, s->dst2, (const void *const *)s->src); }
 
 /* The same bytes as the chain writes, from one buffer to another. */
-static void run_memcpy(const struct setup *s)
-{
-    memcpy(s->dst, s->dst2, s->copy_bytes);
-}
+static void run_memcpy(const struct setup *s) { memcpy(s->dst, s->dst2, s->copy_bytes); }
 
 static double sample(void (*run)(const struct setup *), const struct setup *s, int *repeat)
 {
@@ -142,8 +134,8 @@ static int verify(const struct setup *s, char *err, size_t err_bytes)
     return -1;
 }
 
-int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out, char *err,
-                  size_t err_bytes)
+int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out,
+                  char *err, size_t err_bytes)
 {
     struct setup s = {0};
     struct xt_graph *g = NULL;

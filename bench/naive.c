@@ -16,11 +16,11 @@ struct view { /* of a buffer, in elements */
 
 struct step {
     enum { COPY, FILL, TRIANGLE } kind;
-    struct strided copy;      /* FILL: source strides 0 */
+    struct strided copy; /* FILL: source strides 0 */
     int src, dst;
-    int64_t soff, doff;       /* elements */
+    int64_t soff, doff; /* elements */
     unsigned char value[16];
-    int64_t k;                /* TRIANGLE: copies a dense matrix batch, value outside */
+    int64_t k; /* TRIANGLE: copies a dense matrix batch, value outside */
     bool lower;
 };
 
@@ -190,15 +190,21 @@ static void expand_view(struct view *a, const struct xt_node_info *f)
         }
 }
 
-/* The strided view that an operation is, of its one argument. The view of tile and repeat has more axes than the
- * result; row-major order is the same. */
+/* The strided view that an operation is, of its one argument. The view of tile and repeat has more axes than
+ * the result; row-major order is the same. */
 static void apply_view(struct view *a, const struct xt_node_info *f)
 {
     const int64_t *at = f->attrs;
     switch (f->op) {
-    case XT_OP_PERMUTE: permute_view(a, at); break;
-    case XT_OP_EXPAND: expand_view(a, f); break;
-    case XT_OP_INDEX: index_view(a, f); break;
+    case XT_OP_PERMUTE:
+        permute_view(a, at);
+        break;
+    case XT_OP_EXPAND:
+        expand_view(a, f);
+        break;
+    case XT_OP_INDEX:
+        index_view(a, f);
+        break;
     case XT_OP_FLIP:
         for (int i = 0; i < f->n_attrs; i++) {
             a->offset += (a->n[at[i]] - 1) * a->st[at[i]];
@@ -211,14 +217,19 @@ static void apply_view(struct view *a, const struct xt_node_info *f)
         for (int i = f->rank - 1; i >= 0; i--)
             insert_axis(a, i, at[i], 0);
         break;
-    case XT_OP_REPEAT: insert_axis(a, (int)at[1] + 1, at[0], 0); break;
-    case XT_OP_DIAGONAL: diagonal_view(a, at[0], (int)at[1], (int)at[2], f->shape[f->rank - 1]); break;
+    case XT_OP_REPEAT:
+        insert_axis(a, (int)at[1] + 1, at[0], 0);
+        break;
+    case XT_OP_DIAGONAL:
+        diagonal_view(a, at[0], (int)at[1], (int)at[2], f->shape[f->rank - 1]);
+        break;
     case XT_OP_UNFOLD:
         insert_axis(a, a->rank, at[1], a->st[at[0]]);
         a->n[at[0]] = f->shape[at[0]];
         a->st[at[0]] *= at[2];
         break;
-    default: break;
+    default:
+        break;
     }
 }
 
@@ -243,7 +254,8 @@ static struct view split_like(const struct view *r, const struct view *like)
     return out;
 }
 
-static void pad_steps(struct naive *v, const struct view *r, const struct view *a, const struct xt_node_info *f)
+static void pad_steps(struct naive *v, const struct view *r, const struct view *a,
+                      const struct xt_node_info *f)
 {
     struct view inner = *r;
     for (int i = 0; i < r->rank; i++) {
@@ -269,7 +281,8 @@ static void roll_steps(struct naive *v, const struct view *r, const struct view 
 }
 
 /* The whole batch copied, then the dropped triangle filled row by row. */
-static void triangle_steps(struct naive *v, const struct view *r, const struct view *a, const struct xt_node_info *f)
+static void triangle_steps(struct naive *v, const struct view *r, const struct view *a,
+                           const struct xt_node_info *f)
 {
     copy_view(v, r, a, NULL);
     struct step *s = add_step(v);
@@ -289,7 +302,8 @@ static void triangle_steps(struct naive *v, const struct view *r, const struct v
     memcpy(s->value, f->value, (size_t)v->width);
 }
 
-static void join_steps(struct naive *v, const struct view *r, const struct xt_node_info *f, const struct view *values)
+static void join_steps(struct naive *v, const struct view *r, const struct xt_node_info *f,
+                       const struct view *values)
 {
     int axis = (int)f->attrs[0];
     int64_t lo = 0;
@@ -303,7 +317,8 @@ static void join_steps(struct naive *v, const struct view *r, const struct xt_no
     }
 }
 
-static struct view make_step(struct naive *v, const struct xt_node_info *f, const struct view *values, bool last)
+static struct view make_step(struct naive *v, const struct xt_node_info *f, const struct view *values,
+                             bool last)
 {
     struct view a = f->n_args ? values[f->args[0]] : (struct view){0};
     bool metadata = f->op == XT_OP_RESHAPE || f->op == XT_OP_SQUEEZE || f->op == XT_OP_UNSQUEEZE;
@@ -336,12 +351,20 @@ static struct view make_step(struct naive *v, const struct xt_node_info *f, cons
         return r;
     }
     switch (f->op) {
-    case XT_OP_PAD: pad_steps(v, &r, &a, f); break;
-    case XT_OP_ROLL: roll_steps(v, &r, &a, f->attrs[0], (int)f->attrs[1]); break;
+    case XT_OP_PAD:
+        pad_steps(v, &r, &a, f);
+        break;
+    case XT_OP_ROLL:
+        roll_steps(v, &r, &a, f->attrs[0], (int)f->attrs[1]);
+        break;
     case XT_OP_TRIL:
-    case XT_OP_TRIU: triangle_steps(v, &r, &a, f); break;
+    case XT_OP_TRIU:
+        triangle_steps(v, &r, &a, f);
+        break;
     case XT_OP_CONCAT:
-    case XT_OP_STACK: join_steps(v, &r, f, values); break;
+    case XT_OP_STACK:
+        join_steps(v, &r, f, values);
+        break;
     default: {
         apply_view(&a, f);
         struct view to = a.rank == r.rank ? r : split_like(&r, &a);
@@ -439,10 +462,7 @@ struct naive *naive_new(const struct xt_graph *g)
     return v;
 }
 
-int naive_steps(const struct naive *v)
-{
-    return v->moves;
-}
+int naive_steps(const struct naive *v) { return v->moves; }
 
 static void fill_row(char *dst, int64_t st, int64_t n, const unsigned char *value, int width)
 {
@@ -483,7 +503,8 @@ static void triangle(const struct step *s, char *dst)
     int64_t rows = s->copy.n[r - 2], cols = s->copy.n[r - 1], x[STRIDED_MAX] = {0};
     for (;;) {
         for (int64_t i = 0; i < rows; i++) {
-            int64_t cut = i + s->k + (s->lower ? 1 : 0); /* lower: columns from cut on are dropped; upper: before */
+            int64_t cut =
+                i + s->k + (s->lower ? 1 : 0); /* lower: columns from cut on are dropped; upper: before */
             cut = cut < 0 ? 0 : cut > cols ? cols : cut;
             char *row = dst + i * s->copy.d[r - 2] * w;
             int64_t at = s->lower ? cut : 0, n = s->lower ? cols - cut : cut;

@@ -3,8 +3,8 @@
 
     numpy_chain.py --time SAMPLES FILE      a line of FILE a chain: prints the median seconds of each, one a line
 
-What NumPy has as a view stays a view; the result is copied once into a destination that is there already. Imported by
-tests/numpy_check.py, which compares bytes.
+What NumPy has as a view stays a view; the result is copied once into a destination that is there already.
+Imported by tests/numpy_check.py, which compares bytes.
 """
 import math
 import re

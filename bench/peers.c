@@ -1,11 +1,13 @@
-/* peers.c: NumPy on the whole chain, in one process of its own: chains go in by a file, seconds come back a line each. */
+/* peers.c: NumPy on the whole chain, in one process of its own: chains go in by a file, seconds come back a
+ * line each. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench.h"
 
-/* Python evaluates the chain as it stands: views where NumPy has views, copies where it must, one copy at the end. */
+/* Python evaluates the chain as it stands: views where NumPy has views, copies where it must, one copy at the
+ * end. */
 static bool have_numpy(const char *python)
 {
     char command[256];

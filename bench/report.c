@@ -22,7 +22,8 @@ static void json_string(FILE *f, const char *s)
     fputc('"', f);
 }
 
-/* The first line of a file or of a command's output that has `key` before a colon, or any line when key is NULL. */
+/* The first line of a file or of a command's output that has `key` before a colon, or any line when key is
+ * NULL. */
 static void first_line(FILE *f, const char *key, char *out, size_t n)
 {
     char line[512];
@@ -46,7 +47,8 @@ static void machine_json(FILE *f)
     first_line(info, "model name", cpu, sizeof cpu);
     if (info)
         fclose(info);
-    FILE *git = access("bench/workloads.txt", R_OK) ? NULL : popen("git rev-parse --short=12 HEAD 2>/dev/null", "r");
+    FILE *git =
+        access("bench/workloads.txt", R_OK) ? NULL : popen("git rev-parse --short=12 HEAD 2>/dev/null", "r");
     first_line(git, NULL, commit, sizeof commit);
     if (git)
         pclose(git);
@@ -83,11 +85,12 @@ void bench_json(FILE *f, const struct bench_row *rows, int n)
         json_string(f, r->work->where);
         fprintf(f, ", \"chain\": ");
         json_string(f, r->work->chain);
-        fprintf(f, ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"bytes_read\": %" PRId64
-                   ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f, "
-                   "\"memcpy_seconds\": %.9g, \"naive_seconds\": %.9g, \"naive_steps\": %d, \"numpy_seconds\": ",
-                r->map_class, r->pieces, r->strategy, r->bytes_read, r->bytes_written, r->samples, r->seconds, r->spread,
-                r->memcpy_seconds, r->naive_seconds, r->naive_steps);
+        fprintf(f,
+                ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"bytes_read\": %" PRId64
+                ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f, "
+                "\"memcpy_seconds\": %.9g, \"naive_seconds\": %.9g, \"naive_steps\": %d, \"numpy_seconds\": ",
+                r->map_class, r->pieces, r->strategy, r->bytes_read, r->bytes_written, r->samples, r->seconds,
+                r->spread, r->memcpy_seconds, r->naive_seconds, r->naive_steps);
         fprintf(f, r->numpy_seconds > 0 ? "%.9g}" : "null}", r->numpy_seconds);
     }
     fprintf(f, "\n]}\n");
@@ -115,20 +118,18 @@ static void add(struct mean *m, double x)
     }
 }
 
-static double geometric(const struct mean *m)
-{
-    return m->n ? exp(m->log_sum / m->n) : 0;
-}
+static double geometric(const struct mean *m) { return m->n ? exp(m->log_sum / m->n) : 0; }
 
 void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
     struct mean naive = {0}, memcpy_ = {0}, numpy = {0};
-    fprintf(f, "%-20s %-12s %9s %9s %7s %7s %8s %7s %7s %5s\n", "", "", "read MB", "write MB", "ms", "spread", "x memcpy",
-            "x naive", "x numpy", "steps");
+    fprintf(f, "%-20s %-12s %9s %9s %7s %7s %8s %7s %7s %5s\n", "", "", "read MB", "write MB", "ms", "spread",
+            "x memcpy", "x naive", "x numpy", "steps");
     for (int i = 0; i < n; i++) {
         const struct bench_row *r = &rows[i];
-        fprintf(f, "%-20s %-12s %9.1f %9.1f %7.2f %6.0f%% ", r->work->name, r->strategy, (double)r->bytes_read / 1e6,
-                (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
+        fprintf(f, "%-20s %-12s %9.1f %9.1f %7.2f %6.0f%% ", r->work->name, r->strategy,
+                (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3,
+                r->spread * 100);
         ratio(f, r->memcpy_seconds / r->seconds);
         ratio(f, r->naive_seconds / r->seconds);
         ratio(f, r->numpy_seconds / r->seconds);
@@ -144,6 +145,8 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
         ratio(f, geometric(&numpy));
         fprintf(f, "\n");
     }
-    fprintf(f, "x memcpy: time of a memcpy of the bytes written / time of xt (more than 1: faster than memcpy). x naive: each\n"
-               "moving step a plain strided copy of its own. x numpy: NumPy on the whole chain. Medians; spread: quartiles.\n");
+    fprintf(f, "x memcpy: time of a memcpy of the bytes written / time of xt (more than 1: faster than "
+               "memcpy). x naive: each\n"
+               "moving step a plain strided copy of its own. x numpy: NumPy on the whole chain. Medians; "
+               "spread: quartiles.\n");
 }

@@ -59,8 +59,8 @@ void strided_prepare(struct strided *c)
     }
 }
 
-#define ROW(type)                                                                                                        \
-    for (int64_t i = 0; i < n; i++)                                                                                      \
+#define ROW(type)                                                                                            \
+    for (int64_t i = 0; i < n; i++)                                                                          \
     memcpy(dst + i * ds, src + i * ss, sizeof(type))
 
 static void copy_row(int width, int64_t n, char *dst, int64_t ds, const char *src, int64_t ss)
@@ -73,18 +73,25 @@ static void copy_row(int width, int64_t n, char *dst, int64_t ds, const char *sr
         return;
     }
     switch (width) {
-    case 1: ROW(uint8_t); break;
-    case 2: ROW(uint16_t); break;
-    case 4: ROW(uint32_t); break;
-    case 8: ROW(uint64_t); break;
-    default: ROW(struct wide); break;
+    case 1:
+        ROW(uint8_t);
+        break;
+    case 2:
+        ROW(uint16_t);
+        break;
+    case 4:
+        ROW(uint32_t);
+        break;
+    case 8:
+        ROW(uint64_t);
+        break;
+    default:
+        ROW(struct wide);
+        break;
     }
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* The two inner dims. */
 static void copy_block(const struct strided *c, char *dst, const char *src)

@@ -1,4 +1,5 @@
-/* append_to_cache.c: new keys go into their slice of a larger KV cache: a destination with its own strides. */
+/* append_to_cache.c: new keys go into their slice of a larger KV cache: a destination with its own strides.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +24,8 @@ int main(void)
         return 1;
     }
     for (int row = 0; row < 12; row++)
-        printf("%s%2d %2d %2d %2d%s", row % 6 ? "  " : "", cache[4 * row], cache[4 * row + 1], cache[4 * row + 2],
-               cache[4 * row + 3], row % 6 == 5 ? "\n" : " ");
+        printf("%s%2d %2d %2d %2d%s", row % 6 ? "  " : "", cache[4 * row], cache[4 * row + 1],
+               cache[4 * row + 2], cache[4 * row + 3], row % 6 == 5 ? "\n" : " ");
 
     xt_kernel_free(k);
     xt_graph_free(g);

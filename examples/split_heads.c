@@ -24,7 +24,8 @@ int main(void)
         fprintf(stderr, "%s\n", xt_last_error()->message); /* a failed builder is reported here too */
         return 1;
     }
-    printf("head 1 of batch 0 starts with %g %g %g %g\n", out[S * D], out[S * D + 1], out[S * D + 2], out[S * D + 3]);
+    printf("head 1 of batch 0 starts with %g %g %g %g\n", out[S * D], out[S * D + 1], out[S * D + 2],
+           out[S * D + 3]);
 
     xt_kernel_free(k);
     xt_graph_free(g);

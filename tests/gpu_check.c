@@ -1,5 +1,6 @@
-/* gpu_check.c: everything that needs a GPU, in one program: golden chains, workloads and random chains on the device
- * against the reference evaluator, byte for byte; then the workloads timed beside a device-to-device copy.
+/* gpu_check.c: everything that needs a GPU, in one program: golden chains, workloads and random chains on the
+ * device against the reference evaluator, byte for byte; then the workloads timed beside a device-to-device
+ * copy.
  *
  *     gpu_check [--json FILE] [--random N] [--samples N] [--no-timing]
  *
@@ -66,7 +67,8 @@ static void free_buffers(struct buffers *b)
     free(b->got);
 }
 
-/* Bytes that the chain does not write must keep their value: both buffers start alike and are compared whole. */
+/* Bytes that the chain does not write must keep their value: both buffers start alike and are compared whole.
+ */
 static void compare(const struct xt_graph *g, uint64_t seed)
 {
     struct xt_kernel *cuda = NULL, *ref = NULL;
@@ -76,7 +78,8 @@ static void compare(const struct xt_graph *g, uint64_t seed)
         what = xt_last_error()->message;
     else if (!fill_buffers(&b, cuda, xt_input_count(g), seed))
         what = "no memory";
-    else if (xt_run_host(ref, b.want, (const void *const *)b.src) || xt_run_host(cuda, b.got, (const void *const *)b.src))
+    else if (xt_run_host(ref, b.want, (const void *const *)b.src) ||
+             xt_run_host(cuda, b.got, (const void *const *)b.src))
         what = xt_last_error()->message;
     else if (memcmp(b.want, b.got, b.bytes))
         what = "bytes differ from the reference";
@@ -130,7 +133,8 @@ static void check_random(int n)
 
 struct extra { /* driver calls that the library itself does not need */
     xti_cu_result (*event_create)(void **, unsigned), (*event_record)(void *, void *), (*event_sync)(void *);
-    xti_cu_result (*event_ms)(float *, void *, void *), (*copy)(unsigned long long, unsigned long long, size_t);
+    xti_cu_result (*event_ms)(float *, void *, void *),
+        (*copy)(unsigned long long, unsigned long long, size_t);
     void *start, *stop;
 };
 
@@ -145,8 +149,8 @@ static bool load_extra(struct extra *x)
     *(void **)&x->event_sync = dlsym(lib, "cuEventSynchronize");
     *(void **)&x->event_ms = dlsym(lib, "cuEventElapsedTime");
     *(void **)&x->copy = dlsym(lib, "cuMemcpyDtoD_v2");
-    return x->event_create && x->event_record && x->event_sync && x->event_ms && x->copy && !x->event_create(&x->start, 0) &&
-           !x->event_create(&x->stop, 0);
+    return x->event_create && x->event_record && x->event_sync && x->event_ms && x->copy &&
+           !x->event_create(&x->start, 0) && !x->event_create(&x->stop, 0);
 }
 
 struct device_run {
@@ -175,7 +179,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static double median_seconds(void (*run)(const struct device_run *), const struct device_run *d, int samples, double *spread)
+static double median_seconds(void (*run)(const struct device_run *), const struct device_run *d, int samples,
+                             double *spread)
 {
     float ms[MAX_SAMPLES];
     for (int i = -2; i < samples; i++) {

@@ -1,6 +1,6 @@
-/* test_workloads.c: every workload of bench/workloads.txt: on the CPU by every instruction set, and its CUDA kernel for
- * three architectures in the PTX interpreter; byte-equal to the reference, every output byte once, no race.
- * Small chains by default; XT_TEST_FULL=1: those that the benchmark times. */
+/* test_workloads.c: every workload of bench/workloads.txt: on the CPU by every instruction set, and its CUDA
+ * kernel for three architectures in the PTX interpreter; byte-equal to the reference, every output byte once,
+ * no race. Small chains by default; XT_TEST_FULL=1: those that the benchmark times. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +33,10 @@ START_TEST(every_line_has_a_name_a_place_and_two_chains_of_one_form)
     for (int i = 0; i < n_work; i++) {
         struct xt_graph *g[2] = {0};
         ck_assert(*work[i].name && *work[i].where && *work[i].small);
-        ck_assert_msg(!xt_parse(work[i].chain, 0, NULL, &g[0]), "%s: %s", work[i].name, xt_last_error()->message);
-        ck_assert_msg(!xt_parse(work[i].small, 0, NULL, &g[1]), "%s: %s", work[i].name, xt_last_error()->message);
+        ck_assert_msg(!xt_parse(work[i].chain, 0, NULL, &g[0]), "%s: %s", work[i].name,
+                      xt_last_error()->message);
+        ck_assert_msg(!xt_parse(work[i].small, 0, NULL, &g[1]), "%s: %s", work[i].name,
+                      xt_last_error()->message);
         ck_assert_msg(xt_node_count(g[0]) == xt_node_count(g[1]), "%s", work[i].name);
         for (int j = 0; j < xt_node_count(g[0]); j++) {
             struct xt_node_info a, b;
@@ -78,9 +80,10 @@ START_TEST(the_cpu_copies_what_the_map_says)
         memcpy(got, before, (size_t)bytes);
         free(before);
         ck_assert_msg(!xti_plan_make(&m, &t, &p, &err), "%s: %s", chain_of(_i), err.e.message);
-        ck_assert_msg(!xti_cpu_run(&p, got, (const void *const *)src, NULL, &err), "%s: %s", chain_of(_i), err.e.message);
-        ck_assert_msg(!memcmp(want, got, (size_t)bytes), "%s: %s: %s", xti_isa_name[isa], xti_plan_strategy(&p),
-                      chain_of(_i));
+        ck_assert_msg(!xti_cpu_run(&p, got, (const void *const *)src, NULL, &err), "%s: %s", chain_of(_i),
+                      err.e.message);
+        ck_assert_msg(!memcmp(want, got, (size_t)bytes), "%s: %s: %s", xti_isa_name[isa],
+                      xti_plan_strategy(&p), chain_of(_i));
         xti_plan_free(&p);
     }
     for (int j = 0; j < m.n_srcs; j++)
@@ -104,8 +107,8 @@ START_TEST(the_ptx_copies_what_the_map_says)
         struct proof p;
         bool ok = cuda_prove(&m, sm[j], false, &p);
         ck_assert_msg(ok, "%s, sm_%d, %s: %s", chain_of(_i), sm[j], p.strategy, p.error);
-        printf("note: %-20s sm_%-3d %-12s sectors x ideal: loads %5.2f stores %5.2f\n", work[_i].name, sm[j], p.strategy,
-               p.load_ratio, p.store_ratio);
+        printf("note: %-20s sm_%-3d %-12s sectors x ideal: loads %5.2f stores %5.2f\n", work[_i].name, sm[j],
+               p.strategy, p.load_ratio, p.store_ratio);
     }
     xti_map_free(&m);
     xt_graph_free(g);

@@ -9,7 +9,7 @@
  * A graph is a small expression over inputs; its one output may have any strides. xt_compile fuses it into
  * one index map and makes, or finds in its caches, the copy kernel for exactly that map. xt_run runs it.
  *
- * Units       Extents, strides and offsets count elements and are int64_t. Names that end in _bytes count bytes.
+ * Units       Extents, strides and offsets count elements, in int64_t. Names that end in _bytes count bytes.
  * Errors      Every function that can fail returns an xt_status (or a negative node) and sets the calling
  *             thread's xt_last_error(); out-pointers are then NULL. Nothing prints, exits or aborts.
  * Ownership   Whoever makes an object frees it. Arguments are copied: they may go after the call.
@@ -94,7 +94,7 @@ XT_API xt_status xt_dtype_parse(const char *name, xt_dtype *out);
 struct xt_graph;
 
 /* A node is an index into its graph. A builder that fails returns a negative node, remembers the first error
- * in the graph, and every later builder on that graph does nothing: chain freely, test xt_graph_status once. */
+ * in the graph, and every later builder on it does nothing: chain freely, test xt_graph_status once. */
 typedef int xt_node;
 
 XT_API xt_status xt_graph_new(struct xt_graph **out);
@@ -156,9 +156,9 @@ XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides
  *
  * Text is limited to 1 MiB, nesting to 256.
  *
- * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration. A declared dtype
- * must agree with it, and so must a declared shape, unless strides are declared too: then given is only compared by
- * dtype. dtype 0: only a shape is given; rank -1: nothing is. n 0: every input must be declared in full.
+ * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration. A declared
+ * dtype must agree with it, and so must a declared shape, unless strides are declared too: then only the dtype
+ * is compared. dtype 0: only a shape is given; rank -1: nothing is. n 0: all inputs must be declared in full.
  * Errors: XT_ESYNTAX and those of the builders; xt_last_error()->column says where. */
 struct xt_shape {
     xt_dtype dtype;
@@ -235,7 +235,7 @@ struct xt_options {
     int threads;                  /* CPU threads a run may use. 0: $XT_THREADS, else the machine's */
     xt_parallel_for parallel_for; /* NULL: threads of xt's own, for large copies only */
     void *pool;                   /* handed to parallel_for */
-    const char *cache_dir;        /* NULL: $XT_CACHE_DIR, else $XDG_CACHE_HOME/xt, else ~/.cache/xt. "": none */
+    const char *cache_dir;        /* NULL: $XT_CACHE_DIR, $XDG_CACHE_HOME/xt or ~/.cache/xt. "": none */
     int device;                   /* CUDA ordinal when no context is current */
 };
 XT_API xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out); /* opt NULL: defaults */
@@ -248,20 +248,20 @@ struct xt_kernel;
 struct xt_compile_options {
     size_t size;
     xt_backend backend; /* XT_AUTO: the context's */
-    const char *arch;   /* CUDA: "sm_90". NULL: the device's. Given: no device is needed, xt_run then wants it */
+    const char *arch;   /* CUDA: "sm_90"; needs no device until xt_run. NULL: the device's */
 };
 
 /* Compiles the graph's output. Two chains with the same map share one kernel (*out is then another reference
  * to it). Cost: microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on
  * disk. Blocks; any thread. */
-XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct xt_compile_options *opt,
-                            struct xt_kernel **out);
+XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g,
+                            const struct xt_compile_options *opt, struct xt_kernel **out);
 XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
 XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
 
 /* Copies. srcs: one pointer an input of the graph, in order, to the start of its buffer (offsets are added by
- * the kernel); an input that the map does not read may be NULL. CPU: host pointers; stream is ignored; returns
- * when the copy is done. CUDA: device pointers, stream a CUstream (NULL: the default stream); returns after
+ * the kernel); an input that the map does not read may be NULL. CPU: host pointers; stream is ignored;
+ * returns when the copy is done. CUDA: device pointers, stream a CUstream (NULL: the default stream); returns after
  * the launch.
  * post: for every index i of the output: dst[off + sum i*stride] == the chain's element i, bit for bit; no
  *       other byte of dst is written; no byte outside the inputs' elements is read.
@@ -270,8 +270,8 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
  * No allocation, no lock. Any thread. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
-/* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device memory.
- * For tools and tests: allocates and waits. Buffers hold at least dst_min_bytes and xt_src_min_bytes. */
+/* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device
+ * memory. For tools and tests: allocates and waits. Buffers hold at least dst_min_bytes and xt_src_min_bytes. */
 XT_API xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *srcs);
 
 struct xt_kernel_info {
@@ -279,7 +279,7 @@ struct xt_kernel_info {
     const char *strategy;       /* "memcpy", "rows", "transpose", ..: of the piece with the most bytes */
     const char *map_class;      /* "empty", "memcpy", "fill", "affine" or "general" */
     const char *signature;      /* 32 hex digits: equal signature and arch, same kernel */
-    const char *origin;         /* "built", "memory" or "disk" when compiled for a device; "built in" on the CPU */
+    const char *origin;         /* CUDA code: "built", "memory" or "disk"; CPU: "built in" */
     int n_pieces;
     int64_t bytes_read;         /* distinct or not: elements loaded x element size */
     int64_t bytes_written;

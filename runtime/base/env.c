@@ -13,10 +13,7 @@ static const struct {
 #undef X
 };
 
-const char *xti_env(enum xti_env v)
-{
-    return secure_getenv(table[v].name);
-}
+const char *xti_env(enum xti_env v) { return secure_getenv(table[v].name); }
 
 int64_t xti_env_int(enum xti_env v, int64_t if_unset)
 {
@@ -28,10 +25,7 @@ int64_t xti_env_int(enum xti_env v, int64_t if_unset)
     return *end ? if_unset : n;
 }
 
-int xt_env_count(void)
-{
-    return XTI_ENV_COUNT;
-}
+int xt_env_count(void) { return XTI_ENV_COUNT; }
 
 xt_status xt_env_get(int i, struct xt_env_info *out)
 {
@@ -40,7 +34,8 @@ xt_status xt_env_get(int i, struct xt_env_info *out)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_env_get: out is NULL"), &err);
     *out = (struct xt_env_info){0};
     if (i < 0 || i >= XTI_ENV_COUNT)
-        return xti_publish(xti_fail(&err, XT_ERANGE, "xt_env_get: %d is not in [0,%d)", i, XTI_ENV_COUNT), &err);
+        return xti_publish(xti_fail(&err, XT_ERANGE, "xt_env_get: %d is not in [0,%d)", i, XTI_ENV_COUNT),
+                           &err);
     *out = (struct xt_env_info){table[i].name, xti_env((enum xti_env)i), table[i].fallback, table[i].what};
     return xti_publish(XT_OK, NULL);
 }

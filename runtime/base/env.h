@@ -5,17 +5,18 @@
 #include <stdint.h>
 
 /* id, default as a person reads it, what it does. `xt env` prints this table. */
-#define XTI_ENV_TABLE(X)                                                                                       \
-    X(BACKEND, "cpu", "backend of a compile that names none: ref, cpu or cuda")                                \
-    X(ISA, "the widest the processor has", "CPU kernels: scalar, avx2 or avx512")                              \
-    X(THREADS, "the processors this process may use", "CPU threads a run may use; 1 keeps it on the caller's") \
-    X(CACHE_DIR, "$XDG_CACHE_HOME/xt or ~/.cache/xt", "directory of compiled kernels; empty: no disk cache")   \
-    X(NVRTC, "found on the system", "path of the libnvrtc to load")                                            \
-    X(LIBCUDA, "libcuda.so.1", "path of the CUDA driver library to load")                                      \
-    X(DEBUG, "", "what to log to stderr: graph,map,plan,src,ptx,cache,time or all")                            \
-    X(DUMP, "", "directory that receives source, PTX and cubin of every CUDA compile")                         \
-    X(OVERRIDE, "", "directory: a NAME.cu there replaces the source of the kernel with that name")             \
-    X(CHECK, "0", "1: compare every CPU run with the reference evaluator, bytes against bytes")                \
+#define XTI_ENV_TABLE(X)                                                                                     \
+    X(BACKEND, "cpu", "backend of a compile that names none: ref, cpu or cuda")                              \
+    X(ISA, "the widest the processor has", "CPU kernels: scalar, avx2 or avx512")                            \
+    X(THREADS, "the processors this process may use",                                                        \
+      "CPU threads a run may use; 1 keeps it on the caller's")                                               \
+    X(CACHE_DIR, "$XDG_CACHE_HOME/xt or ~/.cache/xt", "directory of compiled kernels; empty: no disk cache") \
+    X(NVRTC, "found on the system", "path of the libnvrtc to load")                                          \
+    X(LIBCUDA, "libcuda.so.1", "path of the CUDA driver library to load")                                    \
+    X(DEBUG, "", "what to log to stderr: graph,map,plan,src,ptx,cache,time or all")                          \
+    X(DUMP, "", "directory that receives source, PTX and cubin of every CUDA compile")                       \
+    X(OVERRIDE, "", "directory: a NAME.cu there replaces the source of the kernel with that name")           \
+    X(CHECK, "0", "1: compare every CPU run with the reference evaluator, bytes against bytes")              \
     X(FAIL_ALLOC, "0", "n: the n-th allocation of the library fails (for tests)")
 
 enum xti_env {
@@ -25,7 +26,7 @@ enum xti_env {
     XTI_ENV_COUNT
 };
 
-const char *xti_env(enum xti_env v);                       /* NULL when unset */
-int64_t xti_env_int(enum xti_env v, int64_t if_unset);     /* if_unset also when it is not a number */
+const char *xti_env(enum xti_env v);                   /* NULL when unset */
+int64_t xti_env_int(enum xti_env v, int64_t if_unset); /* if_unset also when it is not a number */
 
 #endif

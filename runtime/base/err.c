@@ -7,10 +7,7 @@
 
 static _Thread_local struct xt_error last = {XT_OK, -1, -1, 0, ""};
 
-void xti_err_clear(struct xti_err *err)
-{
-    err->e = (struct xt_error){.status = XT_OK, .op = -1, .axis = -1};
-}
+void xti_err_clear(struct xti_err *err) { err->e = (struct xt_error){.status = XT_OK, .op = -1, .axis = -1}; }
 
 static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, va_list ap)
 {
@@ -56,23 +53,18 @@ xt_status xti_publish(xt_status s, const struct xti_err *err)
     return s;
 }
 
-const struct xt_error *xt_last_error(void)
-{
-    return &last;
-}
+const struct xt_error *xt_last_error(void) { return &last; }
 
 const char *xt_status_name(xt_status s)
 {
     static const char *const name[] = {
-        "XT_OK", "XT_EINVAL", "XT_ERANK", "XT_ESHAPE", "XT_ERANGE", "XT_EOVERFLOW", "XT_EDTYPE", "XT_EALIGN",
-        "XT_EALIAS", "XT_EBUFFER", "XT_ESYNTAX", "XT_ENOMEM", "XT_EDEVICE", "XT_ENODEVICE", "XT_EFORKED",
-        "XT_EUNSUPPORTED", "XT_ECOMPILE", "XT_EIO", "XT_EINTERNAL",
+        "XT_OK",           "XT_EINVAL",   "XT_ERANK",   "XT_ESHAPE",    "XT_ERANGE",
+        "XT_EOVERFLOW",    "XT_EDTYPE",   "XT_EALIGN",  "XT_EALIAS",    "XT_EBUFFER",
+        "XT_ESYNTAX",      "XT_ENOMEM",   "XT_EDEVICE", "XT_ENODEVICE", "XT_EFORKED",
+        "XT_EUNSUPPORTED", "XT_ECOMPILE", "XT_EIO",     "XT_EINTERNAL",
     };
     int i = -(int)s;
     return i >= 0 && i < (int)(sizeof name / sizeof *name) ? name[i] : "unknown status";
 }
 
-const char *xt_version(void)
-{
-    return XT_VERSION;
-}
+const char *xt_version(void) { return XT_VERSION; }

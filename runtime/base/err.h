@@ -13,7 +13,8 @@ struct xti_err {
 void xti_err_clear(struct xti_err *err);
 
 /* Records s and the message unless err already holds a failure (or is NULL). Returns s. */
-xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* The same, naming the operation and the axis (-1: none). */
 xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, ...)

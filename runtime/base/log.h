@@ -5,7 +5,15 @@
 
 #include <stdbool.h>
 
-enum xti_log { XTI_LOG_GRAPH, XTI_LOG_MAP, XTI_LOG_PLAN, XTI_LOG_SRC, XTI_LOG_PTX, XTI_LOG_CACHE, XTI_LOG_TIME };
+enum xti_log {
+    XTI_LOG_GRAPH,
+    XTI_LOG_MAP,
+    XTI_LOG_PLAN,
+    XTI_LOG_SRC,
+    XTI_LOG_PTX,
+    XTI_LOG_CACHE,
+    XTI_LOG_TIME
+};
 
 bool xti_log_on(enum xti_log what); /* reads XT_DEBUG at each call: cheap next to what is logged */
 void xti_logf(enum xti_log what, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

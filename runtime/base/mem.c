@@ -35,10 +35,7 @@ void xti_fail_alloc(int64_t n, int for_ever)
     atomic_store(&countdown, n > 0 ? n : 0);
 }
 
-int64_t xti_live_allocations(void)
-{
-    return atomic_load(&live);
-}
+int64_t xti_live_allocations(void) { return atomic_load(&live); }
 
 void *xti_alloc(size_t bytes)
 {
@@ -77,10 +74,7 @@ void *xti_memdup(const void *p, size_t bytes)
     return q;
 }
 
-char *xti_strdup(const char *s)
-{
-    return xti_memdup(s, strlen(s) + 1);
-}
+char *xti_strdup(const char *s) { return xti_memdup(s, strlen(s) + 1); }
 
 struct xti_chunk {
     struct xti_chunk *next;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *xti_alloc(size_t bytes);                      /* zeroed; NULL when there is none. bytes 0 gives a pointer */
+void *xti_alloc(size_t bytes); /* zeroed; NULL when there is none. bytes 0 gives a pointer */
 void *xti_alloc_array(size_t n, size_t elem_bytes); /* the same, NULL on overflow too */
 void *xti_realloc(void *p, size_t bytes);           /* new bytes are not zeroed; p stays valid on failure */
 void xti_free(void *p);                             /* accepts NULL */
@@ -21,7 +21,8 @@ int64_t xti_live_allocations(void);
 struct xti_arena {
     struct xti_chunk *head;
 };
-void *xti_arena_alloc(struct xti_arena *a, size_t bytes); /* zeroed, 16-byte aligned; NULL when there is none */
+void *xti_arena_alloc(struct xti_arena *a,
+                      size_t bytes); /* zeroed, 16-byte aligned; NULL when there is none */
 void *xti_arena_dup(struct xti_arena *a, const void *p, size_t bytes);
 void xti_arena_free(struct xti_arena *a);
 

@@ -7,9 +7,18 @@
 #include <stdint.h>
 
 /* True and *out set when the exact result fits in int64_t, else false and *out unspecified. */
-static inline bool xti_add64(int64_t a, int64_t b, int64_t *out) { return !__builtin_add_overflow(a, b, out); }
-static inline bool xti_sub64(int64_t a, int64_t b, int64_t *out) { return !__builtin_sub_overflow(a, b, out); }
-static inline bool xti_mul64(int64_t a, int64_t b, int64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+static inline bool xti_add64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+static inline bool xti_sub64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_sub_overflow(a, b, out);
+}
+static inline bool xti_mul64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
 
 /* *out = c + a*b when that fits. */
 static inline bool xti_mad64(int64_t a, int64_t b, int64_t c, int64_t *out)

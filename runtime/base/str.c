@@ -1,4 +1,5 @@
-/* str.c: the string builder. Numbers are printed by printf's integer conversions alone: no locale. Layer 0. */
+/* str.c: the string builder. Numbers are printed by printf's integer conversions alone: no locale. Layer 0.
+ */
 #include "base/str.h"
 
 #include <inttypes.h>
@@ -37,10 +38,7 @@ void xti_str_addn(struct xti_str *b, const void *bytes, size_t n)
     b->s[b->n] = 0;
 }
 
-void xti_str_add(struct xti_str *b, const char *text)
-{
-    xti_str_addn(b, text, strlen(text));
-}
+void xti_str_add(struct xti_str *b, const char *text) { xti_str_addn(b, text, strlen(text)); }
 
 void xti_str_addf(struct xti_str *b, const char *fmt, ...)
 {

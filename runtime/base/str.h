@@ -26,7 +26,8 @@ void xti_str_free(struct xti_str *b);
 /* "[2,3,4]" into a fixed buffer, cut with "..]" when it does not fit; returns buf: for error messages. */
 char *xti_shape_text(char *buf, size_t size, int n, const int64_t *v);
 
-/* Hands text of n bytes to a caller's buffer in xt_print's way: cut at size, NUL-terminated, *need = n + 1. */
+/* Hands text of n bytes to a caller's buffer in xt_print's way: cut at size, NUL-terminated, *need = n + 1.
+ */
 xt_status xti_copy_out(const char *text, size_t n, char *buf, size_t size, size_t *need);
 
 #endif

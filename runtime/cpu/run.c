@@ -101,14 +101,6 @@ static void run_loops(struct nest *t)
     }
 }
 
-/* Short rows off their lines are mostly parts of lines, which other rows complete much later: better in the
- * cache (reversed 6-D f32 with rows of 128 bytes: 24 ms on lines, 69 ms off, 30 ms off and not streamed). */
-static bool streams(const struct xti_step *step, const char *d)
-{
-    bool short_rows = step->kernel == XTI_CPU_TRANSPOSE && step->col.n * step->unit < 256;
-    return step->stream && !(short_rows && (uintptr_t)d % 64);
-}
-
 void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned char *value, char *d,
                   const char *s, struct xti_share share)
 {
@@ -124,7 +116,7 @@ void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned 
                              .d_col = step->col.d,
                              .value = value,
                              .table = step->table,
-                             .stream = streams(step, d)};
+                             .stream = step->stream};
     for (int k = 0; k < step->n_loops; k++)
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
