@@ -1,8 +1,8 @@
 """kernels.py: the table of CPU micro-kernels, and the numbers that their templates need.
 
-A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests (test_kernels.c goes
-over the registry) and its benchmark. What an op does is told at XTI_CPU_OPS in runtime/plan/plan.h. Every op has
-a scalar row at every width; another instruction set has a row where it is faster.
+A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests (test_kernels.c
+goes over the registry) and its benchmark. What an op does is told at XTI_CPU_OPS in runtime/plan/plan.h.
+Every op has a scalar row at every width; another instruction set has a row where it is faster.
 """
 VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64}
 WIDTHS = [1, 2, 4, 8, 16]
@@ -42,7 +42,7 @@ def kernels(isas):
 
 
 def transpose_steps(esize):
-    """Registers a0.. hold k source rows a lane; log2(k) perfect shuffles leave each column of the lanes in one.
+    """Registers a0.. hold k source rows a lane; log2(k) perfect shuffles leave a column of the lanes in each.
     Returns the steps (new, "lo" or "hi", old, old) and the names of the columns, in order."""
     k = LANE // esize
     names = [f"a{i}" for i in range(k)]

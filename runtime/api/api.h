@@ -22,7 +22,13 @@ struct xt_ctx {
     struct xti_disk *disk;
     struct xti_memo *kernels; /* request key -> struct xt_kernel */
     struct xti_memo *codes;   /* exact key -> struct xti_shared_code */
-    atomic_llong memory_hits, disk_hits, built;
+    atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
+};
+
+/* The CUDA context that compiled code is loaded into: the thread's current one, or none: the device's primary one.
+ * The number tells a context from a later one at the same address. Zero for what is not loaded. */
+struct xti_home {
+    uint64_t context, number;
 };
 
 /* Compiled CUDA code, shared by every kernel with the same map and target. */
@@ -33,10 +39,13 @@ struct xti_shared_code {
     char *source;
     bool from_disk;
 };
-/* Finds or builds the code of p for this kernel name. load: also load it on the context's device.
+/* Finds or builds the code of p for this kernel name. home: also load it there, NULL: do not load it.
  * *origin: "memory", "disk" or "built". what: a line for people, kept in the disk entry. */
-xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char *name, const char *what, bool load,
-                       struct xti_shared_code **out, const char **origin, struct xti_err *err);
+xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char *name, const char *what,
+                       const struct xti_home *home, struct xti_shared_code **out, const char **origin,
+                       struct xti_err *err);
+/* Where this thread's loads go. */
+xt_status xti_home_get(struct xti_home *home, struct xti_err *err);
 void *xti_code_ref(void *code);
 void xti_code_unref(void *code);
 
@@ -57,15 +66,16 @@ struct xt_kernel {
     bool check;             /* XT_CHECK */
 };
 
-/* Appends the byte string that identifies a request: the used nodes, the layout, backend, architecture, device. */
-void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch, int device, struct xti_str *key);
+/* Appends the byte string that identifies a request: the graph, its layouts, backend, architecture, home. */
+void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch, const struct xti_home *home,
+                     struct xti_str *key);
 
 /* The signature of a map for a target, as hex. */
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],
                         struct xti_err *err);
 
-/* XT_EALIAS when a byte of dst is a byte of a source that the map reads. *unchanged: source and destination are
- * the same elements, so there is nothing to do. */
+/* XT_EALIAS when a byte of dst may be a byte of a source that the map reads: exact where all pieces that read it are
+ * affine, and else by the whole input. *unchanged: every element is copied onto itself, there is nothing to do. */
 xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void *const *src, bool *unchanged,
                           struct xti_err *err);
 

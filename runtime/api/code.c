@@ -6,13 +6,14 @@
 
 #include "base/log.h"
 #include "base/os.h"
+#include "cuda/driver.h"
 #include "cuda/skeletons.h"
 
 struct request {
     struct xt_ctx *ctx;
     const struct xti_plan *plan;
     const char *name, *what;
-    bool load;
+    const struct xti_home *home; /* NULL: not loaded */
     struct xti_str source, key;
 };
 
@@ -62,6 +63,16 @@ static bool from_disk(struct request *r, struct xti_code *c)
     return ok;
 }
 
+static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_err *err)
+{
+    int64_t t = xti_now_ns();
+    xt_status s = xti_nvrtc_compile(r->source.s, r->name, r->plan->target.sm, c, err);
+    xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->plan->target.sm, (double)(xti_now_ns() - t) / 1e6);
+    if (!s)
+        store(r, c);
+    return s;
+}
+
 /* One process builds while others of the same key wait for its file; whoever cannot wait builds too. */
 static xt_status from_disk_or_nvrtc(struct request *r, struct xti_shared_code *c, struct xti_err *err)
 {
@@ -69,30 +80,34 @@ static xt_status from_disk_or_nvrtc(struct request *r, struct xti_shared_code *c
         return XT_OK;
     int token = xti_disk_lock(r->ctx->disk, r->key.s, r->key.n);
     xt_status s = XT_OK;
-    if (!(c->from_disk = from_disk(r, &c->code))) {
-        int64_t t = xti_now_ns();
-        s = xti_nvrtc_compile(r->source.s, r->name, r->plan->target.sm, &c->code, err);
-        xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->plan->target.sm, (double)(xti_now_ns() - t) / 1e6);
-        if (!s) {
-            atomic_fetch_add(&r->ctx->built, 1);
-            store(r, &c->code);
-        }
-    }
+    if (!(c->from_disk = from_disk(r, &c->code)))
+        s = from_nvrtc(r, &c->code, err);
     xti_disk_unlock(r->ctx->disk, token);
     return s;
 }
 
-/* An entry that the driver refuses is dropped and built once more: the disk may have been written by a broken disk. */
+static xt_status load_module(struct request *r, struct xti_shared_code *c, struct xti_err *err)
+{
+    return xti_module_load(&c->code, r->name, r->ctx->device, &c->module, err);
+}
+
+/* An entry that the driver refuses is built once more, past the disk: what lies there may be damaged in a way that its
+ * checksum does not show, and may be impossible to remove. Where it cannot be built the driver's words stand. */
 static xt_status load(struct request *r, struct xti_shared_code *c, struct xti_err *err)
 {
-    xt_status s = xti_module_load(&c->code, r->name, r->ctx->device, &c->module, c->from_disk ? NULL : err);
-    if (s != XT_EDEVICE || !c->from_disk)
-        return s && !err->e.status ? xti_fail(err, s, "module %s: not loaded", r->name) : s;
-    xti_disk_drop(r->ctx->disk, r->key.s, r->key.n);
-    xti_code_free(&c->code);
-    if ((s = from_disk_or_nvrtc(r, c, err)))
-        return s;
-    return xti_module_load(&c->code, r->name, r->ctx->device, &c->module, err);
+    struct xti_err refusal = {0};
+    struct xti_code fresh = {0};
+    xt_status s = load_module(r, c, &refusal);
+    if (s == XT_EDEVICE && c->from_disk) {
+        xti_disk_drop(r->ctx->disk, r->key.s, r->key.n);
+        if (!from_nvrtc(r, &fresh, NULL)) {
+            xti_code_free(&c->code);
+            c->code = fresh;
+            c->from_disk = false;
+            return load_module(r, c, err);
+        }
+    }
+    return s ? xti_fail(err, s, "%s", refusal.e.message) : XT_OK;
 }
 
 static xt_status build(void *arg, void **out, struct xti_err *err)
@@ -109,7 +124,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     }
     if ((s = from_disk_or_nvrtc(r, c, err)))
         goto done;
-    if (r->load && (s = load(r, c, err)))
+    if (r->home && (s = load(r, c, err)))
         goto done;
     *out = c;
     c = NULL;
@@ -137,10 +152,28 @@ static void make_key(struct request *r)
     xti_str_free(&options);
 }
 
-xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char *name, const char *what, bool load_it,
-                       struct xti_shared_code **out, const char **origin, struct xti_err *err)
+xt_status xti_home_get(struct xti_home *home, struct xti_err *err)
 {
-    struct request r = {.ctx = ctx, .plan = p, .name = name, .what = what, .load = load_it};
+    const struct xti_cu_api *api;
+    xti_cu_context current = NULL;
+    unsigned long long number = 0;
+    xt_status s = xti_driver_get(&api, err);
+    if (s)
+        return s;
+    xti_cu_result r = api->ctx_current(&current);
+    if (r)
+        return xti_driver_fail(api, "cuCtxGetCurrent", r, err);
+    if (current && api->ctx_id && api->ctx_id(current, &number))
+        number = 0;
+    *home = (struct xti_home){(uintptr_t)current, number};
+    return XT_OK;
+}
+
+xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char *name, const char *what,
+                       const struct xti_home *home, struct xti_shared_code **out, const char **origin,
+                       struct xti_err *err)
+{
+    struct request r = {.ctx = ctx, .plan = p, .name = name, .what = what, .home = home};
     struct xti_str memory_key = {0};
     void *code = NULL;
     bool hit = false;
@@ -148,7 +181,9 @@ xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char 
     if (s)
         goto done;
     make_key(&r);
-    xti_str_u64le(&memory_key, load_it);
+    xti_str_u64le(&memory_key, home != NULL);
+    xti_str_u64le(&memory_key, home ? home->context : 0);
+    xti_str_u64le(&memory_key, home ? home->number : 0);
     xti_str_addn(&memory_key, r.key.s, r.key.n);
     if (r.key.failed || r.source.failed || memory_key.failed) {
         s = xti_fail(err, XT_ENOMEM, "kernel key");

@@ -13,6 +13,8 @@ struct request {
     const struct xt_graph *graph;
     xt_backend backend;
     const char *arch;
+    bool load; /* on the device: CUDA without an architecture given */
+    struct xti_home home;
 };
 
 static void destroy(struct xt_kernel *k)
@@ -86,7 +88,7 @@ static xt_status make_code(const struct request *r, struct xt_kernel *k, struct 
     k->launch = launch.s; /* the builder's buffer changes owner */
     if (launch.failed)
         return xti_fail(err, XT_ENOMEM, "launch record");
-    return xti_code_get(r->ctx, &k->plan, k->name, k->text, !r->arch, &k->code, &k->origin, err);
+    return xti_code_get(r->ctx, &k->plan, k->name, k->text, r->load ? &r->home : NULL, &k->code, &k->origin, err);
 }
 
 static void log_kernel(const struct xt_kernel *k)
@@ -139,16 +141,24 @@ done:
     return s;
 }
 
+static void count_compile(struct xt_ctx *ctx, const char *origin)
+{
+    atomic_llong *n = !strcmp(origin, "memory") ? &ctx->memory_hits : !strcmp(origin, "disk") ? &ctx->disk_hits : &ctx->built;
+    atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
+}
+
 static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_err *err)
 {
     struct xti_str key = {0};
     void *kernel = NULL;
     bool hit = false;
-    xti_request_key(r->graph, r->backend, r->arch, r->ctx->device, &key);
+    if (r->load && xti_home_get(&r->home, err))
+        return err->e.status;
+    xti_request_key(r->graph, r->backend, r->arch, &r->home, &key);
     xt_status s = key.failed ? xti_fail(err, XT_ENOMEM, "request key")
                              : xti_memo_get(r->ctx->kernels, key.s, key.n, build, r, &kernel, &hit, err);
-    if (hit)
-        atomic_fetch_add_explicit(&r->ctx->memory_hits, 1, memory_order_relaxed);
+    if (!s)
+        count_compile(r->ctx, hit ? "memory" : ((struct xt_kernel *)kernel)->origin);
     xti_str_free(&key);
     *out = kernel;
     return s;
@@ -175,8 +185,8 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
         return xti_publish(g->err.e.status, &g->err);
     if (g->out < 0)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: the graph has no output: call xt_output"), &err);
-    struct request r = {ctx, g, o.backend ? o.backend : ctx->backend, o.arch};
-    if (r.backend != XT_CUDA)
-        r.arch = NULL;
+    struct request r = {.ctx = ctx, .graph = g, .backend = o.backend ? o.backend : ctx->backend};
+    r.arch = r.backend == XT_CUDA ? o.arch : NULL;
+    r.load = r.backend == XT_CUDA && !o.arch;
     return xti_publish(compile(&r, out, &err), &err);
 }

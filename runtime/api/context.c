@@ -46,9 +46,11 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->backend = o->backend;
     if (!ctx->backend && (s = parse_backend(xti_env(XTI_ENV_BACKEND) ? xti_env(XTI_ENV_BACKEND) : "", &ctx->backend, err)))
         return s;
-    ctx->threads = o->threads ? o->threads : (int)xti_env_int(XTI_ENV_THREADS, 0);
-    if (ctx->threads < 0 || ctx->threads > 1024)
-        return xti_fail(err, XT_EINVAL, "threads: %d is not in [0,1024]", ctx->threads);
+    int64_t threads = o->threads ? o->threads : xti_env_int(XTI_ENV_THREADS, 0);
+    if (threads < 0 || threads > 1024)
+        return xti_fail(err, XT_EINVAL, "%s: %lld is not in [0,1024]", o->threads ? "xt_ctx_new: threads" : "XT_THREADS",
+                        (long long)threads);
+    ctx->threads = (int)threads;
     ctx->device = o->device;
     ctx->parallel = (struct xti_parallel){o->parallel_for, o->pool};
     if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
@@ -98,10 +100,14 @@ void xt_ctx_free(struct xt_ctx *ctx)
 xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out)
 {
     struct xti_err err = {0};
+    if (out)
+        memset(out, 0, sizeof *out);
     if (!ctx || !out)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_get: NULL argument"), &err);
-    *out = (struct xt_cache_stats){.memory_hits = atomic_load(&ctx->memory_hits), .built = atomic_load(&ctx->built)};
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_get: %s is NULL", ctx ? "out" : "ctx"), &err);
     xti_disk_stats(ctx->disk, out);
+    out->memory_hits = atomic_load(&ctx->memory_hits);
+    out->disk_hits = atomic_load(&ctx->disk_hits); /* compiles, not entries read */
+    out->built = atomic_load(&ctx->built);
     return xti_publish(XT_OK, NULL);
 }
 
@@ -119,7 +125,7 @@ xt_status xt_cache_list(struct xt_ctx *ctx, void (*each)(void *, const char *, i
 {
     struct xti_err err = {0};
     if (!ctx || !each)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_list: NULL argument"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_list: %s is NULL", ctx ? "each" : "ctx"), &err);
     return xti_publish(xti_disk_list(ctx->disk, each, arg, &err), &err);
 }
 

@@ -38,12 +38,34 @@ static bool next_refusal(const char **at, struct refusal *r)
     return true;
 }
 
+/* Is a line from `at` up to `end` of the same piece and for the same reason? */
+static bool given(const char *at, const char *end, const struct refusal *r)
+{
+    struct refusal other;
+    while (at < end && next_refusal(&at, &other))
+        if (other.piece == r->piece && !strcmp(other.reason, r->reason))
+            return true;
+    return false;
+}
+
+/* One line a reason: "piece 0: memcpy, rows, walk: 1 guard". The lines of a piece follow each other. */
 static void refusals_text(const struct xt_kernel *k, struct xti_str *b)
 {
-    const char *at = k->plan.refused.s;
-    struct refusal r;
-    for (const char *head = "refused"; next_refusal(&at, &r); head = "")
-        xti_str_addf(b, "  %-9s piece %d: %s: %s\n", head, r.piece, r.strategy, r.reason);
+    const char *piece_at = k->plan.refused.s, *line = piece_at, *next = piece_at, *head = "refused";
+    struct refusal r, other;
+    for (int piece = -1; next_refusal(&next, &r); line = next) {
+        if (r.piece != piece)
+            piece_at = line;
+        piece = r.piece;
+        if (given(piece_at, line, &r))
+            continue;
+        xti_str_addf(b, "  %-9s piece %d: %s", head, r.piece, r.strategy);
+        for (const char *at = next; next_refusal(&at, &other) && other.piece == r.piece;)
+            if (!strcmp(other.reason, r.reason))
+                xti_str_addf(b, ", %s", other.strategy);
+        xti_str_addf(b, ": %s\n", r.reason);
+        head = "";
+    }
 }
 
 static void refusals_json(const struct xt_kernel *k, struct xti_str *b)
@@ -68,6 +90,10 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
     const struct xti_step *s = &k->plan.step[i];
     xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte units%s", i, s->piece, s->strategy->name, s->unit,
                  s->stream ? ", streaming stores" : "");
+    if (s->general) {
+        xti_str_add(b, "; point by point\n");
+        return;
+    }
     xti_str_addf(b, "; kernel %" PRId64 "(%+" PRId64 ",%+" PRId64 ") x %" PRId64 "(%+" PRId64 ",%+" PRId64 ")",
                  s->row.n, s->row.s, s->row.d, s->col.n, s->col.s, s->col.d);
     if (s->n_loops)
@@ -98,6 +124,8 @@ static void map_text(const struct xti_map *m, struct xti_str *b)
 
 static void plan_text(const struct xt_kernel *k, struct xti_str *b)
 {
+    if (k->backend == XT_CPU && k->plan.n_steps)
+        xti_str_add(b, "  steps     n(source,destination): n times, this many bytes further each time\n");
     for (int i = 0; i < k->plan.n_steps && k->backend != XT_REF; i++) {
         if (k->backend == XT_CUDA)
             cuda_step_text(k, i, b);
@@ -149,7 +177,8 @@ xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t siz
     if (need)
         *need = 0;
     if (!k || (flags & ~XT_JSON))
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_explain: %s", k ? "unknown flag" : "kernel is NULL"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_explain: %s", k ? "flags has a bit other than XT_JSON"
+                                                                                    : "kernel is NULL"), &err);
     xt_kernel_get(k, &info);
     if (flags & XT_JSON)
         explain_json(k, &info, &b);

@@ -59,9 +59,11 @@ static int64_t bytes_read(const struct xti_map *m)
 {
     int64_t n = 0;
     for (int i = 0; i < m->n_pieces; i++)
-        if (m->piece[i].src >= 0)
-            n += live_points(&m->piece[i]);
-    return (n < m->numel ? n : m->numel) * m->esize;
+        if (m->piece[i].src >= 0) {
+            int64_t live = live_points(&m->piece[i]);
+            n = live < m->numel - n ? n + live : m->numel; /* guarded boxes may add up to more than is written */
+        }
+    return n * m->esize;
 }
 
 static const char *strategy(const struct xt_kernel *k)
@@ -77,7 +79,7 @@ xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
     if (out)
         memset(out, 0, sizeof *out);
     if (!k || !out)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: NULL argument"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: %s is NULL", k ? "out" : "kernel"), &err);
     *out = (struct xt_kernel_info){
         .backend = k->backend,
         .strategy = strategy(k),
@@ -109,7 +111,9 @@ xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, c
     if (bytes)
         *bytes = 0;
     if (!k || !data || !bytes)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: NULL argument"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %s is NULL",
+                                    !k ? "kernel" : !data ? "data" : "bytes"), &err);
+    static const char *const name[] = {"source", "PTX", "cubin", "launch record"};
     const struct {
         const void *p;
         size_t n;
@@ -120,9 +124,9 @@ xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, c
         [XT_LAUNCH] = {k->launch, k->launch ? strlen(k->launch) : 0},
     };
     if ((int)what < 0 || what > XT_LAUNCH)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %d", (int)what), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %d is no artifact", (int)what), &err);
     if (!table[what].p)
-        return xti_publish(xti_fail(&err, XT_EUNSUPPORTED, "xt_kernel_artifact: this kernel has none"), &err);
+        return xti_publish(xti_fail(&err, XT_EUNSUPPORTED, "xt_kernel_artifact: this kernel has no %s", name[what]), &err);
     *data = table[what].p;
     *bytes = table[what].n;
     return xti_publish(XT_OK, NULL);

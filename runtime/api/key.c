@@ -12,7 +12,7 @@ static void add_numbers(struct xti_str *key, int n, const int64_t *v)
 }
 
 /* Every count comes before its numbers, so that two different graphs never give the same bytes. Names of inputs are
- * left out: they change nothing that a kernel does, but its problem line, which explain prints; so they are in. */
+ * in: they change nothing that a kernel does, but explain prints them. */
 static void add_node(struct xti_str *key, const struct xti_node *n)
 {
     int64_t head[] = {(int64_t)n->op, (int64_t)n->dtype, n->rank, n->n_args, n->n_attrs, n->input};
@@ -25,15 +25,19 @@ static void add_node(struct xti_str *key, const struct xti_node *n)
         return;
     add_numbers(key, n->rank, n->shape);
     add_numbers(key, n->rank, n->strides);
+    xti_str_u64le(key, n->dense);
     xti_str_u64le(key, (uint64_t)n->offset);
     xti_str_u64le(key, strlen(n->name));
     xti_str_add(key, n->name);
 }
 
-void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch, int device, struct xti_str *key)
+void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch, const struct xti_home *home,
+                     struct xti_str *key)
 {
-    int64_t head[] = {(int64_t)backend, device, arch ? (int64_t)strlen(arch) : -1, g->n_nodes, g->out, g->out_offset,
-                      g->node[g->out].rank};
+    int64_t head[] = {(int64_t)backend, arch ? (int64_t)strlen(arch) : -1, g->n_nodes, g->out, g->out_offset,
+                      g->out_dense, g->node[g->out].rank};
+    xti_str_u64le(key, home->context);
+    xti_str_u64le(key, home->number);
     add_numbers(key, 7, head);
     if (arch)
         xti_str_add(key, arch);

@@ -74,7 +74,7 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
     if (s || unchanged)
         return s;
     if (k->backend == XT_REF)
-        return xti_graph_eval(k->graph, dst, src, err);
+        return xti_graph_eval_within(k->graph, dst, src, k->map.src_lo, k->map.src_hi, err);
     if (k->backend == XT_CPU) {
         s = xti_cpu_run(&k->plan, dst, src, &k->parallel, err);
         return !s && k->check ? check_result(k, dst, src, err) : s;

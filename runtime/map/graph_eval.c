@@ -198,6 +198,7 @@ static const origin_fn origin[] = {
 
 struct eval {
     const struct xt_graph *g;
+    const int64_t *lo, *hi; /* [inputs] addresses that may be read, inclusive; NULL: all */
     struct temp {
         char *bytes;  /* dense and row-major; NULL before and after its use */
         int last_use; /* the last node that reads it; -1: not needed */
@@ -238,11 +239,14 @@ static int64_t node_numel(const struct xti_node *n)
     return xti_product(n->rank, n->shape, &numel) ? numel : INT64_MAX;
 }
 
-static void eval_input(const struct xti_node *n, size_t esize, const char *src, char *out)
+/* Elements that may not be read stay zero: the output does not need them. */
+static void eval_input(const struct eval *e, const struct xti_node *n, size_t esize, const char *src, char *out)
 {
     int64_t at[XT_MAX_RANK] = {0};
     do {
-        memcpy(out, src + address(n->rank, at, n->strides, n->offset) * (int64_t)esize, esize);
+        int64_t from = address(n->rank, at, n->strides, n->offset);
+        if (!e->lo || (from >= e->lo[n->input] && from <= e->hi[n->input]))
+            memcpy(out, src + from * (int64_t)esize, esize);
         out += esize;
     } while (next_index(n->rank, n->shape, at));
 }
@@ -288,9 +292,9 @@ static xt_status eval_node(struct eval *e, xt_node i, const void *const *src)
         return XT_OK;
     if (n->op != XT_OP_INPUT)
         eval_op(e, n, esize, out);
-    else if (src[n->input])
-        eval_input(n, esize, src[n->input], out);
-    else
+    else if (src && src[n->input])
+        eval_input(e, n, esize, src[n->input], out);
+    else if (!e->lo || e->hi[n->input] >= e->lo[n->input])
         return xti_fail_at(e->err, XT_EINVAL, i, -1, "input %d is NULL", n->input);
     return XT_OK;
 }
@@ -337,7 +341,13 @@ static void write_output(const struct xt_graph *g, const char *bytes, char *dst)
 
 xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const *src, struct xti_err *err)
 {
-    struct eval e = {.g = g, .err = err};
+    return xti_graph_eval_within(g, dst, src, NULL, NULL, err);
+}
+
+xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src, const int64_t *lo,
+                                const int64_t *hi, struct xti_err *err)
+{
+    struct eval e = {.g = g, .lo = lo, .hi = hi, .err = err};
     xt_status s = XT_OK;
     if (g->out < 0)
         return xti_fail(err, XT_EINVAL, "the graph has no output");

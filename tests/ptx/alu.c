@@ -83,6 +83,20 @@ static uint64_t insert(uint64_t a, uint64_t b, uint64_t position, uint64_t lengt
     return b;
 }
 
+/* dp4a: the bytes of a times those of b; dp2a: the halves of a times two bytes of b. sub: 1 a is signed, 2 b is,
+ * 4 halves by the low bytes, 8 halves by the high ones. */
+static uint64_t dot(uint64_t a, uint64_t b, int sub)
+{
+    int n = sub & 12 ? 2 : 4, width = 32 / n;
+    uint64_t sum = 0;
+    b >>= sub & 8 ? 16 : 0;
+    for (int i = 0; i < n; i++) {
+        uint64_t x = a >> width * i & ((1u << width) - 1), y = b >> 8 * i & 255;
+        sum += (sub & 1 ? (uint64_t)sx(x, 64 - width) : x) * (sub & 2 ? (uint64_t)sx(y, 56) : y);
+    }
+    return sum;
+}
+
 static uint64_t reverse(uint64_t a, int bits)
 {
     uint64_t d = 0;
@@ -287,6 +301,7 @@ void ptx_alu(struct machine *mc, struct warp *w, const struct insn *in, uint32_t
     case OP_BFIND_S: EACH(find_highest((uint64_t)(SA < 0 ? ~SA : SA)));
     case OP_SELP: EACH(C ? A : B);
     case OP_SLCT: EACH((int32_t)(uint32_t)C >= 0 ? A : B);
+    case OP_DOT: EACH(dot(A, B, sub) + C);
     case OP_CVT:
         EACH(convert(A, in->src_sh, sub, sh, in->is_signed));
     case OP_SETP: alu_compare(in, d, d2, a, b, c); break;

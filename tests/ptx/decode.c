@@ -119,6 +119,29 @@ static void decode_slct(struct parser *p, const struct opcode *o, struct insn *i
     }
 }
 
+static void decode_dot(struct parser *p, const struct opcode *o, struct insn *in)
+{
+    static const struct {
+        const char *key;
+        int sub;
+    } forms[] = {{"dp4a", 0}, {"dp2a.lo", 4}, {"dp2a.hi", 8}};
+    ptx_need_types(p, o, 2);
+    int form = 0;
+    while (form < 3 && strcmp(o->key, forms[form].key))
+        form++;
+    for (int i = 0; i < 2; i++)
+        if (form == 3 || o->type[i].bits != 32 || !strchr("us", o->type[i].kind))
+            ptx_refuse(p, o->token, "instruction not understood");
+    in->op = OP_DOT;
+    in->sub = (uint8_t)(forms[form].sub | (o->type[0].kind == 's') | (o->type[1].kind == 's') << 1);
+    ptx_set_width(in, 32, 32);
+    ptx_add_destination(in, ptx_parse_destination(p, 32, 0, NULL));
+    for (int i = 0; i < 3; i++) {
+        ptx_expect(p, ',');
+        ptx_add_source(p, in, ptx_parse_source(p, 32, 0));
+    }
+}
+
 static void decode_setp(struct parser *p, const struct opcode *o, struct insn *in)
 {
     static const struct {
@@ -341,7 +364,7 @@ static const struct family {
     {"st", ptx_decode_load_store}, {"cp", ptx_decode_cp},   {"bra", decode_branch},
     {"brx", decode_branch},        {"ret", decode_branch},  {"exit", decode_branch},
     {"trap", decode_branch},       {"bar", decode_barrier}, {"barrier", decode_barrier},
-    {"shfl", decode_shuffle},
+    {"shfl", decode_shuffle},      {"dp4a", decode_dot},    {"dp2a", decode_dot},
 };
 
 static void split_opcode(struct parser *p, struct opcode *o)

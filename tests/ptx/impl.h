@@ -28,7 +28,7 @@ enum op {
     OP_AND, OP_OR, OP_XOR, OP_NOT, OP_CNOT, OP_SHL, OP_SHR_U, OP_SHR_S, OP_SHFL_WRAP, OP_SHFR_WRAP,
     OP_SHFL_CLAMP, OP_SHFR_CLAMP, OP_LOP3, OP_PRMT, OP_BFE_U, OP_BFE_S, OP_BFI, OP_BREV, OP_CLZ, OP_POPC,
     OP_BFIND_U,
-    OP_BFIND_S, OP_SELP, OP_SLCT, OP_CVT, OP_SETP, OP_PACK, OP_UNPACK, OP_CVTA, OP_CVTA_TO,
+    OP_BFIND_S, OP_SELP, OP_SLCT, OP_DOT, OP_CVT, OP_SETP, OP_PACK, OP_UNPACK, OP_CVTA, OP_CVTA_TO,
     OP_LAST_ALU = OP_CVTA_TO,
     OP_LD, OP_ST, OP_CP_ASYNC, OP_CP_COMMIT, OP_CP_WAIT, OP_SHUFFLE,
     OP_BRA, OP_BRX, OP_EXIT, OP_TRAP, OP_BARRIER, OP_WARP_BARRIER
@@ -186,6 +186,9 @@ struct machine {
     const struct insn *in; /* for error messages */
     struct warp *cur;
 };
+
+/* exec.c: the block at mc->block, from its first instruction to its last exit. */
+void ptx_run_block(struct machine *mc);
 
 /* report.c: formats the sentence and leaves ptx_run. `lane` -1: no thread to blame; mc->in NULL: no
  * instruction. */

@@ -25,8 +25,7 @@ enum ptx_fault {
     PTX_RACE,      /* two threads of a block on one shared byte, at least one writing, no barrier between */
     PTX_UNINITIALISED, /* read of a local or shared byte that was never written; an address, stored value or
                           branch that depends on such a register (computing with it is not yet a fault) */
-    PTX_WRITTEN_TWICE, /* a destination byte written again, even with the same value, even by another launch
-                        */
+    PTX_WRITTEN_TWICE, /* a destination byte written again, be it with the same value or by another launch */
     PTX_NOT_WRITTEN,   /* found by ptx_finish */
     PTX_DIVERGED,      /* barrier, shuffle or .uni branch that not all threads reach together */
     PTX_ENDLESS,       /* a warp used up its instruction budget */
@@ -37,10 +36,10 @@ enum ptx_fault {
 /* A name for a fault, as written in front of report.error: "out of bounds". Static storage. */
 const char *ptx_fault_name(enum ptx_fault fault);
 
-/* Parses and decodes `text`. Whatever is not understood exactly (instruction, modifier, type, special
- * register, operand, directive) is refused here, so that nothing is ever ignored at run time. post: 0 and
- * *out set (free with ptx_free; `text` may go away), or nonzero, *out NULL and err holding "line N: what:
- * token". */
+/* Parses and decodes `text`. What is not understood exactly (instruction, modifier, type, operand, special
+ * register, directive) is refused here, so that nothing is ever ignored at run time.
+ * post: 0 and *out set (free with ptx_free; `text` may go away), or nonzero, *out NULL and err holding
+ * "line N: what: token". err may be NULL when err_bytes is 0. */
 int ptx_load(const char *text, struct ptx_module **out, char *err, size_t err_bytes);
 void ptx_free(struct ptx_module *m);
 
@@ -91,8 +90,7 @@ struct ptx_launch {
     size_t shared_bytes; /* dynamic shared memory, for `extern .shared` arrays */
     const struct ptx_param *params;
     int n_params;
-    uint64_t warp_budget; /* warp instructions that one warp may issue before it counts as endless; 0 = 4
-                             million */
+    uint64_t warp_budget; /* warp instructions of one warp before it counts as endless; 0 = 4 million */
 };
 
 /* Filled afresh by each ptx_run; ptx_finish fills it with the sums over all launches of the world.
@@ -112,10 +110,9 @@ struct ptx_report {
     uint64_t local_requests; /* loads and stores of .local: spills and dynamically indexed arrays */
     uint64_t barriers;       /* block-wide barriers completed */
     uint64_t early_exits;    /* of these, how many completed although some threads of the block had exited */
-    int worst_shared_line;   /* PTX line of the shared access with the most wavefronts above ideal in one
-                                request */
-    int worst_sector_line;   /* PTX line of the global access with the most sectors above ideal in one request
-                              */
+    /* PTX lines of the requests with the most wavefronts, the most sectors above ideal; 0: none, and in sums.
+     */
+    int worst_shared_line, worst_sector_line;
 };
 
 /* Copies the description; the host memory of each buffer stays the caller's and must outlive the world.

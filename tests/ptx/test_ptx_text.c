@@ -346,7 +346,7 @@ static const char *const refused[] = {
     "activemask.b32 r;", "match.any.sync.b32 r, s, -1;", "bra nowhere;", "bra.uni 5;", "brx.idx r, nowhere;",
     "call helper;", "call.uni helper, (r);", "nanosleep.u32 5;", "griddepcontrol.wait;",
     "prefetch.global.L1 [x];",
-    "isspacep.global p, x;", "fma.rn.f32 f, f, f, f;", "dp4a.u32.u32 r, s, s, s;", "min.f32 f, f, f;",
+    "isspacep.global p, x;", "fma.rn.f32 f, f, f, f;", "dp4a.u32 r, s, s, s;", "dp2a.u32.u32 r, s, s, s;", "dp2a.lo.u32.u64 r, s, s, s;", "min.f32 f, f, f;",
     "max.s16x2 r, s, s;", "@r mov.u32 r, s;", "@!h mov.u32 r, s;", "@p;", "set.eq.u32.u32 r, s, s;",
     ".reg .b8 small;", ".reg .b128 big;", ".reg .b32 r;", ".param .b32 local_param;", ".pragma \"strange\";",
     "a_label: a_label: ret;", "{ .reg .b32 inner; } mov.u32 inner, 1;", "/* no end", "ret; extra", "}  {",
