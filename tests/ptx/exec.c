@@ -198,6 +198,28 @@ static void check_sources(struct machine *mc, const struct warp *w, const struct
     }
 }
 
+static uint32_t low_lanes(const struct warp *w, int slot)
+{
+    return slot < 0 ? ALL_LANES : w->defined[slot] | w->low[slot];
+}
+
+/* prmt: the lanes in which both low bytes of the result come from bytes that were written. Compilers fill the
+ * upper half of a pair of bytes for dp2a.lo with anything. */
+static uint32_t low_permuted(const struct machine *mc, const struct warp *w, const struct insn *in)
+{
+    const uint64_t *selector = slot_values(mc, w, in->src[2]);
+    uint32_t lanes = defined_lanes(w, in->src[2]);
+    if (in->op != OP_PRMT || in->sub)
+        return 0;
+    for (int l = 0; l < LANES; l++)
+        for (int i = 0; i < 2; i++) {
+            int byte = selector[l] >> 4 * i & 7, slot = in->src[byte / 4];
+            uint32_t fine = byte % 4 < 2 ? low_lanes(w, slot) : defined_lanes(w, slot);
+            lanes &= fine | ~((uint32_t)1 << l);
+        }
+    return lanes;
+}
+
 /* The lanes in which the result does not depend on an undefined operand after all. */
 static uint32_t rescued_lanes(const struct machine *mc, const struct warp *w, const struct insn *in)
 {
@@ -210,7 +232,9 @@ static uint32_t rescued_lanes(const struct machine *mc, const struct warp *w, co
     uint64_t decides = in->op == OP_AND ? 0 : in->mask;
     for (int l = 0; l < LANES; l++) {
         int fine = 0;
-        if (in->op == OP_SELP)
+        if (in->op == OP_DOT)
+            fine = in->sub & 4 && (da & low_lanes(w, in->src[1]) & dc) >> l & 1;
+        else if (in->op == OP_SELP)
             fine = dc >> l & (c[l] ? da : db) >> l & 1;
         else if (in->op == OP_AND || in->op == OP_OR)
             fine = (da >> l & 1 && a[l] == decides) || (db >> l & 1 && b[l] == decides);
@@ -233,11 +257,14 @@ static void run_alu(struct machine *mc, struct warp *w, const struct insn *in, u
     if (!mc->undefined_line)
         mc->undefined_line = in->line;
     bad &= ~rescued_lanes(mc, w, in);
-    if (lanes & ~bad)
-        ptx_alu(mc, w, in, lanes & ~bad);
+    uint32_t low = in->n_src > 2 ? low_permuted(mc, w, in) & bad : 0;
+    if ((lanes & ~bad) | low)
+        ptx_alu(mc, w, in, (lanes & ~bad) | low);
     for (int i = 0; i < in->n_dst; i++)
-        if (in->dst[i] != NO_SLOT)
+        if (in->dst[i] != NO_SLOT) {
             w->defined[in->dst[i]] &= ~bad;
+            w->low[in->dst[i]] = (w->low[in->dst[i]] & ~bad) | low;
+        }
 }
 
 /* Runs until no lane of the warp is running: all exited or wait. */
@@ -401,6 +428,7 @@ static void start_warp(struct machine *mc, struct warp *w)
 {
     uint32_t threads = mc->n_threads - w->first_thread;
     memset(w->defined, 0, (size_t)mc->e->n_regs * sizeof *w->defined);
+    memset(w->low, 0, (size_t)mc->e->n_regs * sizeof *w->low);
     memset(w->pc, 0, sizeof w->pc);
     memset(w->group, 0, sizeof w->group);
     w->live = threads >= LANES ? ALL_LANES : ((uint32_t)1 << threads) - 1;
