@@ -124,7 +124,10 @@ static void map_text(const struct xti_map *m, struct xti_str *b)
 
 static void plan_text(const struct xt_kernel *k, struct xti_str *b)
 {
-    if (k->backend == XT_CPU && k->plan.n_steps)
+    bool loops = false;
+    for (int i = 0; i < k->plan.n_steps && k->backend == XT_CPU; i++)
+        loops = loops || !k->plan.step[i].general;
+    if (loops)
         xti_str_add(b, "  steps     n(source,destination): n times, this many bytes further each time\n");
     for (int i = 0; i < k->plan.n_steps && k->backend != XT_REF; i++) {
         if (k->backend == XT_CUDA)
