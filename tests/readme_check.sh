@@ -41,7 +41,7 @@ check 'README has chains' $?
     sed -n '/^```c$/,/^```$/p' README.md | sed '/^```/d' | sed -n '/#include/p'
     echo 'int main(void) { static float src[120], dst[120]; src[7] = 7;'
     sed -n '/^```c$/,/^```$/p' README.md | sed '/^```/d; /#include/d'
-    echo 'puts(dst[7] == 7 ? "right" : "wrong"); return dst[7] != 7; }'
+    echo 'puts(dst[23] == 7 ? "right" : "wrong"); return dst[23] != 7; }'
 } >"$dir/readme.c"
 flags=$(case "${SAN:-}" in '') ;; *) echo "-fsanitize=$SAN" ;; esac)
 ${CC:-cc} -std=c11 $flags -Iinclude "$dir/readme.c" "$B/libxtview.a" -ldl -lm -pthread -o "$dir/readme" &&

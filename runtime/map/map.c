@@ -235,6 +235,33 @@ static xt_status report(struct xti_fuser *f)
     }
 }
 
+/* Where a source is read by affine pieces alone, its bounds are those of their boxes: tighter than what note_read
+ * knew before the divs were resolved. */
+static xt_status tighten_reads(struct xti_map *m, struct xti_err *err)
+{
+    bool *loose = xti_arena_alloc(&m->arena, (size_t)m->n_srcs * sizeof *loose);
+    if (!loose)
+        return xti_fail(err, XT_ENOMEM, "index map");
+    for (int i = 0; i < m->n_pieces; i++)
+        if (m->piece[i].src >= 0 && !xti_piece_affine(&m->piece[i]))
+            loose[m->piece[i].src] = true;
+    for (int i = 0; i < m->n_srcs; i++)
+        if (!loose[i])
+            m->src_lo[i] = 0, m->src_hi[i] = -1;
+    for (int i = 0; i < m->n_pieces; i++) {
+        const struct xti_piece *p = &m->piece[i];
+        if (p->src < 0 || loose[p->src])
+            continue;
+        int64_t lo = p->soff, hi = p->soff, *src_lo = &m->src_lo[p->src], *src_hi = &m->src_hi[p->src];
+        for (int k = 0; k < p->n_dims; k++)
+            *(p->dim[k].s < 0 ? &lo : &hi) += (p->dim[k].n - 1) * p->dim[k].s;
+        bool first = *src_hi < *src_lo;
+        *src_lo = first || lo < *src_lo ? lo : *src_lo;
+        *src_hi = first || hi > *src_hi ? hi : *src_hi;
+    }
+    return XT_OK;
+}
+
 static xt_status run(struct xti_fuser *f)
 {
     mark_reshapes(f);
@@ -248,6 +275,8 @@ static xt_status run(struct xti_fuser *f)
     xt_status s = report(f);
     if (!s)
         s = xti_map_merge(f->m, f->err);
+    if (!s)
+        s = tighten_reads(f->m, f->err);
     xti_pool_free(&f->pool);
     xti_free(f->stack);
     xti_free(f->remember);

@@ -1,9 +1,10 @@
 /* generic.cu: any piece, one unit at a time, in the destination's order. A thread copies XT_STEPS units.
- * XT_FROM   XT_COPY or XT_FILL
- * XT_REPEAT 1: a thread's units differ in one short dim in which the source lies element after element, so
- * that what a warp leaves of a sector is still in the first cache when its next step wants it XT_POINTS
- * points in all, less that dim XT_AT     point i, step a of the repeated dim -> *s, *d in units; 0 when a
- * guard hides the point */
+ *
+ * - XT_FROM: XT_COPY or XT_FILL
+ * - XT_REPEAT 1: a thread's units differ in one short dim in which the source lies closer together than along
+ *   the warp, so that what a warp leaves of a sector is still in the first cache when its next step wants it
+ * - XT_POINTS points in all, less that dim
+ * - XT_AT: point i, step a of the repeated dim -> *s, *d in units; 0 when a guard hides the point */
 XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
                    const xt_index block, const xt_index *t, xt_b16 *tile)
 {

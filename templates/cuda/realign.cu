@@ -2,8 +2,8 @@
  * destination's address is a multiple of 16: a thread stores 16 aligned bytes, which it shifts out of two
  * aligned loads of the source. Where those would leave the row, and at the row's ends, it goes unit by unit.
  *
- * XT_POINTS chunks in all; XT_LENGTH bytes a row
- * XT_AT     chunk i -> *s, *d: the row's start in units; *u: the chunk in its row */
+ * - XT_POINTS chunks in all; XT_LENGTH bytes a row
+ * - XT_AT: chunk i -> *s, *d: the row's start in units; *u: the chunk in its row */
 
 /* Sixteen of the 32 bytes of lo and hi, from byte `shift` on. */
 XT_FN xt_b16 XT_PASTE(XT_BODY, _join)(const xt_b16 lo, const xt_b16 hi, const int shift)

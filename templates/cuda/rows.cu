@@ -1,8 +1,10 @@
 /* rows.cu: rows that lie element after element in the destination, cut into chunks of XT_VEC bytes. A thread
- * copies XT_STEPS chunks, far apart, so that their loads are under way together. XT_FROM  XT_COPY: the
- * source's row too; XT_REVERSE: the same, backwards; XT_SPLAT: one source element a row; XT_FILL: no source
- * XT_POINTS chunks in all, XT_CHUNKS a row, XT_TAIL units in a row's last chunk when that is not whole, else
- * 0. XT_AT    chunk i -> *s, *d: the row's start in units; *u: the chunk in its row */
+ * copies XT_STEPS chunks, far apart, so that their loads are under way together.
+ *
+ * - XT_FROM: XT_COPY: the source's row too; XT_REVERSE: the same, backwards; XT_SPLAT: one source element a
+ *   row; XT_FILL: no source
+ * - XT_POINTS chunks in all, XT_CHUNKS a row, XT_TAIL units in a row's last chunk when not whole, or 0
+ * - XT_AT: chunk i -> *s, *d: the row's start in units; *u: the chunk in its row */
 #define XT_GROUP        (XT_VEC / XT_UNIT)
 #define XT_SOURCE(unit) (src + (xt_size)(xt_index)(unit)*XT_UNIT)
 

@@ -2,11 +2,15 @@
  * dim b in the destination: rows of the tile run along a, are loaded in words of XT_VS bytes and lie in
  * shared memory as chunks of 16 bytes; a thread then takes one slot (a word of 4 bytes, or one unit when that
  * is wider) of each of XT_VD / XT_UNIT rows, transposes them in registers and stores words of XT_VD bytes
- * along b. Rows of 8 chunks and more are swizzled: chunk ^= key & 7 with key = row / rows of a thread, so
- * that the lanes of a warp that store XT_VD bytes each along b find their slots in different banks; when more
- * than 8 lanes lie along b, the slots within a chunk are exchanged as well. Shorter rows are skewed by a
- * chunk every 8. XT_NA, XT_NB extents; XT_SB, XT_DA source stride of b and destination stride of a, in units.
- * XT_AT    tile i -> *s, *d of its box's corner, *u, *v: the tile's number along a and b */
+ * along b.
+ *
+ * Rows of 8 chunks and more are swizzled: chunk ^= key & 7 with key = row / rows of a thread, so that the
+ * lanes of a warp that store XT_VD bytes each along b find their slots in different banks; when more than 8
+ * lanes lie along b, the slots within a chunk are exchanged as well. Shorter rows are skewed by a chunk every
+ * 8.
+ *
+ * - XT_NA, XT_NB extents; XT_SB, XT_DA source stride of b and destination stride of a, in units
+ * - XT_AT: tile i -> *s, *d of its box's corner, *u, *v: the tile's number along a and b */
 #define XT_CPR     (XT_TA * XT_UNIT / 16)      /* chunks of a row */
 #define XT_SLOT    (XT_UNIT < 4 ? 4 : XT_UNIT) /* bytes */
 #define XT_ROWS    (XT_VD / XT_UNIT)           /* of a thread */

@@ -1,0 +1,461 @@
+/* test_threads.c: many threads at once, forked children, allocations that fail, and hosts with odd habits: what xt.h
+ * promises whoever calls from anywhere. Also meant for SAN=thread. */
+#include "support/api.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#include "base/mem.h"
+#include "support/random_graph.h"
+
+char now_running[2048];
+
+static const char *const lines[] = {
+    "x: i32[6,8]; x.permute(1,0)",
+    "x: i32[6,8]; x[:, ::-1]",
+    "x: i32[6,8]; x.pad((1,0),(0,2), value=5)",
+    "x: i32[6,8]; x.tril(1)",
+    "x: i32[6,8]; x.permute(1,0).reshape(4,12).permute(1,0)",
+    "x: i32[6,8]; concat(0, x, x[2:4])",
+    "x: i32[6,8]; x.roll(3, 1)",
+    "x: i32[6,8]; x.unsqueeze(1).expand(6,3,8) -> [6,3,8]:[30,9,1]+2",
+};
+enum { N_LINES = sizeof lines / sizeof *lines, N_THREADS = 8, DST = 4096 };
+
+static void fill_ints(int32_t *a, int n)
+{
+    for (int i = 0; i < n; i++)
+        a[i] = 1000 + i;
+}
+
+/* What every run of a line must give. */
+static int32_t want[N_LINES][DST];
+
+static void make_wanted(void)
+{
+    struct xt_ctx *ctx = new_ctx(XT_REF, 1);
+    int32_t src[48];
+    fill_ints(src, 48);
+    for (int i = 0; i < N_LINES; i++) {
+        struct xt_kernel *k = compile_line(ctx, lines[i]);
+        expect(XT_OK, xt_run(k, want[i], (const void *[]){src}, NULL));
+        xt_kernel_free(k);
+    }
+    xt_ctx_free(ctx);
+}
+
+/* Parse, compile, run, compare, without Check: it is called from threads and forked children. False: wrong. */
+static bool copy_is_right(struct xt_ctx *ctx, int line, struct xt_kernel **keep)
+{
+    struct xt_graph *g = NULL;
+    struct xt_kernel *k = NULL;
+    int32_t src[48], dst[DST] = {0};
+    fill_ints(src, 48);
+    bool ok = !xt_parse(lines[line], 0, NULL, &g) && !xt_compile(ctx, g, NULL, &k) &&
+              !xt_run(k, dst, (const void *[]){src}, NULL) && !memcmp(dst, want[line], sizeof dst);
+    xt_graph_free(g);
+    if (keep)
+        *keep = k;
+    else
+        xt_kernel_free(k);
+    return ok;
+}
+
+struct worker {
+    pthread_t thread;
+    struct xt_ctx *ctx;
+    int number, rounds;
+    pthread_barrier_t *start;
+    struct xt_kernel *kernel[N_LINES];
+    bool ok;
+};
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    w->ok = true;
+    pthread_barrier_wait(w->start);
+    for (int r = 0; r < w->rounds; r++)
+        for (int i = 0; i < N_LINES; i++) {
+            int line = (i + (r % 2 ? w->number : 0)) % N_LINES;
+            xt_kernel_free(w->kernel[line]);
+            w->ok = copy_is_right(w->ctx, line, &w->kernel[line]) && w->ok;
+        }
+    return NULL;
+}
+
+START_TEST(threads_that_compile_the_same_chains_at_once_share_their_kernels)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct worker w[N_THREADS] = {{0}};
+    pthread_barrier_t start;
+    struct xt_cache_stats stats;
+    enum { ROUNDS = 20 };
+    pthread_barrier_init(&start, NULL, N_THREADS);
+    for (int i = 0; i < N_THREADS; i++) {
+        w[i].ctx = ctx, w[i].number = i, w[i].rounds = ROUNDS, w[i].start = &start;
+        ck_assert_int_eq(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+    }
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(w[i].thread, NULL);
+    expect(XT_OK, xt_cache_get(ctx, &stats));
+    xt_ctx_free(ctx);
+    ck_assert_int_eq(stats.built, N_LINES);
+    ck_assert_int_eq(stats.memory_hits, N_THREADS * ROUNDS * N_LINES - N_LINES);
+    for (int i = 0; i < N_THREADS; i++) {
+        ck_assert_msg(w[i].ok, "thread %d", i);
+        for (int k = 0; k < N_LINES; k++) {
+            ck_assert_ptr_eq(w[i].kernel[k], w[0].kernel[k]);
+            if (i)
+                xt_kernel_free(w[i].kernel[k]);
+        }
+    }
+    for (int k = 0; k < N_LINES; k++)
+        xt_kernel_free(w[0].kernel[k]);
+    pthread_barrier_destroy(&start);
+}
+END_TEST
+
+static void *fail_and_look(void *arg)
+{
+    bool *ok = arg;
+    *ok = xt_last_error()->status == XT_OK && xt_run(NULL, NULL, NULL, NULL) == XT_EINVAL &&
+          xt_last_error()->status == XT_EINVAL;
+    return NULL;
+}
+
+START_TEST(the_last_error_is_the_threads_own)
+{
+    pthread_t t;
+    bool ok = false;
+    struct xt_graph *g;
+    expect(XT_ESYNTAX, xt_parse("x: f32[3]; x.", 0, NULL, &g));
+    ck_assert_int_eq(pthread_create(&t, NULL, fail_and_look, &ok), 0);
+    pthread_join(t, NULL);
+    ck_assert(ok);
+    ck_assert_int_eq(xt_last_error()->status, XT_ESYNTAX);
+    ck_assert_int_eq(xt_last_error()->column, 14);
+}
+END_TEST
+
+struct one_kernel {
+    const struct xt_kernel *k;
+    const int32_t *src;
+    size_t bytes;
+    const int32_t *want;
+    bool ok;
+};
+
+static void *run_one(void *arg)
+{
+    struct one_kernel *t = arg;
+    int32_t *dst = malloc(t->bytes);
+    char text[256];
+    t->ok = dst != NULL;
+    for (int i = 0; i < 5 && t->ok; i++) {
+        memset(dst, 0, t->bytes);
+        struct xt_kernel_info info;
+        t->ok = !xt_run(t->k, dst, (const void *[]){t->src}, NULL) && !memcmp(dst, t->want, t->bytes) &&
+                !xt_kernel_get(t->k, &info) && !xt_explain(t->k, i % 2, text, sizeof text, NULL);
+    }
+    free(dst);
+    return NULL;
+}
+
+/* The kernel is large enough to start threads of its own. */
+START_TEST(one_kernel_runs_in_many_threads)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 3);
+    struct xt_kernel *k = compile_line(ctx, "x: i32[1030,1050]; x.permute(1,0)");
+    size_t n = 1030 * 1050, bytes = 4 * n;
+    int32_t *src = malloc(bytes), *expected = malloc(bytes);
+    struct one_kernel t[N_THREADS];
+    pthread_t thread[N_THREADS];
+    fill_ints(src, (int)n);
+    for (int i = 0; i < 1030; i++)
+        for (int j = 0; j < 1050; j++)
+            expected[1030 * j + i] = src[1050 * i + j];
+    for (int i = 0; i < N_THREADS; i++) {
+        t[i] = (struct one_kernel){k, src, bytes, expected, false};
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, run_one, &t[i]), 0);
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        ck_assert_msg(t[i].ok, "thread %d", i);
+    }
+    free(src);
+    free(expected);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+/* ------------------------------------------------------------------------------------------------- fork */
+
+/* Exit status of a child that runs f; a child that hangs is killed by its alarm. */
+static int in_child(bool (*f)(void *arg), void *arg)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        alarm(30);
+        _exit(f(arg) ? 0 : 1);
+    }
+    int status = -1;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status;
+}
+
+static bool use_everything(void *arg)
+{
+    struct xt_ctx *ctx = arg, *own = NULL;
+    struct xt_options o = {.size = sizeof o, .backend = XT_CPU, .threads = 1, .cache_dir = ""};
+    bool ok = !xt_ctx_new(&o, &own);
+    for (int i = 0; i < N_LINES && ok; i++)
+        ok = copy_is_right(ctx, i, NULL) && copy_is_right(own, i, NULL);
+    xt_ctx_free(own);
+    return ok;
+}
+
+START_TEST(a_child_uses_its_parents_context_and_kernels)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k[N_LINES / 2];
+    for (int i = 0; i < N_LINES / 2; i++)
+        ck_assert(copy_is_right(ctx, i, &k[i]));
+    ck_assert_int_eq(in_child(use_everything, ctx), 0);
+    for (int i = 0; i < N_LINES / 2; i++)
+        xt_kernel_free(k[i]);
+    ck_assert(use_everything(ctx));
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+static atomic_bool stop;
+
+/* New contexts all the time, and a shared one: builds are under way at every moment. */
+static void *compile_for_ever(void *arg)
+{
+    struct worker *w = arg;
+    w->ok = true;
+    for (int i = w->number; !atomic_load(&stop); i++) {
+        struct xt_ctx *own = NULL;
+        struct xt_options o = {.size = sizeof o, .backend = XT_CPU, .threads = 1, .cache_dir = ""};
+        w->ok = w->ok && !xt_ctx_new(&o, &own) && copy_is_right(own, i % N_LINES, NULL) &&
+                copy_is_right(w->ctx, i % N_LINES, NULL);
+        xt_ctx_free(own);
+    }
+    return NULL;
+}
+
+START_TEST(a_child_forked_while_threads_compile_can_compile)
+{
+    struct worker w[3] = {{0}};
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    atomic_store(&stop, false);
+    for (int i = 0; i < 3; i++) {
+        w[i].ctx = ctx, w[i].number = i;
+        ck_assert_int_eq(pthread_create(&w[i].thread, NULL, compile_for_ever, &w[i]), 0);
+    }
+    for (int i = 0; i < 40; i++) {
+        int status = in_child(use_everything, ctx);
+        ck_assert_msg(status == 0, "child %d: status 0x%x", i, (unsigned)status);
+        usleep(700);
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < 3; i++) {
+        pthread_join(w[i].thread, NULL);
+        ck_assert(w[i].ok);
+    }
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+/* ------------------------------------------------------------------------------------------- odd hosts */
+
+static bool without_descriptors(void *arg)
+{
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    setenv("XT_DEBUG", "all", 1); /* has nowhere to go */
+    struct xt_ctx *ctx = NULL;
+    bool ok = !xt_ctx_new(&(struct xt_options){.size = sizeof(struct xt_options), .cache_dir = ""}, &ctx) &&
+              use_everything(ctx);
+    xt_ctx_free(ctx);
+    return ok && fcntl(0, F_GETFD) < 0 && fcntl(1, F_GETFD) < 0 && fcntl(2, F_GETFD) < 0;
+}
+
+static bool without_a_directory(void *arg)
+{
+    char dir[] = "/tmp/xt-gone-XXXXXX";
+    struct xt_ctx *ctx = NULL;
+    struct xt_options o = {.size = sizeof o, .backend = XT_CPU};
+    if (!mkdtemp(dir) || chdir(dir) || rmdir(dir) || unsetenv("HOME") || unsetenv("XDG_CACHE_HOME") ||
+        unsetenv("XT_CACHE_DIR"))
+        return false;
+    bool ok = !xt_ctx_new(&o, &ctx) && !xt_cache_path(ctx) && *xt_cache_why(ctx) && use_everything(ctx);
+    xt_ctx_free(ctx);
+    return ok;
+}
+
+static bool with_children_ignored(void *arg)
+{
+    signal(SIGCHLD, SIG_IGN);
+    return use_everything(arg);
+}
+
+static void *use_everything_in_thread(void *arg)
+{
+    struct worker *w = arg;
+    w->ok = use_everything(w->ctx);
+    return NULL;
+}
+
+/* Host threads with small stacks: 64 KiB, of which these tests take 20. */
+static bool on_a_small_stack(void *arg)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    enum { STACK = 1 << 20 };
+#else
+    enum { STACK = 64 << 10 };
+#endif
+    struct worker w = {.ctx = arg};
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    return !pthread_attr_setstacksize(&attr, STACK) && !pthread_create(&w.thread, &attr, use_everything_in_thread, &w) &&
+           !pthread_join(w.thread, NULL) && w.ok;
+}
+
+START_TEST(hosts_with_odd_habits_are_served)
+{
+    static bool (*const habit[])(void *) = {without_descriptors, without_a_directory, with_children_ignored,
+                                            on_a_small_stack};
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    int status = in_child(habit[_i], ctx);
+    ck_assert_msg(status == 0, "habit %d: status 0x%x", _i, (unsigned)status);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+/* ------------------------------------------------------------------------------------ failing allocations */
+
+/* Everything that a program does, from the first call to the last. Returns the first failure. */
+static xt_status whole_life(const char *line, xt_backend backend, const struct xt_shape *given)
+{
+    struct xt_options o = {.size = sizeof o, .backend = backend, .threads = 1, .cache_dir = ""};
+    struct xt_ctx *ctx = (void *)1;
+    struct xt_graph *g = NULL;
+    struct xt_kernel *k = NULL, *again = NULL;
+    static int32_t src[2][4096], dst[16384];
+    char text[256];
+    size_t need;
+    xt_status s = xt_ctx_new(&o, &ctx);
+    if (!s)
+        s = xt_parse(line, given ? 1 : 0, given, &g);
+    else
+        ck_assert_ptr_null(ctx);
+    if (!s)
+        s = xt_compile(ctx, g, NULL, &k);
+    else
+        ck_assert_ptr_null(g);
+    if (!s)
+        s = xt_run(k, dst, (const void *[]){src[0], src[1]}, NULL);
+    else
+        ck_assert_ptr_null(k);
+    if (!s)
+        s = xt_explain(k, 0, text, sizeof text, &need);
+    if (!s)
+        s = xt_explain(k, XT_JSON, text, sizeof text, &need);
+    if (!s)
+        s = xt_compile(ctx, g, NULL, &again);
+    if (!s)
+        s = xt_print(g, text, sizeof text, &need);
+    ck_assert_msg(xt_last_error()->status == s && !s == !xt_last_error()->message[0], "%s: %s", line,
+                  xt_status_name(s));
+    xt_kernel_free(again);
+    xt_kernel_free(k);
+    xt_graph_free(g);
+    xt_ctx_free(ctx);
+    return s;
+}
+
+static const char *const lives[] = {
+    "x; x.permute(1,0).reshape(8,3)[:, ::-1]",
+    "x: f32[6,8]; y: f32[6,8]; a = x.flip(0); concat(0, a, y, a).pad((1,1),(2,2), value=7) -> [20,12]:[13,1]+4",
+    "x: u8[31,17]; x.tril(2).reshape(17,31).permute(1,0).roll(5, 0).tile(2,2)",
+    "x: f64[6,10]; x.permute(1,0).reshape(4,15).permute(1,0).unfold(0,3,2)",
+};
+
+START_TEST(every_allocation_of_a_programs_life_may_fail)
+{
+    const struct xt_shape given = {XT_F32, 2, {4, 6}};
+    const char *line = lives[_i / 2];
+    xt_backend backend = _i % 2 ? XT_CPU : XT_REF;
+    const struct xt_shape *shape = strstr(line, "x;") == line ? &given : NULL;
+    expect(XT_OK, whole_life(line, backend, shape));
+    int64_t live = xti_live_allocations();
+    for (int for_ever = 0; for_ever < 2; for_ever++) {
+        int passed_in_a_row = 0, failures = 0;
+        for (int64_t n = 1; passed_in_a_row < 30; n++) {
+            xti_fail_alloc(n, for_ever);
+            xt_status s = whole_life(line, backend, shape);
+            xti_fail_alloc(0, 0);
+            ck_assert_msg(s == XT_OK || s == XT_ENOMEM, "%s: allocation %lld: %s: %s", line, (long long)n,
+                          xt_status_name(s), xt_last_error()->message);
+            ck_assert_msg(xti_live_allocations() == live, "%s: allocation %lld: %lld more are live", line, (long long)n,
+                          (long long)(xti_live_allocations() - live));
+            failures += s != XT_OK;
+            passed_in_a_row = s ? 0 : passed_in_a_row + 1;
+        }
+        ck_assert_int_gt(failures, 20);
+        ck_assert_msg(whole_life(line, backend, shape) == XT_OK, "%s", xt_last_error()->message);
+    }
+}
+END_TEST
+
+/* A context that saw a failure is as good as before. */
+START_TEST(a_context_recovers_from_a_failed_allocation)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    for (int64_t n = 1; n < 120; n++)
+        for (int i = 0; i < N_LINES; i += 3) {
+            struct xt_graph *g = parse_line(lines[i]);
+            struct xt_kernel *k = NULL;
+            xti_fail_alloc(n, 0);
+            xt_status s = xt_compile(ctx, g, NULL, &k);
+            xti_fail_alloc(0, 0);
+            ck_assert(!s ? k != NULL : s == XT_ENOMEM && !k);
+            xt_kernel_free(k);
+            xt_graph_free(g);
+            ck_assert(copy_is_right(ctx, i, NULL));
+            if (n % 8 == 0) {
+                xt_ctx_free(ctx);
+                ctx = new_ctx(XT_CPU, 1);
+            }
+        }
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("threads");
+    TCase *c = tcase_create("threads");
+    tcase_set_timeout(c, 300);
+    tcase_add_checked_fixture(c, make_wanted, NULL);
+    tcase_add_test(c, threads_that_compile_the_same_chains_at_once_share_their_kernels);
+    tcase_add_test(c, the_last_error_is_the_threads_own);
+    tcase_add_test(c, one_kernel_runs_in_many_threads);
+    tcase_add_test(c, a_child_uses_its_parents_context_and_kernels);
+    tcase_add_test(c, a_child_forked_while_threads_compile_can_compile);
+    tcase_add_loop_test(c, hosts_with_odd_habits_are_served, 0, 4);
+    tcase_add_loop_test(c, every_allocation_of_a_programs_life_may_fail, 0, 2 * sizeof lives / sizeof *lives);
+    tcase_add_test(c, a_context_recovers_from_a_failed_allocation);
+    suite_add_tcase(s, c);
+    return run_suite(s);
+}
