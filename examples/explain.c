@@ -1,4 +1,5 @@
 /* explain.c: what a chain became, for people. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <xt/xt.h>
 
@@ -9,14 +10,14 @@ int main(int argc, char **argv)
     struct xt_graph *g = NULL;
     struct xt_kernel *k = NULL;
     char text[8192];
-    if (xt_ctx_new(NULL, &ctx) || xt_parse(chain, 0, NULL, &g) || xt_compile(ctx, g, NULL, &k) ||
-        xt_explain(k, 0, text, sizeof text, NULL)) {
+    bool ok = !xt_ctx_new(NULL, &ctx) && !xt_parse(chain, 0, NULL, &g) && !xt_compile(ctx, g, NULL, &k) &&
+              !xt_explain(k, 0, text, sizeof text, NULL);
+    if (ok)
+        fputs(text, stdout);
+    else
         fprintf(stderr, "%s\n", xt_last_error()->message);
-        return 1;
-    }
-    fputs(text, stdout);
-    xt_kernel_free(k);
+    xt_kernel_free(k); /* every free accepts NULL */
     xt_graph_free(g);
     xt_ctx_free(ctx);
-    return 0;
+    return ok ? 0 : 1;
 }

@@ -54,7 +54,8 @@ def cuda(out):
 
 
 # Ops that share a template; the others have one of their own name.
-TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave"}
+TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave",
+               "mirror": "weave"}
 
 
 def cpu_ops():
@@ -93,7 +94,7 @@ def widest_rows(isas, rows, ops):
                 return number[candidate, op, width, n]
         return -1
 
-    return [[[[find(isa, op, width, n) for n in range(5)] for width in kernels.WIDTHS] for op in ops]
+    return [[[[find(isa, op, width, n) for n in range(kernels.MAX_PARAM + 1)] for width in kernels.WIDTHS] for op in ops]
             for isa in range(len(kernels.VECTOR_BYTES))]
 
 

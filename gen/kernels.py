@@ -8,6 +8,8 @@ VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64}
 WIDTHS = [1, 2, 4, 8, 16]
 LANE = 16  # bytes: the shuffles of AVX stay inside lanes of that size
 LINE = 64  # bytes of a cache line
+WEAVES = {"deinterleave": [2, 3, 4], "interleave": [2, 3, 4], "strided": [2, 3, 4, 5, 6, 7, 8], "mirror": [3]}
+MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 
 
 def row(op, esize, isa, tile, n=0):
@@ -20,8 +22,8 @@ def scalar_rows():
     yield row("blocks", 1, "scalar", (1, 1))
     for op in ["fill", "broadcast", "reverse", "transpose", "walk", "table"]:
         yield from (row(op, b, "scalar", (1, 1)) for b in WIDTHS)
-    for op in ["deinterleave", "interleave", "strided"]:
-        yield from (row(op, b, "scalar", (n, 1), n) for n in [2, 3, 4] for b in WIDTHS)
+    for op, counts in WEAVES.items():
+        yield from (row(op, b, "scalar", (n, 1), n) for n in counts for b in WIDTHS)
 
 
 def vector_rows(isa):
@@ -32,8 +34,8 @@ def vector_rows(isa):
         yield row("broadcast", b, isa, (1, v // b))
         yield row("reverse", b, isa, (1, v // b))
         yield row("transpose", b, isa, (LANE // b, LINE // b))
-    for op in ["deinterleave", "interleave", "strided"]:
-        yield from (row(op, b, isa, (n, v // b), n) for n in [2, 3, 4] for b in WIDTHS[:-1])
+    for op, counts in WEAVES.items():
+        yield from (row(op, b, isa, (n, v // b), n) for n in counts for b in WIDTHS[:-1])
 
 
 def kernels(isas):
@@ -62,6 +64,10 @@ def weave_source(op, n, elems, out, i):
     if op == "interleave":
         flat = elems * out + i
         return flat % n, flat // n
+    if op == "mirror":
+        flat = elems * out + i
+        flat = (elems - 1 - flat // n) * n + flat % n
+        return flat // elems, flat % elems
     flat = n * i + out
     return flat // elems, flat % elems
 

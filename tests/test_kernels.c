@@ -92,6 +92,9 @@ static struct xtk_job job_of(const struct xtk_row *k, int64_t rows, int64_t cols
     case XTI_CPU_STRIDED:
         j.s_col = n * u, j.s_row = pitch(cols * n * u, l);
         break;
+    case XTI_CPU_MIRROR:
+        j.s_col = -n * u, j.d_col = n * u, j.s_row = j.d_row = pitch(cols * n * u, l);
+        break;
     default:
         break;
     }
@@ -110,7 +113,8 @@ static void define(const struct xtk_row *k, const struct xtk_job *j, char *d, co
         for (int64_t c = 0; c < j->cols; c++) {
             int64_t dc = k->op == XTI_CPU_TABLE ? table[c].d : c * j->d_col;
             int64_t sc = k->op == XTI_CPU_TABLE ? table[c].s : c * j->s_col;
-            for (int b = 0; b < k->unit; b++)
+            int bytes = k->op == XTI_CPU_MIRROR ? k->param * k->unit : k->unit;
+            for (int b = 0; b < bytes; b++)
                 d[r * j->d_row + dc + b] = k->op == XTI_CPU_FILL ? (char)value[b] : s[r * j->s_row + sc + b];
         }
 }
@@ -127,8 +131,9 @@ static void run_one(const struct xtk_row *k, int64_t rows, int64_t cols, const s
             table[c] = (struct xti_offset){(int32_t)((cols - 1 - c) * k->unit), (int32_t)(c * k->unit)};
         j.table = table;
     }
-    span(&j, k->unit, j.s_row, j.s_col, &s_lo, &s_hi);
-    span(&j, k->unit, j.d_row, j.d_col, &d_lo, &d_hi);
+    int bytes = k->op == XTI_CPU_MIRROR ? k->param * k->unit : k->unit;
+    span(&j, bytes, j.s_row, j.s_col, &s_lo, &s_hi);
+    span(&j, bytes, j.d_row, j.d_col, &d_lo, &d_hi);
     if (s_hi - s_lo + l->shift > AREA || d_hi - d_lo + l->shift > AREA)
         return;
     int64_t s_at = (l->at_end ? AREA - s_hi - l->shift : l->shift - s_lo);
@@ -169,7 +174,7 @@ static void test_row(const struct xtk_row *k)
     int64_t rows[16], cols[64];
     int n_rows = extents(k->tile_rows, rows), n_cols = extents(k->tile_cols, cols);
     if (k->param) /* the op has as many rows as its N */
-        rows[0] = k->param, n_rows = k->op == XTI_CPU_STRIDED ? n_rows : 1;
+        rows[0] = k->param, n_rows = k->op == XTI_CPU_STRIDED || k->op == XTI_CPU_MIRROR ? n_rows : 1;
     if (k->op == XTI_CPU_TRANSPOSE)
         rows[n_rows++] = 256 / k->unit + 3;
     if (k->tile_cols == 1)
@@ -212,8 +217,11 @@ START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
     for (int isa = 0; isa <= (int)machine(); isa++)
         for (int op = 0; op < XTI_CPU_OP_COUNT; op++)
             for (int u = 1; u <= 16; u *= 2)
-                for (int n = 2; n <= 4; n++) {
+                for (int n = 2; n <= 8; n++) {
+                    int most = op == XTI_CPU_STRIDED ? 8 : op == XTI_CPU_MIRROR ? 3 : 4;
                     int param = op >= XTI_CPU_DEINTERLEAVE ? n : 0;
+                    if (param > most || (op == XTI_CPU_MIRROR && n < most))
+                        continue;
                     if (op == XTI_CPU_BLOCKS && u > 1)
                         continue;
                     const struct xtk_row *k = xtk_find((enum xti_isa)isa, (enum xti_cpu_op)op, u, param);

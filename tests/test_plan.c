@@ -52,6 +52,8 @@ static const struct {
     {"x: c128[64,48]; x.permute(1,0)",                                        "transpose"},
     {"x: f32[64,48]; x.permute(1,0)[:, ::-1]",                                "transpose"},
     {"x: u8[4,100]; x[:, ::-1]",                                              "reverse"},
+    {"x: u8[4,100,3]; x[:, ::-1]",                                            "mirror"},
+    {"x: u8[64,600]; x[:, ::6]",                                              "strided"},
     {"x: u8[3,64,64]; x.permute(1,2,0)",                                      "interleave"},
     {"x: u8[64,64,3]; x.permute(2,0,1)",                                      "deinterleave"},
     {"x: f16[64]; x.repeat(2,0)",                                             "interleave"},
@@ -132,13 +134,15 @@ static int by_address(const void *a, const void *b)
 /* A loop nest of a step with its blocked loops left out, as these only regroup the points of others. */
 static int64_t list_step(const struct xti_step *step, struct visit **out)
 {
-    struct xti_loop loop[XTI_MAX_LOOPS + 2];
+    struct xti_loop loop[XTI_MAX_LOOPS + 3];
     int n_loops = 0;
     for (int k = 0; k < step->n_loops + step->n_table_dims; k++)
         if (step->loop[k].cuts == XTI_CUTS_NONE)
             loop[n_loops++] = step->loop[k];
     loop[n_loops++] = step->row;
     loop[n_loops++] = step->col;
+    if (step->kernel == XTI_CPU_MIRROR)
+        loop[n_loops++] = (struct xti_loop){.n = step->param, .s = step->unit, .d = step->unit};
     int64_t n = 1;
     *out = calloc(1, sizeof **out);
     **out = (struct visit){step->d_byte, step->s_byte};

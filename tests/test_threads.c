@@ -13,6 +13,13 @@
 
 char now_running[2048];
 
+/* gcc 12: a child forked while another thread allocates waits for ever for AddressSanitizer's lock. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 static const char *const lines[] = {
     "x: i32[6,8]; x.permute(1,0)",
     "x: i32[6,8]; x[:, ::-1]",
@@ -255,6 +262,10 @@ static void *compile_for_ever(void *arg)
 
 START_TEST(a_child_forked_while_threads_compile_can_compile)
 {
+    if (SANITIZED) {
+        printf("skipped: fork beside threads: a sanitizer's allocator does not survive it\n");
+        return;
+    }
     struct worker w[3] = {{0}};
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
     atomic_store(&stop, false);
@@ -316,14 +327,10 @@ static void *use_everything_in_thread(void *arg)
     return NULL;
 }
 
-/* Host threads with small stacks: 64 KiB, of which these tests take 20. */
+/* A host's thread with a stack of 64 KiB, of which the test itself takes 20. */
 static bool on_a_small_stack(void *arg)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    enum { STACK = 1 << 20 };
-#else
-    enum { STACK = 64 << 10 };
-#endif
+    enum { STACK = SANITIZED ? 1 << 20 : 64 << 10 };
     struct worker w = {.ctx = arg};
     pthread_attr_t attr;
     pthread_attr_init(&attr);

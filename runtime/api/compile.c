@@ -60,12 +60,12 @@ static xt_status check_bytes(const struct xti_map *m, struct xti_err *err)
 {
     int64_t unused;
     if (m->dst_hi >= m->dst_lo && !xti_mad64(m->dst_hi, m->esize, m->esize, &unused))
-        return xti_fail(err, XT_EOVERFLOW, "destination: %lld elements of %d bytes do not fit in 63 bits",
-                        (long long)m->dst_hi + 1, m->esize);
+        return xti_fail(err, XT_EOVERFLOW, "destination: the end of element %lld of %d bytes does not fit in 63 bits",
+                        (long long)m->dst_hi, m->esize);
     for (int i = 0; i < m->n_srcs; i++)
         if (m->src_hi[i] >= m->src_lo[i] && !xti_mad64(m->src_hi[i], m->esize, m->esize, &unused))
-            return xti_fail(err, XT_EOVERFLOW, "input %d: %lld elements of %d bytes do not fit in 63 bits", i,
-                            (long long)m->src_hi[i] + 1, m->esize);
+            return xti_fail(err, XT_EOVERFLOW, "input %d: the end of element %lld of %d bytes does not fit in 63 bits", i,
+                            (long long)m->src_hi[i], m->esize);
     return XT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* stage.c: a run on host buffers: up, launch, down. For tools and tests; servers keep their tensors on the device.
- * Layer 4. */
+/* stage.c: a run on host buffers: up, launch, down. For tools and tests; servers keep their tensors on the
+ * device. Layer 4. */
 #include "cuda/cuda.h"
 #include "cuda/module.h"
 
@@ -21,8 +21,8 @@ static xt_status upload(struct stage *s, int i, const void *host, size_t bytes, 
     return r ? xti_driver_fail(s->api, "cuMemcpyHtoD", r, err) : XT_OK;
 }
 
-static xt_status run(struct stage *s, const struct xti_plan *p, const struct xti_module *m, void *dst, size_t dst_bytes,
-                     const void *const *src, const size_t *src_bytes, struct xti_err *err)
+static xt_status run(struct stage *s, const struct xti_plan *p, const struct xti_module *m, void *dst,
+                     size_t dst_bytes, const void *const *src, const size_t *src_bytes, struct xti_err *err)
 {
     xt_status st = XT_OK;
     for (int i = 0; i < s->n && !st; i++) {

@@ -6,7 +6,9 @@
 
 enum {
     LANE_BYTES = 16,       /* the smallest register tile of a transpose is LANE_BYTES wide on both sides */
-    WEAVE_MAX = 4,         /* gen/kernels.py has interleave, deinterleave and strided for 2, 3, 4 */
+    WEAVE_MAX = 4,         /* gen/kernels.py has interleave and deinterleave for 2, 3, 4 */
+    STRIDED_MAX = 8,       /* and strided for 2 .. 8 */
+    MIRROR_UNITS = 3,      /* and mirror for 3; 2 and 4 units are a wider one */
     WEAVE_MIN_COLS = 8,    /* below it the rows of 2..4 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
@@ -168,6 +170,30 @@ static void reverse_make(const struct xti_plan *p, int piece, struct xti_step *s
     finish(step);
 }
 
+/* ---- mirror: groups of three elements in reverse order, as of RGB pixels */
+
+static bool mirror_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!affine_copy(p, piece, why))
+        return false;
+    if (t.run != MIRROR_UNITS * t.esize || t.esize > 8)
+        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)t.run, MIRROR_UNITS);
+    const struct xti_loop *groups = t.n_dims ? &t.dim[t.n_dims - 1] : NULL;
+    if (!groups || groups->d != t.run || groups->s != -t.run)
+        return xti_refuse(why, "the groups do not follow each other backwards");
+    return true;
+}
+
+static void mirror_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    start(p, &t, XTI_CPU_MIRROR, t.esize, -1, t.n_dims - 1, step);
+    step->param = MIRROR_UNITS;
+    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.run, false);
+    finish(step);
+}
+
 /* ---- transposes: a dim contiguous in the source and another one contiguous in the destination */
 
 static bool two_sides(const struct xti_plan *p, int piece, const struct xti_nest *t, struct xti_why *why)
@@ -294,7 +320,7 @@ static bool strided_applies(const struct xti_plan *p, int piece, struct xti_why 
     if (t.cd < 0)
         return xti_refuse(why, "destination has no contiguous dim");
     int64_t s = t.dim[t.cd].s;
-    if (s < 2 * t.unit || s > WEAVE_MAX * t.unit || s % t.unit)
+    if (s < 2 * t.unit || s > STRIDED_MAX * t.unit || s % t.unit)
         return xti_refuse(why, "source stride of that dim is %lld B", (long long)s);
     if (t.dim[t.cd].n < WEAVE_MIN_COLS)
         return xti_refuse(why, "extent %lld < %d", (long long)t.dim[t.cd].n, WEAVE_MIN_COLS);
@@ -426,6 +452,7 @@ static void general_make(const struct xti_plan *p, int piece, struct xti_step *s
 const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "memcpy",       .applicable = memcpy_applies,       .make = rows_make},
     {.name = "fill",         .applicable = fill_applies,         .make = fill_make},
+    {.name = "mirror",       .applicable = mirror_applies,       .make = mirror_make},
     {.name = "rows",         .applicable = rows_applies,         .make = rows_make},
     {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
     {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},

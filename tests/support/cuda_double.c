@@ -42,6 +42,7 @@ struct CUfunc_st {
     int entry;
 };
 struct CUmod_st {
+    struct CUmod_st *next; /* of all that are loaded */
     struct ptx_module *ptx;
     struct CUctx_st *ctx;
     int n_functions;
@@ -52,6 +53,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUctx_st contexts[MAX_CONTEXTS]; /* 0: the primary one */
 static int n_contexts = 1, retained;
 static bool initialised;
+static struct CUmod_st *modules;
 static struct {
     char *p;
     size_t bytes;
@@ -143,6 +145,14 @@ CU int cuCtxCreate_v2(struct CUctx_st **out, unsigned flags, int device)
     return !c ? OUT_OF_MEMORY : flags || device ? INVALID_VALUE : SUCCESS;
 }
 
+static void drop_module(struct CUmod_st **at)
+{
+    struct CUmod_st *m = *at;
+    *at = m->next;
+    ptx_free(m->ptx);
+    free(m);
+}
+
 CU int cuCtxDestroy_v2(struct CUctx_st *c)
 {
     ENTER();
@@ -151,6 +161,11 @@ CU int cuCtxDestroy_v2(struct CUctx_st *c)
     c->alive = false;
     if (current() == c)
         depth--;
+    for (struct CUmod_st **at = &modules; *at;) /* a context takes its modules along */
+        if ((*at)->ctx == c)
+            drop_module(at);
+        else
+            at = &(*at)->next;
     return SUCCESS;
 }
 
@@ -302,6 +317,8 @@ CU int cuModuleLoadData(struct CUmod_st **out, const void *image)
         free(m);
         return INVALID_PTX;
     }
+    m->next = modules;
+    modules = m;
     *out = m;
     return SUCCESS;
 }
@@ -309,10 +326,12 @@ CU int cuModuleLoadData(struct CUmod_st **out, const void *image)
 CU int cuModuleUnload(struct CUmod_st *m)
 {
     ENTER();
-    if (!m || m->ctx != current())
+    struct CUmod_st **at = &modules;
+    while (*at && *at != m)
+        at = &(*at)->next;
+    if (!*at || m->ctx != current())
         return INVALID_HANDLE;
-    ptx_free(m->ptx);
-    free(m);
+    drop_module(at);
     return SUCCESS;
 }
 
