@@ -1,5 +1,5 @@
-/* test_api.c: contexts, compiling, explaining: every function of xt.h from `context` on, but xt_run. What xt.h
- * promises, tried with what a careless or a hostile caller hands over. */
+/* test_api.c: contexts, compiling, explaining: every function of xt.h from `context` on, but xt_run. What
+ * xt.h promises, tried with what a careless or a hostile caller hands over. */
 #include "support/api.h"
 
 #include <limits.h>
@@ -25,7 +25,8 @@ START_TEST(a_context_refuses_options_out_of_their_domain)
         ck_assert_ptr_null(ctx);
         ck_assert(says("size"));
     }
-    static const int threads[] = {-1, INT_MIN, 1025, INT_MAX}, devices[] = {-1, INT_MIN}, backends[] = {-1, 4, INT_MAX};
+    static const int threads[] = {-1, INT_MIN, 1025, INT_MAX}, devices[] = {-1, INT_MIN},
+                     backends[] = {-1, 4, INT_MAX};
     for (int i = 0; i < 4; i++) {
         o = good, o.threads = threads[i], ctx = (void *)1;
         expect(XT_EINVAL, xt_ctx_new(&o, &ctx));
@@ -169,7 +170,8 @@ START_TEST(compiling_refuses_null_bad_sizes_and_graphs_without_an_output)
     expect(XT_OK, xt_compile(ctx, g, &o, &k));
     xt_kernel_free(k);
     o.backend = XT_CUDA;
-    static const char *const arch[] = {"", "sm_", "sm_1", "90x", "sm_90sm_90sm_90sm_90sm_90sm_90sm_90sm_90sm_90sm_90"};
+    static const char *const arch[] = {"", "sm_", "sm_1", "90x",
+                                       "sm_90sm_90sm_90sm_90sm_90sm_90sm_90sm_90sm_90sm_90"};
     for (int i = 0; i < 5; i++) {
         o.arch = arch[i], k = (void *)1;
         expect(XT_EINVAL, xt_compile(ctx, g, &o, &k));
@@ -232,11 +234,13 @@ START_TEST(equal_requests_share_a_kernel_and_equal_maps_a_signature)
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1), *other = new_ctx(XT_CPU, 1);
     struct xt_kernel *a = compile_line(ctx, "x: f32[40,60]; x.permute(1,0)");
     struct xt_kernel *b = compile_line(ctx, "x: f32[40,60]; x.permute(1,0)");
-    struct xt_kernel *c = compile_line(ctx, "x: f32[2,20,60]; x.reshape(40,60).transpose(0,1).reshape(4,15,40)");
+    struct xt_kernel *c =
+        compile_line(ctx, "x: f32[2,20,60]; x.reshape(40,60).transpose(0,1).reshape(4,15,40)");
     struct xt_kernel *d = compile_line(other, "y: i32[40,60]:[60,1]+9; y.T");
     struct xt_kernel *e = compile_line(ctx, "x: f32[40,61]; x.permute(1,0)");
     struct xt_kernel_info ia, ic, id, ie;
-    ck_assert(!xt_kernel_get(a, &ia) && !xt_kernel_get(c, &ic) && !xt_kernel_get(d, &id) && !xt_kernel_get(e, &ie));
+    ck_assert(!xt_kernel_get(a, &ia) && !xt_kernel_get(c, &ic) && !xt_kernel_get(d, &id) &&
+              !xt_kernel_get(e, &ie));
     ck_assert_ptr_eq(a, b);
     ck_assert_ptr_ne(a, c);
     ck_assert_str_eq(ia.signature, ic.signature);
@@ -345,7 +349,8 @@ START_TEST(graphs_near_the_limits_compile_or_say_why_not)
         ck_assert_int_ge(x, 0);
         expect(XT_OK, xt_output(g, x, NULL, 0));
         xt_status s = xt_compile(ctx, g, NULL, &k);
-        ck_assert_msg(s == (big ? XT_EUNSUPPORTED : XT_OK), "%s: %s", xt_status_name(s), xt_last_error()->message);
+        ck_assert_msg(s == (big ? XT_EUNSUPPORTED : XT_OK), "%s: %s", xt_status_name(s),
+                      xt_last_error()->message);
         ck_assert(!big || (!k && says("1048576 bytes")));
         xt_kernel_free(k);
         xt_graph_free(g);
@@ -403,14 +408,15 @@ START_TEST(a_kernels_numbers_are_those_of_a_count_by_hand)
         exact += !may_be_more;
         ck_assert_msg(info.bytes_read == c.read * es || (may_be_more && info.bytes_read > c.read * es &&
                                                          info.bytes_read <= info.bytes_written),
-                      "%s: %lld, want %lld", graph_text(g), (long long)info.bytes_read, (long long)(c.read * es));
+                      "%s: %lld, want %lld", graph_text(g), (long long)info.bytes_read,
+                      (long long)(c.read * es));
         for (int i = 0; i < xt_input_count(g); i++) {
             bool affine = true;
             for (int j = 0; j < k->map.n_pieces; j++)
                 affine = affine && xti_piece_affine(&k->map.piece[j]);
             int64_t need = xt_src_min_bytes(k, i), want = (c.highest[i] + 1) * es;
-            ck_assert_msg(affine ? need == want : need >= want, "%s: input %d: %lld, want %lld", graph_text(g), i,
-                          (long long)need, (long long)want);
+            ck_assert_msg(affine ? need == want : need >= want, "%s: input %d: %lld, want %lld",
+                          graph_text(g), i, (long long)need, (long long)want);
         }
         ck_assert_int_eq(xt_src_min_bytes(k, -1), -1);
         ck_assert_int_eq(xt_src_min_bytes(k, xt_input_count(g)), -1);
@@ -433,7 +439,8 @@ START_TEST(chosen_chains_have_the_numbers_that_a_reader_expects)
         {"x: f32[4,6]; x.permute(1,0)",              "affine",  96,  96,  96,  96},
         {"x: f32[4,6]; x.pad((1,1),(0,0))",          "general", 96, 144, 144,  96},
         {"x: f32[4,4]; x.tril(0)",                   "general", 40,  64,  64,  64},
-        {"x: f32[4,4]; x.tril(-1)",                  "general", 24,  64,  64,  64}, /* of a guarded box: all */
+        {"x: f32[4,4]; x.tril(-1)",                  "general",
+    24,  64,  64,  64}, /* of a guarded box: all */
         {"x: u8[3]; x.unsqueeze(1).expand(3,5)",     "affine",  15,  15,  15,   3},
         {"x: u8[0,3]; x",                            "empty",    0,   0,   0,   0},
         {"x: u8[0]; x.pad((2,3), value=1)",          "fill",     0,   5,   5,   0},
@@ -450,8 +457,9 @@ START_TEST(chosen_chains_have_the_numbers_that_a_reader_expects)
         ck_assert_msg(!strcmp(n.map_class, rows[i].map_class), "%s: %s", rows[i].line, n.map_class);
         ck_assert_msg(n.bytes_read == rows[i].read && n.bytes_written == rows[i].written &&
                           n.dst_min_bytes == rows[i].dst && xt_src_min_bytes(k, 0) == rows[i].src,
-                      "%s: %lld read, %lld written, dst %lld, src %lld", rows[i].line, (long long)n.bytes_read,
-                      (long long)n.bytes_written, (long long)n.dst_min_bytes, (long long)xt_src_min_bytes(k, 0));
+                      "%s: %lld read, %lld written, dst %lld, src %lld", rows[i].line,
+                      (long long)n.bytes_read, (long long)n.bytes_written, (long long)n.dst_min_bytes,
+                      (long long)xt_src_min_bytes(k, 0));
         xt_kernel_free(k);
     }
     struct xt_kernel_info info = {.n_pieces = 5};
@@ -472,7 +480,7 @@ START_TEST(cpu_kernels_have_no_cuda_artifacts)
         expect(XT_EUNSUPPORTED, xt_kernel_artifact(k, (enum xt_artifact)what, &data, &bytes));
         ck_assert(!data && !bytes);
     }
-    expect(XT_EINVAL, xt_kernel_artifact(k, (enum xt_artifact)-1, &data, &bytes));
+    expect(XT_EINVAL, xt_kernel_artifact(k, (enum xt_artifact) - 1, &data, &bytes));
     expect(XT_EINVAL, xt_kernel_artifact(k, (enum xt_artifact)4, &data, &bytes));
     expect(XT_EINVAL, xt_kernel_artifact(NULL, XT_PTX, &data, &bytes));
     expect(XT_EINVAL, xt_kernel_artifact(k, XT_PTX, NULL, &bytes));
@@ -524,8 +532,10 @@ static bool json_valid(const char *at)
             else if (open[depth - 1] == '{' && (!json_string(&at) || (at += strspn(at, " "), *at++ != ':')))
                 return false;
         } else if (value) {
-            if (*at == '"' ? !json_string(&at) : !strncmp(at, "true", 4) || !strncmp(at, "null", 4) ? !(at += 4)
-                             : !strncmp(at, "false", 5) ? !(at += 5) : !json_number(&at))
+            if (*at == '"'                                           ? !json_string(&at)
+                : !strncmp(at, "true", 4) || !strncmp(at, "null", 4) ? !(at += 4)
+                : !strncmp(at, "false", 5)                           ? !(at += 5)
+                                                                     : !json_number(&at))
                 return false;
             value = false;
         } else if (!depth) {
@@ -545,9 +555,10 @@ static bool json_valid(const char *at)
 
 START_TEST(the_json_checker_knows_good_from_bad)
 {
-    static const char *const good[] = {"[]", "{}", "{\"a\": [1, -2, {\"b\": \"x\\\"y\"}], \"c\": true}", "7", "[[],[{}]]"};
-    static const char *const bad[] = {"",  "[",      "[1,]",    "{\"a\"}", "{\"a\": }", "[1 2]", "[]]",
-                                      "]", "[\"\n\"]", "{,}", "[1}",     "-",          "\"a"};
+    static const char *const good[] = {"[]", "{}", "{\"a\": [1, -2, {\"b\": \"x\\\"y\"}], \"c\": true}", "7",
+                                       "[[],[{}]]"};
+    static const char *const bad[] = {"",  "[",        "[1,]", "{\"a\"}", "{\"a\": }", "[1 2]", "[]]",
+                                      "]", "[\"\n\"]", "{,}",  "[1}",     "-",         "\"a"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         ck_assert_msg(json_valid(good[i]), "%s", good[i]);
     for (size_t i = 0; i + 1 < sizeof bad / sizeof *bad; i++)
@@ -675,8 +686,8 @@ START_TEST(given_shapes_agree_or_are_refused)
         xt_status s = xt_parse(rows[i].line, 1, &rows[i].given, &g);
         ck_assert_msg(s == rows[i].want || (rows[i].want == XT_EINVAL && s < 0 && s != XT_EINTERNAL) ||
                           (rows[i].want == XT_ERANK && s == XT_EINVAL),
-                      "%zu: %s: %s, want %s: %s", i, rows[i].line, xt_status_name(s), xt_status_name(rows[i].want),
-                      xt_last_error()->message);
+                      "%zu: %s: %s, want %s: %s", i, rows[i].line, xt_status_name(s),
+                      xt_status_name(rows[i].want), xt_last_error()->message);
         ck_assert(!s == (g != NULL) && xt_last_error()->status == s);
         xt_graph_free(g);
     }

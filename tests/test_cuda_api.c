@@ -1,5 +1,6 @@
-/* test_cuda_api.c: the public functions on CUDA without a GPU: NVRTC compiles, tests/libcuda_double.so loads and runs
- * the PTX in an interpreter, device memory is the host's. Without NVRTC or the double nothing is tested, and said so. */
+/* test_cuda_api.c: the public functions on CUDA without a GPU: NVRTC compiles, tests/libcuda_double.so loads
+ * and runs the PTX in an interpreter, device memory is the host's. Without NVRTC or the double nothing is
+ * tested, and said so. */
 #include "support/api.h"
 
 #include <dirent.h>
@@ -85,7 +86,8 @@ static void check_copy(const struct xt_kernel *k, const struct xt_graph *g)
     expect(XT_OK, xt_run(r, want, (const void *const *)src, NULL));
     for (int host = 0; host < 2; host++) {
         fill_pattern(got, room, 77);
-        xt_status s = host ? xt_run_host(k, got, (const void *const *)src) : xt_run(k, got, (const void *const *)src, NULL);
+        xt_status s = host ? xt_run_host(k, got, (const void *const *)src)
+                           : xt_run(k, got, (const void *const *)src, NULL);
         ck_assert_msg(s == XT_OK, "%s: %s", graph_text(g), xt_last_error()->message);
         ck_assert_msg(!memcmp(want, got, room), "%s%s", graph_text(g), host ? ", on host buffers" : "");
     }
@@ -148,7 +150,8 @@ START_TEST(random_chains_run_on_device_and_host_buffers)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------------------- run's refusals */
+/* ------------------------------------------------------------------------------------------- run's refusals
+ */
 
 START_TEST(pointers_are_checked_before_a_launch)
 {
@@ -158,7 +161,8 @@ START_TEST(pointers_are_checked_before_a_launch)
     expect(XT_EINVAL, xt_run(k, NULL, (const void *[]){a}, NULL));
     expect(XT_EINVAL, xt_run(k, a, NULL, NULL));
     expect(XT_EINVAL, xt_run_host(k, a, (const void *[]){NULL}));
-    expect(XT_EALIGN, xt_run(k, a + 1024 + 8, (const void *[]){a}, NULL)); /* ld.global.v4 wants all sixteen */
+    expect(XT_EALIGN,
+           xt_run(k, a + 1024 + 8, (const void *[]){a}, NULL)); /* ld.global.v4 wants all sixteen */
     expect(XT_EALIGN, xt_run(k, a + 1024, (const void *[]){a + 1}, NULL));
     expect(XT_EALIAS, xt_run(k, a, (const void *[]){a}, NULL));
     expect(XT_EALIAS, xt_run(k, a + 16, (const void *[]){a}, NULL));
@@ -219,7 +223,8 @@ START_TEST(a_missing_device_is_named)
 }
 END_TEST
 
-/* ---------------------------------------------------------------------------------- lifetime, fork, contexts */
+/* ---------------------------------------------------------------------------------- lifetime, fork, contexts
+ */
 
 START_TEST(kernels_outlive_their_context_and_equal_maps_share_their_code)
 {
@@ -310,7 +315,8 @@ static void *double_symbol(const char *name)
 /* One xt context in a program with several CUDA contexts, as one with several GPUs has. */
 START_TEST(each_cuda_context_gets_a_kernel_of_its_own)
 {
-    int (*create)(void **, unsigned, int), (*destroy)(void *), (*init)(unsigned), (*pop)(void **), (*push)(void *);
+    int (*create)(void **, unsigned, int), (*destroy)(void *), (*init)(unsigned), (*pop)(void **),
+        (*push)(void *);
     *(void **)&create = double_symbol("cuCtxCreate_v2");
     *(void **)&destroy = double_symbol("cuCtxDestroy_v2");
     *(void **)&init = double_symbol("cuInit");
@@ -389,7 +395,8 @@ START_TEST(threads_that_ask_at_once_get_one_compile)
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------------------------ the disk */
+/* ------------------------------------------------------------------------------------------------ the disk
+ */
 
 static void see(void *arg, const char *file, int64_t bytes, const char *what)
 {
@@ -431,6 +438,19 @@ START_TEST(what_one_context_compiled_another_finds_on_disk)
     ck_assert_int_eq(removed, 1);
     ck_assert_str_eq(use_once(&s), "built");
     xt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(flags_that_nvrtc_takes_from_the_environment_are_part_of_the_key)
+{
+    struct xt_cache_stats s;
+    ck_assert_str_eq(use_once(&s), "built");
+    setenv("NVRTC_APPEND_FLAGS", "-DNOTHING=1", 1);
+    ck_assert_str_eq(use_once(&s), "built");
+    ck_assert_str_eq(use_once(&s), "disk");
+    unsetenv("NVRTC_APPEND_FLAGS");
+    ck_assert_str_eq(use_once(&s), "disk");
+    ck_assert_int_eq(s.entries, 2);
 }
 END_TEST
 
@@ -508,17 +528,20 @@ START_TEST(a_damaged_entry_is_built_again_and_heals)
     ck_assert_int_eq(s.built, 1);
     ck_assert_int_eq(s.disk_hits, 0);
     ck_assert_int_eq(s.stored, 1);
-    ck_assert(!s.refused == (_i > EMPTIED)); /* counted at each look: before and after the key's lock was had */
+    ck_assert(!s.refused ==
+              (_i > EMPTIED)); /* counted at each look: before and after the key's lock was had */
     ck_assert_msg(!strcmp(use_once(&s), "disk"), "damage %d did not heal", _i);
 }
 END_TEST
 
-/* ------------------------------------------------------------------------------------------------ failures */
+/* ------------------------------------------------------------------------------------------------ failures
+ */
 
 START_TEST(failing_driver_calls_are_named_and_the_next_call_works)
 {
-    static const char *const calls[] = {"cuModuleLoadData", "cuModuleGetFunction", "cuFuncGetAttribute",
-                                        "cuDevicePrimaryCtxRetain", "cuCtxPushCurrent_v2", "cuCtxGetCurrent"};
+    static const char *const calls[] = {"cuModuleLoadData",    "cuModuleGetFunction",
+                                        "cuFuncGetAttribute",  "cuDevicePrimaryCtxRetain",
+                                        "cuCtxPushCurrent_v2", "cuCtxGetCurrent"};
     struct xt_ctx *ctx = cuda_ctx(false);
     struct xt_graph *g = parse_line("x: u8[3,5]; x.permute(1,0)");
     struct xt_kernel *k;
@@ -528,13 +551,13 @@ START_TEST(failing_driver_calls_are_named_and_the_next_call_works)
         expect(XT_EDEVICE, xt_compile(ctx, g, NULL, &k));
         ck_assert_msg(!k && strstr(xt_last_error()->message, "CUDA_ERROR_UNKNOWN"), "%s: %s", calls[i],
                       xt_last_error()->message);
-        ck_assert_msg(!strncmp(xt_last_error()->message, calls[i], strcspn(calls[i], "_")), "%s: %s", calls[i],
-                      xt_last_error()->message);
+        ck_assert_msg(!strncmp(xt_last_error()->message, calls[i], strcspn(calls[i], "_")), "%s: %s",
+                      calls[i], xt_last_error()->message);
     }
     unsetenv("XT_DOUBLE_FAIL");
     expect(XT_OK, xt_compile(ctx, g, NULL, &k));
-    static const char *const of_run[] = {"cuLaunchKernel", "cuCtxGetCurrent", "cuMemAlloc_v2", "cuMemcpyHtoD_v2",
-                                         "cuMemcpyDtoH_v2"};
+    static const char *const of_run[] = {"cuLaunchKernel", "cuCtxGetCurrent", "cuMemAlloc_v2",
+                                         "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2"};
     unsigned char a[15], b[15];
     int64_t live = xti_live_allocations();
     for (int i = 0; i < 5; i++) {
@@ -576,8 +599,8 @@ START_TEST(every_allocation_of_a_cuda_program_may_fail)
         if (!st)
             st = xt_explain(k, 0, NULL, 0, &need);
         xti_fail_alloc(0, 0);
-        ck_assert_msg(st == XT_OK || st == XT_ENOMEM, "allocation %lld: %s: %s", (long long)n, xt_status_name(st),
-                      xt_last_error()->message);
+        ck_assert_msg(st == XT_OK || st == XT_ENOMEM, "allocation %lld: %s: %s", (long long)n,
+                      xt_status_name(st), xt_last_error()->message);
         xt_kernel_free(k);
         xt_ctx_free(ctx);
         ck_assert_msg(xti_live_allocations() == live, "allocation %lld: %lld more are live", (long long)n,
@@ -591,7 +614,8 @@ START_TEST(every_allocation_of_a_cuda_program_may_fail)
 }
 END_TEST
 
-/* --------------------------------------------------------------------------------------------- the command */
+/* --------------------------------------------------------------------------------------------- the command
+ */
 
 static void write_npy(const char *path)
 {
@@ -623,17 +647,19 @@ START_TEST(the_command_runs_chains_on_cuda)
     setenv("XT_CACHE_DIR", dir, 1);
     for (int c = 0; c < 3; c++) {
         for (int b = 0; b < 2; b++) {
-            snprintf(command, sizeof command, "'%s' run '%s' %s -o %s/%s%d.npy --backend %s", xt, chain[c], in, dir,
-                     backends[b], c, backends[b]);
+            snprintf(command, sizeof command, "'%s' run '%s' %s -o %s/%s%d.npy --backend %s", xt, chain[c],
+                     in, dir, backends[b], c, backends[b]);
             ck_assert_msg(system(command) == 0, "%s", command);
         }
         snprintf(command, sizeof command, "cmp -s %s/cpu%d.npy %s/cuda%d.npy", dir, c, dir, c);
         ck_assert_msg(system(command) == 0, "%s: cpu and cuda differ", chain[c]);
     }
-    snprintf(command, sizeof command, "'%s' explain 'x: f32[12,10]; x.permute(1,0)' --backend cuda | grep -q '(disk)'", xt);
+    snprintf(command, sizeof command,
+             "'%s' explain 'x: f32[12,10]; x.permute(1,0)' --backend cuda | grep -q '(disk)'", xt);
     ck_assert_msg(system(command) == 0, "%s", command);
     setenv("XT_NVRTC", "/nonexistent/libnvrtc.so", 1);
-    snprintf(command, sizeof command, "'%s' explain 'x: f32[12,10]; x' --backend cuda 2>&1 | grep -q 'NVRTC'", xt);
+    snprintf(command, sizeof command, "'%s' explain 'x: f32[12,10]; x' --backend cuda 2>&1 | grep -q 'NVRTC'",
+             xt);
     ck_assert_msg(system(command) == 0, "%s", command);
 }
 END_TEST
@@ -683,6 +709,7 @@ int main(void)
     tcase_add_test(c, each_cuda_context_gets_a_kernel_of_its_own);
     tcase_add_test(c, threads_that_ask_at_once_get_one_compile);
     tcase_add_test(c, what_one_context_compiled_another_finds_on_disk);
+    tcase_add_test(c, flags_that_nvrtc_takes_from_the_environment_are_part_of_the_key);
     tcase_add_loop_test(c, a_damaged_entry_is_built_again_and_heals, 0, N_DAMAGES);
     tcase_add_test(c, failing_driver_calls_are_named_and_the_next_call_works);
     tcase_add_test(c, every_allocation_of_a_cuda_program_may_fail);

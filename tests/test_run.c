@@ -1,5 +1,5 @@
-/* test_run.c: xt_run: what it reads, writes and refuses. Buffers lie between pages that fault; overlaps are compared
- * with the sets of bytes that a map touches. */
+/* test_run.c: xt_run: what it reads, writes and refuses. Buffers lie between pages that fault; overlaps are
+ * compared with the sets of bytes that a map touches. */
 #include "support/api.h"
 
 #include "api/api.h"
@@ -27,8 +27,9 @@ struct buffers {
     int n;
 };
 
-/* Fills inputs as wide as the graph declares them, evaluates the graph node by node into want, then keeps only the
- * bytes that the kernel says it needs, between guards. strict: below the lowest address read there is a guard too. */
+/* Fills inputs as wide as the graph declares them, evaluates the graph node by node into want, then keeps
+ * only the bytes that the kernel says it needs, between guards. strict: below the lowest address read there
+ * is a guard too. */
 static void make_buffers(struct buffers *b, const struct xt_kernel *k, const struct xt_graph *g, bool at_end)
 {
     const void *whole[8] = {NULL};
@@ -49,7 +50,8 @@ static void make_buffers(struct buffers *b, const struct xt_kernel *k, const str
         size_t skip = need && !at_end ? (size_t)k->map.src_lo[i] * es : 0;
         b->src[i] = guard(need - skip, at_end);
         memcpy(b->src[i].p, p + skip, need - skip);
-        mprotect(b->src[i].map + sysconf(_SC_PAGESIZE), b->src[i].map_bytes - 2 * (size_t)sysconf(_SC_PAGESIZE), PROT_READ);
+        mprotect(b->src[i].map + sysconf(_SC_PAGESIZE),
+                 b->src[i].map_bytes - 2 * (size_t)sysconf(_SC_PAGESIZE), PROT_READ);
         b->at[i] = need ? (const void *)((uintptr_t)b->src[i].p - skip) : NULL;
     }
     expect(XT_OK, xt_kernel_get(k, &info));
@@ -78,7 +80,8 @@ static void check_run(const struct xt_kernel *k, const struct xt_graph *g, bool 
     xt_status s = xt_run(k, b.dst.p, b.at, NULL);
     ck_assert_msg(s == XT_OK, "%s: %s", k->text, xt_last_error()->message);
     for (size_t i = 0; i < b.dst.bytes; i++)
-        ck_assert_msg(b.dst.p[i] == b.want[i], "%s: byte %zu is %d, want %d", k->text, i, b.dst.p[i], b.want[i]);
+        ck_assert_msg(b.dst.p[i] == b.want[i], "%s: byte %zu is %d, want %d", k->text, i, b.dst.p[i],
+                      b.want[i]);
     ck_assert_msg(slack_is_whole(&b.dst), "%s: wrote beside the destination", k->text);
     free_buffers(&b);
 }
@@ -114,7 +117,8 @@ static const char *const lines[] = {
     "x: f32[0,4]; x",
     "x: f32[0,4]:[3,-7]+1; x.permute(1,0) -> [4,0]:[5,1]+3",
     "x: u8[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]; x",
-    "x: u16[2,1,2,1,2,1,2,1,2,1,2,1,2,1,2,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,3]; x.permute(31,30,29,28,27,26,25,24,23,"
+    "x: u16[2,1,2,1,2,1,2,1,2,1,2,1,2,1,2,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,3]; "
+    "x.permute(31,30,29,28,27,26,25,24,23,"
     "22,21,20,19,18,17,16,15,14,13,12,11,10,9,8,7,6,5,4,3,2,1,0)",
     "x: f32[100]; x[:2]",
     "x: f32[100]; x[98:]",
@@ -148,16 +152,21 @@ START_TEST(chosen_chains_touch_nothing_beside_their_buffers)
 }
 END_TEST
 
-/* Rows of a tensor, each at the end or the start of a page of its own; the pages between them fault. %d: stride and
- * offset in elements of the dtype %s. */
+/* Rows of a tensor, each at the end or the start of a page of its own; the pages between them fault. %d:
+ * stride and offset in elements of the dtype %s. */
 START_TEST(the_gaps_of_a_strided_layout_are_neither_read_nor_written)
 {
     static const char *const chain[] = {
-        "x: %s[9,7]:[%lld,1]+%lld; x",          "x: %s[9,7]:[%lld,1]+%lld; x.permute(1,0)",
-        "x: %s[9,7]:[%lld,1]+%lld; x.flip(1)",  "x: %s[9,7]:[%lld,1]+%lld; x.permute(1,0).reshape(21,3)",
-        "x: %s[9,7]:[%lld,1]+%lld; x.tril(1)",  "x: %s[9,7]:[%lld,1]+%lld; x.unsqueeze(2).expand(9,7,5)",
-        "x: %s[9,7]:[%lld,1]+%lld; x[:, ::2]",  "x: %s[9,7]; x -> [9,7]:[%lld,1]+%lld",
-        "x: %s[7,9]; x.permute(1,0) -> [9,7]:[%lld,1]+%lld", "x: %s[9,7]; x.flip(1) -> [9,7]:[%lld,1]+%lld",
+        "x: %s[9,7]:[%lld,1]+%lld; x",
+        "x: %s[9,7]:[%lld,1]+%lld; x.permute(1,0)",
+        "x: %s[9,7]:[%lld,1]+%lld; x.flip(1)",
+        "x: %s[9,7]:[%lld,1]+%lld; x.permute(1,0).reshape(21,3)",
+        "x: %s[9,7]:[%lld,1]+%lld; x.tril(1)",
+        "x: %s[9,7]:[%lld,1]+%lld; x.unsqueeze(2).expand(9,7,5)",
+        "x: %s[9,7]:[%lld,1]+%lld; x[:, ::2]",
+        "x: %s[9,7]; x -> [9,7]:[%lld,1]+%lld",
+        "x: %s[7,9]; x.permute(1,0) -> [9,7]:[%lld,1]+%lld",
+        "x: %s[9,7]; x.flip(1) -> [9,7]:[%lld,1]+%lld",
         "x: %s[9]; x.unsqueeze(1).expand(9,7) -> [9,7]:[%lld,1]+%lld",
         "x: %s[7,9]; x.permute(1,0).tril(0) -> [9,7]:[%lld,1]+%lld",
         "x: %s[9,5]; x.pad((0,0),(1,1)) -> [9,7]:[%lld,1]+%lld",
@@ -193,8 +202,9 @@ START_TEST(the_gaps_of_a_strided_layout_are_neither_read_nor_written)
                     ck_assert(!xti_graph_eval(g, flat, (const void *[]){plain}, &err));
                     expect(XT_OK, xt_run(k, sparse, (const void *[]){plain}, NULL));
                     for (int r = 0; r < ROWS; r++)
-                        ck_assert_msg(!memcmp(sparse + (2 * (size_t)r + 1) * page, flat + (2 * (size_t)r + 1) * page,
-                                              page), "%s: row %d", line, r);
+                        ck_assert_msg(!memcmp(sparse + (2 * (size_t)r + 1) * page,
+                                              flat + (2 * (size_t)r + 1) * page, page),
+                                      "%s: row %d", line, r);
                 } else {
                     for (int r = 0; r < ROWS; r++) {
                         fill_pattern(flat + (2 * (size_t)r + 1) * page, page, (uint64_t)r);
@@ -252,7 +262,8 @@ END_TEST
 
 START_TEST(pointers_that_are_not_aligned_to_their_element_are_refused)
 {
-    static const char *const name[] = {"bool", "u8", "f8e5m2", "i16", "bf16", "f32", "i32", "f64", "c64", "c128"};
+    static const char *const name[] = {"bool", "u8",  "f8e5m2", "i16", "bf16",
+                                       "f32",  "i32", "f64",    "c64", "c128"};
     struct xt_ctx *ctx = ctx_of_loop(_i);
     static _Alignas(64) unsigned char a[512], b[512];
     for (int d = 0; d < 10; d++) {
@@ -283,7 +294,8 @@ END_TEST
 
 /* ---------------------------------------------------------------------------------------------- overlaps */
 
-/* Runs with destination and source at byte offsets of one arena; refused means that not one byte has changed. */
+/* Runs with destination and source at byte offsets of one arena; refused means that not one byte has changed.
+ */
 static void run_in_arena(const struct xt_kernel *k, int64_t dst, int64_t src, xt_status want)
 {
     static _Alignas(64) unsigned char arena[8192], before[8192], in[8192];
@@ -292,8 +304,8 @@ static void run_in_arena(const struct xt_kernel *k, int64_t dst, int64_t src, xt
     memcpy(before, arena, sizeof arena);
     memcpy(in, arena, sizeof arena);
     xt_status s = xt_run(k, arena + dst, (const void *[]){arena + src}, NULL);
-    ck_assert_msg(s == want, "%s: dst %+lld, src %+lld: %s, want %s: %s", k->text, (long long)dst, (long long)src,
-                  xt_status_name(s), xt_status_name(want), xt_last_error()->message);
+    ck_assert_msg(s == want, "%s: dst %+lld, src %+lld: %s, want %s: %s", k->text, (long long)dst,
+                  (long long)src, xt_status_name(s), xt_status_name(want), xt_last_error()->message);
     if (!s)
         ck_assert_msg(!xt_run(k, before + dst, (const void *[]){in + src}, NULL), "%s", k->text);
     ck_assert_msg(!memcmp(arena, before, sizeof arena), "%s: dst %+lld, src %+lld", k->text, (long long)dst,
@@ -375,8 +387,10 @@ static bool touch(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
     return true;
 }
 
-/* What the contract says: refused when a byte that is written is read, unless every element is copied onto itself. */
-static xt_status alias_by_bytes(const struct xt_kernel *k, int64_t dst, int64_t src, unsigned char *byte, size_t n)
+/* What the contract says: refused when a byte that is written is read, unless every element is copied onto
+ * itself. */
+static xt_status alias_by_bytes(const struct xt_kernel *k, int64_t dst, int64_t src, unsigned char *byte,
+                                size_t n)
 {
     struct touched t = {byte, dst, src, k->map.esize, true};
     memset(byte, 0, n);
@@ -402,7 +416,8 @@ START_TEST(random_chains_are_refused_exactly_where_bytes_meet)
         bool one_affine = xt_input_count(g) == 1 && info.dst_min_bytes + 2 * s_bytes < 4000;
         for (int i = 0; i < k->map.n_pieces; i++)
             one_affine = one_affine && xti_piece_affine(&k->map.piece[i]);
-        for (int64_t src = 2048 - s_bytes - step; one_affine && src <= 2048 + info.dst_min_bytes + step; src += step) {
+        for (int64_t src = 2048 - s_bytes - step; one_affine && src <= 2048 + info.dst_min_bytes + step;
+             src += step) {
             int64_t at = src / 16 * 16 + src % 16; /* aligned as the arena is */
             xt_status want = alias_by_bytes(k, 2048, at, byte, sizeof byte);
             refused += want != XT_OK;
@@ -418,22 +433,28 @@ START_TEST(random_chains_are_refused_exactly_where_bytes_meet)
 }
 END_TEST
 
-/* The pair from the comment of NumPy's mem_overlap.c: exact answers may cost 2^60 steps, giving up must not. */
+/* The pair from the comment of NumPy's mem_overlap.c: exact answers may cost 2^60 steps, giving up must not.
+ */
 START_TEST(a_hard_overlap_question_is_answered_in_bounded_time)
 {
     struct xt_ctx *ctx = ctx_of_loop(1);
     struct xt_graph *g;
     struct xt_kernel *k;
     static unsigned char arena[1 << 16];
-    expect(XT_OK, xt_parse("x: u8[3,3,3,3,3,3,3]:[1093,1091,1087,1069,1063,1061,1051]+0; x -> [3,3,3,3,3,3,3]:"
-                           "[729,243,81,27,9,3,1]+1", 0, NULL, &g));
+    expect(XT_OK,
+           xt_parse("x: u8[3,3,3,3,3,3,3]:[1093,1091,1087,1069,1063,1061,1051]+0; x -> [3,3,3,3,3,3,3]:"
+                    "[729,243,81,27,9,3,1]+1",
+                    0, NULL, &g));
     expect(XT_OK, xt_compile(ctx, g, NULL, &k));
     xt_status s = xt_run(k, arena, (const void *[]){arena}, NULL);
     ck_assert(s == XT_OK || s == XT_EALIAS);
     xt_kernel_free(k);
     xt_graph_free(g);
-    expect(XT_OK, xt_parse("x: u8[3,3,3,3,3,3,3,3]; x -> [3,3,3,3,3,3,3,3]:[4294967311,4294967357,4294967371,4294967377,"
-                           "4294967387,4294967389,4294967459,4294967477]", 0, NULL, &g));
+    expect(XT_OK,
+           xt_parse(
+               "x: u8[3,3,3,3,3,3,3,3]; x -> [3,3,3,3,3,3,3,3]:[4294967311,4294967357,4294967371,4294967377,"
+               "4294967387,4294967389,4294967459,4294967477]",
+               0, NULL, &g));
     s = xt_compile(ctx, g, NULL, &k);
     ck_assert(s == XT_OK || s == XT_EALIAS);
     xt_kernel_free(k);
@@ -466,7 +487,8 @@ START_TEST(buffers_that_need_more_than_63_bits_of_bytes_are_refused)
         struct xt_kernel_info info;
         struct xt_graph *g = parse_line(cases[i].line);
         xt_status s = xt_compile(ctx, g, NULL, &k);
-        ck_assert_msg(s == cases[i].want, "%s: %s: %s", cases[i].line, xt_status_name(s), xt_last_error()->message);
+        ck_assert_msg(s == cases[i].want, "%s: %s: %s", cases[i].line, xt_status_name(s),
+                      xt_last_error()->message);
         ck_assert(!s == (k != NULL));
         if (k) {
             expect(XT_OK, xt_kernel_get(k, &info));
@@ -518,13 +540,18 @@ START_TEST(the_number_of_threads_and_a_callers_pool_change_no_byte)
     size_t n = (size_t)info.dst_min_bytes;
     unsigned char *want = calloc(1, n), *got = malloc(n), *src[2] = {NULL, NULL};
     for (int i = 0; i < 2 && xt_src_min_bytes(k, i) > 0; i++)
-        fill_pattern(src[i] = malloc((size_t)xt_src_min_bytes(k, i)), (size_t)xt_src_min_bytes(k, i), (uint64_t)i);
+        fill_pattern(src[i] = malloc((size_t)xt_src_min_bytes(k, i)), (size_t)xt_src_min_bytes(k, i),
+                     (uint64_t)i);
     expect(XT_OK, xt_run(k, want, (const void *const *)src, NULL));
     for (int threads = 2; threads <= 17; threads += 5)
         for (int own = 0; own < 2; own++) {
             struct pool pool = {0};
-            struct xt_options o = {.size = sizeof o, .backend = XT_CPU, .threads = threads, .cache_dir = "",
-                                   .parallel_for = own ? NULL : backwards, .pool = &pool};
+            struct xt_options o = {.size = sizeof o,
+                                   .backend = XT_CPU,
+                                   .threads = threads,
+                                   .cache_dir = "",
+                                   .parallel_for = own ? NULL : backwards,
+                                   .pool = &pool};
             struct xt_ctx *ctx;
             expect(XT_OK, xt_ctx_new(&o, &ctx));
             struct xt_kernel *m = compile_line(ctx, line);
@@ -584,7 +611,8 @@ int main(void)
     tcase_add_test(c, random_chains_are_refused_exactly_where_bytes_meet);
     tcase_add_test(c, a_hard_overlap_question_is_answered_in_bounded_time);
     tcase_add_loop_test(c, buffers_that_need_more_than_63_bits_of_bytes_are_refused, 0, 2);
-    tcase_add_loop_test(c, the_number_of_threads_and_a_callers_pool_change_no_byte, 0, sizeof big / sizeof *big);
+    tcase_add_loop_test(c, the_number_of_threads_and_a_callers_pool_change_no_byte, 0,
+                        sizeof big / sizeof *big);
     tcase_add_test(c, check_mode_finds_a_wrong_element);
     suite_add_tcase(s, c);
     return run_suite(s);

@@ -1,5 +1,5 @@
-/* test_threads.c: many threads at once, forked children, allocations that fail, and hosts with odd habits: what xt.h
- * promises whoever calls from anywhere. Also meant for SAN=thread. */
+/* test_threads.c: many threads at once, forked children, allocations that fail, and hosts with odd habits:
+ * what xt.h promises whoever calls from anywhere. Also meant for SAN=thread. */
 #include "support/api.h"
 
 #include <errno.h>
@@ -54,7 +54,8 @@ static void make_wanted(void)
     xt_ctx_free(ctx);
 }
 
-/* Parse, compile, run, compare, without Check: it is called from threads and forked children. False: wrong. */
+/* Parse, compile, run, compare, without Check: it is called from threads and forked children. False: wrong.
+ */
 static bool copy_is_right(struct xt_ctx *ctx, int line, struct xt_kernel **keep)
 {
     struct xt_graph *g = NULL;
@@ -334,8 +335,9 @@ static bool on_a_small_stack(void *arg)
     struct worker w = {.ctx = arg};
     pthread_attr_t attr;
     pthread_attr_init(&attr);
-    return !pthread_attr_setstacksize(&attr, STACK) && !pthread_create(&w.thread, &attr, use_everything_in_thread, &w) &&
-           !pthread_join(w.thread, NULL) && w.ok;
+    return !pthread_attr_setstacksize(&attr, STACK) &&
+           !pthread_create(&w.thread, &attr, use_everything_in_thread, &w) && !pthread_join(w.thread, NULL) &&
+           w.ok;
 }
 
 START_TEST(hosts_with_odd_habits_are_served)
@@ -393,7 +395,8 @@ static xt_status whole_life(const char *line, xt_backend backend, const struct x
 
 static const char *const lives[] = {
     "x; x.permute(1,0).reshape(8,3)[:, ::-1]",
-    "x: f32[6,8]; y: f32[6,8]; a = x.flip(0); concat(0, a, y, a).pad((1,1),(2,2), value=7) -> [20,12]:[13,1]+4",
+    "x: f32[6,8]; y: f32[6,8]; a = x.flip(0); concat(0, a, y, a).pad((1,1),(2,2), value=7) -> "
+    "[20,12]:[13,1]+4",
     "x: u8[31,17]; x.tril(2).reshape(17,31).permute(1,0).roll(5, 0).tile(2,2)",
     "x: f64[6,10]; x.permute(1,0).reshape(4,15).permute(1,0).unfold(0,3,2)",
 };
@@ -414,8 +417,8 @@ START_TEST(every_allocation_of_a_programs_life_may_fail)
             xti_fail_alloc(0, 0);
             ck_assert_msg(s == XT_OK || s == XT_ENOMEM, "%s: allocation %lld: %s: %s", line, (long long)n,
                           xt_status_name(s), xt_last_error()->message);
-            ck_assert_msg(xti_live_allocations() == live, "%s: allocation %lld: %lld more are live", line, (long long)n,
-                          (long long)(xti_live_allocations() - live));
+            ck_assert_msg(xti_live_allocations() == live, "%s: allocation %lld: %lld more are live", line,
+                          (long long)n, (long long)(xti_live_allocations() - live));
             failures += s != XT_OK;
             passed_in_a_row = s ? 0 : passed_in_a_row + 1;
         }

@@ -14,7 +14,9 @@ int cmd_env(int n, char **argv)
         if (xt_env_get(i, &e))
             return fail_last("env");
         printf("%-14s %s\n%14s %s%s\n", e.name, e.what, "", e.value ? "= " : "not set; default: ",
-               e.value ? e.value : *e.fallback ? e.fallback : "empty");
+               e.value       ? e.value
+               : *e.fallback ? e.fallback
+                             : "empty");
     }
     return 0;
 }

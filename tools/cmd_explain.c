@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 
 /* Parses and compiles; *k and *ctx are the caller's to free, also on failure. */
-static int compile(const char *chain, const struct xt_compile_options *opt, struct xt_ctx **ctx, struct xt_kernel **k)
+static int compile(const char *chain, const struct xt_compile_options *opt, struct xt_ctx **ctx,
+                   struct xt_kernel **k)
 {
     struct xt_graph *g = NULL;
     int status = 0;
@@ -32,7 +33,8 @@ int cmd_explain(int n, char **argv)
 {
     const char *backend = NULL, *arch = NULL;
     bool want_json = false;
-    const struct option_row rows[] = {{"--backend", &backend, NULL}, {"--arch", &arch, NULL}, {"--json", NULL, &want_json}};
+    const struct option_row rows[] = {
+        {"--backend", &backend, NULL}, {"--arch", &arch, NULL}, {"--json", NULL, &want_json}};
     struct xt_compile_options opt = {.size = sizeof opt};
     struct xt_ctx *ctx = NULL;
     struct xt_kernel *k = NULL;
@@ -60,14 +62,18 @@ static int emit(const struct xt_kernel *k, const char *dir)
     static const struct {
         enum xt_artifact what;
         const char *file;
-    } files[] = {{XT_SOURCE, "kernel.cu"}, {XT_PTX, "kernel.ptx"}, {XT_CUBIN, "kernel.cubin"}, {XT_LAUNCH, "launch.json"}};
+    } files[] = {{XT_SOURCE, "kernel.cu"},
+                 {XT_PTX, "kernel.ptx"},
+                 {XT_CUBIN, "kernel.cubin"},
+                 {XT_LAUNCH, "launch.json"}};
     struct xt_kernel_info info;
     xt_kernel_get(k, &info);
     for (int i = 0; i < 4; i++) {
         char path[4096];
         const void *data;
         size_t bytes;
-        snprintf(path, sizeof path, "%s/%s", dir, files[i].file);
+        if (snprintf(path, sizeof path, "%s/%s", dir, files[i].file) >= (int)sizeof path)
+            return fail("emit: the path is longer than %zu bytes", sizeof path);
         if (info.n_pieces == 0)
             data = files[i].what == XT_LAUNCH ? "[]\n" : "", bytes = files[i].what == XT_LAUNCH ? 3 : 0;
         else if (xt_kernel_artifact(k, files[i].what, &data, &bytes))

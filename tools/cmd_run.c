@@ -35,7 +35,8 @@ static int to_row_major(struct job *j, struct npy *a)
     }
     xt_status s = data ? xt_graph_new(&g) : XT_ENOMEM;
     if (!s)
-        s = xt_output(g, xt_permute(g, xt_input(g, "x", a->dtype, a->rank, reversed, NULL, 0), a->rank, axes), NULL, 0);
+        s = xt_output(g, xt_permute(g, xt_input(g, "x", a->dtype, a->rank, reversed, NULL, 0), a->rank, axes),
+                      NULL, 0);
     if (!s)
         s = xt_compile(j->ctx, g, &opt, &k);
     if (!s)
@@ -74,7 +75,8 @@ static const char *shape_text(char *buf, size_t size, int rank, const int64_t *s
     return buf;
 }
 
-/* Shapes and dtypes that the files give. A raw 1- or 2-byte file (bf16, fp8) takes whatever the chain declares. */
+/* Shapes and dtypes that the files give. A raw 1- or 2-byte file (bf16, fp8) takes whatever the chain
+ * declares. */
 static int parse(struct job *j)
 {
     struct xt_shape *given = calloc((size_t)j->n + 1, sizeof *given);
@@ -94,7 +96,8 @@ static int parse(struct job *j)
     return 0;
 }
 
-/* A declared layout wants the flat buffer, large enough; the shapes of the others were compared by xt_parse. */
+/* A declared layout wants the flat buffer, large enough; the shapes of the others were compared by xt_parse.
+ */
 static int check_buffers(struct job *j)
 {
     for (int i = 0; i < j->n; i++) {
@@ -110,8 +113,9 @@ static int check_buffers(struct job *j)
         int64_t need = xt_src_min_bytes(j->kernel, i);
         shape_text(file, sizeof file, j->in[i].rank, j->in[i].shape);
         if (j->in[i].rank != 1)
-            return fail("run: input %s has declared strides: its file must be the flat buffer, this one is %s", info.name,
-                        file);
+            return fail(
+                "run: input %s has declared strides: its file must be the flat buffer, this one is %s",
+                info.name, file);
         if ((int64_t)j->in[i].bytes < need)
             return fail("run: input %s needs a buffer of %lld elements, its file has %s", info.name,
                         (long long)(need / (int64_t)xt_dtype_bytes(info.dtype)), file);
@@ -131,9 +135,10 @@ static int open_flat_output(struct job *j, xt_dtype dtype, int64_t need)
     if (npy_read_as(j->out_path, dtype, &j->out, why, sizeof why))
         return fail("%s", why);
     if (j->out.rank != 1 || j->out.dtype != dtype || (int64_t)j->out.bytes < need)
-        return fail("%s: holds rank %d %s, %zu bytes; the destination is a flat %s buffer of at least %lld elements",
-                    j->out_path, j->out.rank, xt_dtype_name(j->out.dtype), j->out.bytes, xt_dtype_name(dtype),
-                    (long long)(need / width));
+        return fail(
+            "%s: holds rank %d %s, %zu bytes; the destination is a flat %s buffer of at least %lld elements",
+            j->out_path, j->out.rank, xt_dtype_name(j->out.dtype), j->out.bytes, xt_dtype_name(dtype),
+            (long long)(need / width));
     return 0;
 }
 

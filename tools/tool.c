@@ -1,6 +1,7 @@
 /* tool.c: messages, options and files of the commands. */
 #include "tool.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,10 +102,10 @@ int write_file(const char *path, const void *data, size_t bytes)
     FILE *f = fopen(tmp, "wb");
     bool ok = f && fwrite(data, 1, bytes, f) == bytes;
     ok = f && !fclose(f) && ok && !rename(tmp, path);
-    if (!ok) {
-        fail("%s: cannot be written", path);
+    if (!ok)
+        fail("%s: cannot be written: %s", path, strerror(errno));
+    if (!ok && f)
         remove(tmp);
-    }
     free(tmp);
     return ok ? 0 : EXIT_BAD_INPUT;
 }

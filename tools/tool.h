@@ -18,7 +18,8 @@ struct option_row {
     const char **value; /* NULL: a flag */
     bool *flag;
 };
-/* Removes options from argv; *n positional arguments remain in front. 0, or EXIT_BAD_INPUT after a message. */
+/* Removes options from argv; *n positional arguments remain in front. 0, or EXIT_BAD_INPUT after a message.
+ */
 int take_options(const char *command, int *n, char **argv, const struct option_row *rows, int n_rows);
 
 int parse_backend(const char *s, xt_backend *out); /* NULL: XT_AUTO. 0, or EXIT_BAD_INPUT */

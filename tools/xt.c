@@ -23,8 +23,8 @@ static const struct {
     const char *name;
     int (*run)(int n, char **argv);
 } commands[] = {
-    {"run", cmd_run}, {"explain", cmd_explain}, {"emit", cmd_emit},
-    {"bench", cmd_bench}, {"env", cmd_env}, {"cache", cmd_cache},
+    {"run", cmd_run},     {"explain", cmd_explain}, {"emit", cmd_emit},
+    {"bench", cmd_bench}, {"env", cmd_env},         {"cache", cmd_cache},
 };
 
 int main(int argc, char **argv)
@@ -46,5 +46,6 @@ int main(int argc, char **argv)
             return status ? status : fail("standard output: write failed");
         return status;
     }
-    return fail("'%s' is not a command: run, explain, emit, bench, env or cache; `xt` alone shows help", name);
+    return fail("'%s' is not a command: run, explain, emit, bench, env or cache; `xt` alone shows help",
+                name);
 }

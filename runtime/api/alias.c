@@ -1,5 +1,5 @@
-/* alias.c: may this destination be written while these sources are read? Byte ranges first; where they meet, the
- * exact test on the strided boxes, an element being one more dim of unit stride. Layer 6. */
+/* alias.c: may this destination be written while these sources are read? Byte ranges first; where they meet,
+ * the exact test on the strided boxes, an element being one more dim of unit stride. Layer 6. */
 #include "api/api.h"
 
 #include "base/num.h"
@@ -34,7 +34,10 @@ static bool is_identity(const struct xti_piece *p, int64_t apart, int es)
 }
 
 /* Bytes from the start of the destination to the start of a source. */
-static int64_t distance(const void *dst, const void *src) { return (int64_t)((uintptr_t)src - (uintptr_t)dst); }
+static int64_t distance(const void *dst, const void *src)
+{
+    return (int64_t)((uintptr_t)src - (uintptr_t)dst);
+}
 
 static bool is_unchanged(const struct xti_map *m, const void *dst, const void *const *src)
 {
@@ -58,8 +61,8 @@ static bool input_box(const struct xti_node *in, int es, struct box *b, int64_t 
     return fits;
 }
 
-/* What a piece reads: its own box when it is affine, else its whole input, else everything between the lowest and
- * the highest address read. */
+/* What a piece reads: its own box when it is affine, else its whole input, else everything between the lowest
+ * and the highest address read. */
 static void source_box(const struct xt_kernel *k, const struct xti_piece *p, struct box *b, int64_t *off)
 {
     const struct xti_map *m = &k->map;
@@ -109,8 +112,8 @@ xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void
         if ((*unchanged = is_unchanged(m, dst, src)))
             return XT_OK;
         if (boxes_meet(k, p, distance(dst, src[p->src])))
-            return xti_fail(err, XT_EALIAS, "xt_run: the destination overlaps input %d (%s), which is read", p->src,
-                            k->graph->node[k->graph->input[p->src]].name);
+            return xti_fail(err, XT_EALIAS, "xt_run: the destination overlaps input %d (%s), which is read",
+                            p->src, k->graph->node[k->graph->input[p->src]].name);
     }
     return XT_OK;
 }

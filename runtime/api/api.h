@@ -1,5 +1,5 @@
-/* api.h: the objects behind the public handles. The files of this layer are the only ones that see everything:
- * graph, map, plan, both backends and the cache. Layer 6. */
+/* api.h: the objects behind the public handles. The files of this layer are the only ones that see
+ * everything: graph, map, plan, both backends and the cache. Layer 6. */
 #ifndef XTI_API_API_H
 #define XTI_API_API_H
 
@@ -20,13 +20,13 @@ struct xt_ctx {
     int threads, device;
     struct xti_parallel parallel;
     struct xti_disk *disk;
-    struct xti_memo *kernels; /* request key -> struct xt_kernel */
-    struct xti_memo *codes;   /* exact key -> struct xti_shared_code */
+    struct xti_memo *kernels;                   /* request key -> struct xt_kernel */
+    struct xti_memo *codes;                     /* exact key -> struct xti_shared_code */
     atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
 };
 
-/* The CUDA context that compiled code is loaded into: the thread's current one, or none: the device's primary one.
- * The number tells a context from a later one at the same address. Zero for what is not loaded. */
+/* The CUDA context that compiled code is loaded into: the thread's current one, or none: the device's primary
+ * one. The number tells a context from a later one at the same address. Zero for what is not loaded. */
 struct xti_home {
     uint64_t context, number;
 };
@@ -59,23 +59,24 @@ struct xt_kernel {
     struct xti_map map;     /* as fused: elements, absolute offsets */
     struct xti_plan plan;   /* CPU and CUDA */
     struct xti_shared_code *code;
-    char *launch;           /* CUDA: launch.json */
-    char name[64];          /* CUDA entry */
+    char *launch;  /* CUDA: launch.json */
+    char name[64]; /* CUDA entry */
     char signature[XTI_SIGNATURE_CHARS];
     const char *origin;
-    bool check;             /* XT_CHECK */
+    bool check; /* XT_CHECK */
 };
 
 /* Appends the byte string that identifies a request: the graph, its layouts, backend, architecture, home. */
-void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch, const struct xti_home *home,
-                     struct xti_str *key);
+void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
+                     const struct xti_home *home, struct xti_str *key);
 
 /* The signature of a map for a target, as hex. */
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],
                         struct xti_err *err);
 
-/* XT_EALIAS when a byte of dst may be a byte of a source that the map reads: exact where all pieces that read it are
- * affine, and else by the whole input. *unchanged: every element is copied onto itself, there is nothing to do. */
+/* XT_EALIAS when a byte of dst may be a byte of a source that the map reads: exact where all pieces that read
+ * it are affine, and else by the whole input. *unchanged: every element is copied onto itself, there is
+ * nothing to do. */
 xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void *const *src, bool *unchanged,
                           struct xti_err *err);
 

@@ -1,7 +1,9 @@
-/* code.c: CUDA code by exact key: memory, then disk, then NVRTC. A key holds everything that the code depends on:
- * format, templates, compiler build, options, target, full source and what the launch expects. Layer 6. */
+/* code.c: CUDA code by exact key: memory, then disk, then NVRTC. A key holds everything that the code depends
+ * on: format, templates, compiler build, options, target, full source and what the launch expects. Layer 6.
+ */
 #include "api/api.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -67,7 +69,8 @@ static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_er
 {
     int64_t t = xti_now_ns();
     xt_status s = xti_nvrtc_compile(r->source.s, r->name, r->plan->target.sm, c, err);
-    xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->plan->target.sm, (double)(xti_now_ns() - t) / 1e6);
+    xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->plan->target.sm,
+             (double)(xti_now_ns() - t) / 1e6);
     if (!s)
         store(r, c);
     return s;
@@ -91,8 +94,9 @@ static xt_status load_module(struct request *r, struct xti_shared_code *c, struc
     return xti_module_load(&c->code, r->name, r->ctx->device, &c->module, err);
 }
 
-/* An entry that the driver refuses is built once more, past the disk: what lies there may be damaged in a way that its
- * checksum does not show, and may be impossible to remove. Where it cannot be built the driver's words stand. */
+/* An entry that the driver refuses is built once more, past the disk: what lies there may be damaged in a way
+ * that its checksum does not show, and may be impossible to remove. Where it cannot be built the driver's
+ * words stand. */
 static xt_status load(struct request *r, struct xti_shared_code *c, struct xti_err *err)
 {
     struct xti_err refusal = {0};
@@ -139,11 +143,20 @@ static void add_field(struct xti_str *key, const void *p, size_t n)
     xti_str_addn(key, p, n);
 }
 
+static const char *or_empty(const char *s) { return s ? s : ""; }
+
+/* NVRTC itself reads the two variables: they are options too. */
 static void make_key(struct request *r)
 {
     struct xti_str options = {0};
     xti_nvrtc_options(r->plan->target.sm, &options);
-    const char *fixed[] = {"xt code 1", xti_templates_hash, xti_nvrtc_build(), options.s ? options.s : "", r->name};
+    const char *fixed[] = {"xt code 1",
+                           xti_templates_hash,
+                           xti_nvrtc_build(),
+                           or_empty(options.s),
+                           or_empty(getenv("NVRTC_PREPEND_FLAGS")),
+                           or_empty(getenv("NVRTC_APPEND_FLAGS")),
+                           r->name};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         add_field(&r->key, fixed[i], strlen(fixed[i]));
     xti_str_u64le(&r->key, (uint64_t)r->plan->target.sm);
@@ -193,7 +206,10 @@ xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char 
         goto done;
     *out = code;
     *origin = hit ? "memory" : (*out)->from_disk ? "disk" : "built";
-    xti_logf(XTI_LOG_CACHE, "%s: %s", name, hit ? "in memory" : (*out)->from_disk ? "hit on disk" : "compiled");
+    xti_logf(XTI_LOG_CACHE, "%s: %s", name,
+             hit                 ? "in memory"
+             : (*out)->from_disk ? "hit on disk"
+                                 : "compiled");
 done:
     xti_str_free(&memory_key);
     xti_str_free(&r.key);

@@ -52,7 +52,8 @@ static xt_status copy_graph(struct xt_kernel *k, const struct xt_graph *g, struc
         s = xt_print(g, k->text, need, NULL);
     if (!s)
         s = xt_parse(k->text, 0, NULL, &k->graph);
-    return s ? xti_fail(err, s, "%s", xt_last_error()->status ? xt_last_error()->message : "problem line") : XT_OK;
+    return s ? xti_fail(err, s, "%s", xt_last_error()->status ? xt_last_error()->message : "problem line")
+             : XT_OK;
 }
 
 /* Addresses are multiplied by the element's width from here on: that must fit too. */
@@ -60,11 +61,13 @@ static xt_status check_bytes(const struct xti_map *m, struct xti_err *err)
 {
     int64_t unused;
     if (m->dst_hi >= m->dst_lo && !xti_mad64(m->dst_hi, m->esize, m->esize, &unused))
-        return xti_fail(err, XT_EOVERFLOW, "destination: the end of element %lld of %d bytes does not fit in 63 bits",
+        return xti_fail(err, XT_EOVERFLOW,
+                        "destination: the end of element %lld of %d bytes does not fit in 63 bits",
                         (long long)m->dst_hi, m->esize);
     for (int i = 0; i < m->n_srcs; i++)
         if (m->src_hi[i] >= m->src_lo[i] && !xti_mad64(m->src_hi[i], m->esize, m->esize, &unused))
-            return xti_fail(err, XT_EOVERFLOW, "input %d: the end of element %lld of %d bytes does not fit in 63 bits", i,
+            return xti_fail(err, XT_EOVERFLOW,
+                            "input %d: the end of element %lld of %d bytes does not fit in 63 bits", i,
                             (long long)m->src_hi[i], m->esize);
     return XT_OK;
 }
@@ -88,7 +91,8 @@ static xt_status make_code(const struct request *r, struct xt_kernel *k, struct 
     k->launch = launch.s; /* the builder's buffer changes owner */
     if (launch.failed)
         return xti_fail(err, XT_ENOMEM, "launch record");
-    return xti_code_get(r->ctx, &k->plan, k->name, k->text, r->load ? &r->home : NULL, &k->code, &k->origin, err);
+    return xti_code_get(r->ctx, &k->plan, k->name, k->text, r->load ? &r->home : NULL, &k->code, &k->origin,
+                        err);
 }
 
 static void log_kernel(const struct xt_kernel *k)
@@ -98,7 +102,8 @@ static void log_kernel(const struct xt_kernel *k)
     if (xti_log_on(XTI_LOG_MAP)) {
         struct xti_str b = {0};
         xti_map_text(&k->map, &b);
-        xti_logf(XTI_LOG_MAP, "%s %s\n%s", xti_class_name(xti_map_class(&k->map)), k->signature, b.s ? b.s : "");
+        xti_logf(XTI_LOG_MAP, "%s %s\n%s", xti_class_name(xti_map_class(&k->map)), k->signature,
+                 b.s ? b.s : "");
         xti_str_free(&b);
     }
     if (k->backend != XT_REF)
@@ -143,7 +148,9 @@ done:
 
 static void count_compile(struct xt_ctx *ctx, const char *origin)
 {
-    atomic_llong *n = !strcmp(origin, "memory") ? &ctx->memory_hits : !strcmp(origin, "disk") ? &ctx->disk_hits : &ctx->built;
+    atomic_llong *n = !strcmp(origin, "memory") ? &ctx->memory_hits
+                      : !strcmp(origin, "disk") ? &ctx->disk_hits
+                                                : &ctx->built;
     atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
 }
 
@@ -175,8 +182,11 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
     if (!ctx || !g)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: %s is NULL", ctx ? "graph" : "ctx"), &err);
     if (opt && opt->size < offsetof(struct xt_compile_options, arch) + sizeof o.arch)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: options.size is %zu, want "
-                                    "sizeof(struct xt_compile_options)", opt->size), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL,
+                                    "xt_compile: options.size is %zu, want "
+                                    "sizeof(struct xt_compile_options)",
+                                    opt->size),
+                           &err);
     if (opt)
         memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
     if (o.backend < XT_AUTO || o.backend > XT_CUDA)
@@ -184,7 +194,8 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
     if (g->err.e.status)
         return xti_publish(g->err.e.status, &g->err);
     if (g->out < 0)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: the graph has no output: call xt_output"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: the graph has no output: call xt_output"),
+                           &err);
     struct request r = {.ctx = ctx, .graph = g, .backend = o.backend ? o.backend : ctx->backend};
     r.arch = r.backend == XT_CUDA ? o.arch : NULL;
     r.load = r.backend == XT_CUDA && !o.arch;

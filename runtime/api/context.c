@@ -10,15 +10,9 @@
 /* Kernels are small on the CPU, and a loaded module is a few hundred KB: enough for any one program. */
 enum { MAX_KERNELS = 4096, MAX_CODES = 1024 };
 
-static void *ref_kernel(void *k)
-{
-    return xt_kernel_ref(k);
-}
+static void *ref_kernel(void *k) { return xt_kernel_ref(k); }
 
-static void unref_kernel(void *k)
-{
-    xt_kernel_free(k);
-}
+static void unref_kernel(void *k) { xt_kernel_free(k); }
 
 static xt_status parse_backend(const char *s, xt_backend *out, struct xti_err *err)
 {
@@ -41,15 +35,16 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     static const struct xti_memo_ops code_ops = {xti_code_ref, xti_code_unref};
     xt_status s = XT_OK;
     if (o->threads < 0 || o->device < 0 || o->backend < XT_AUTO || o->backend > XT_CUDA)
-        return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads %d, device %d or backend %d is out of range", o->threads,
-                        o->device, (int)o->backend);
+        return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads %d, device %d or backend %d is out of range",
+                        o->threads, o->device, (int)o->backend);
     ctx->backend = o->backend;
-    if (!ctx->backend && (s = parse_backend(xti_env(XTI_ENV_BACKEND) ? xti_env(XTI_ENV_BACKEND) : "", &ctx->backend, err)))
+    if (!ctx->backend &&
+        (s = parse_backend(xti_env(XTI_ENV_BACKEND) ? xti_env(XTI_ENV_BACKEND) : "", &ctx->backend, err)))
         return s;
     int64_t threads = o->threads ? o->threads : xti_env_int(XTI_ENV_THREADS, 0);
     if (threads < 0 || threads > 1024)
-        return xti_fail(err, XT_EINVAL, "%s: %lld is not in [0,1024]", o->threads ? "xt_ctx_new: threads" : "XT_THREADS",
-                        (long long)threads);
+        return xti_fail(err, XT_EINVAL, "%s: %lld is not in [0,1024]",
+                        o->threads ? "xt_ctx_new: threads" : "XT_THREADS", (long long)threads);
     ctx->threads = (int)threads;
     ctx->device = o->device;
     ctx->parallel = (struct xti_parallel){o->parallel_for, o->pool};
@@ -76,8 +71,10 @@ xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_ctx_new: out is NULL"), &err);
     *out = NULL;
     if (opt && opt->size < offsetof(struct xt_options, device) + sizeof o.device)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_ctx_new: options.size is %zu, want sizeof(struct xt_options)",
-                                    opt->size), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL,
+                                    "xt_ctx_new: options.size is %zu, want sizeof(struct xt_options)",
+                                    opt->size),
+                           &err);
     if (opt)
         memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
     struct xt_ctx *ctx = xti_alloc(sizeof *ctx);
@@ -111,21 +108,17 @@ xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out)
     return xti_publish(XT_OK, NULL);
 }
 
-const char *xt_cache_path(struct xt_ctx *ctx)
-{
-    return ctx ? xti_disk_path(ctx->disk) : NULL;
-}
+const char *xt_cache_path(struct xt_ctx *ctx) { return ctx ? xti_disk_path(ctx->disk) : NULL; }
 
-const char *xt_cache_why(struct xt_ctx *ctx)
-{
-    return ctx ? xti_disk_why(ctx->disk) : "no context";
-}
+const char *xt_cache_why(struct xt_ctx *ctx) { return ctx ? xti_disk_why(ctx->disk) : "no context"; }
 
-xt_status xt_cache_list(struct xt_ctx *ctx, void (*each)(void *, const char *, int64_t, const char *), void *arg)
+xt_status xt_cache_list(struct xt_ctx *ctx, void (*each)(void *, const char *, int64_t, const char *),
+                        void *arg)
 {
     struct xti_err err = {0};
     if (!ctx || !each)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_list: %s is NULL", ctx ? "each" : "ctx"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_list: %s is NULL", ctx ? "each" : "ctx"),
+                           &err);
     return xti_publish(xti_disk_list(ctx->disk, each, arg, &err), &err);
 }
 

@@ -94,7 +94,8 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
         xti_str_add(b, "; point by point\n");
         return;
     }
-    xti_str_addf(b, "; kernel %" PRId64 "(%+" PRId64 ",%+" PRId64 ") x %" PRId64 "(%+" PRId64 ",%+" PRId64 ")",
+    xti_str_addf(b,
+                 "; kernel %" PRId64 "(%+" PRId64 ",%+" PRId64 ") x %" PRId64 "(%+" PRId64 ",%+" PRId64 ")",
                  s->row.n, s->row.s, s->row.d, s->col.n, s->col.s, s->col.d);
     if (s->n_loops)
         xti_str_add(b, "; loops");
@@ -105,8 +106,8 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 {
     const struct xti_cuda_step *s = &k->plan.cuda_step[i];
-    xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte accesses, blocks %" PRId64 "..%" PRId64 "\n", i, s->piece,
-                 s->strategy->name, s->vec_bytes, s->first_block, s->first_block + s->blocks - 1);
+    xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte accesses, blocks %" PRId64 "..%" PRId64 "\n", i,
+                 s->piece, s->strategy->name, s->vec_bytes, s->first_block, s->first_block + s->blocks - 1);
 }
 
 static void map_text(const struct xti_map *m, struct xti_str *b)
@@ -143,14 +144,15 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
     const struct xti_node *o = &k->graph->node[k->graph->out];
     xti_str_addf(b, "  chain     %s\n  result    %s", k->text, xt_dtype_name(o->dtype));
     xti_str_list(b, o->rank, o->shape);
-    xti_str_addf(b, "\n  map       %s, %d piece%s\n", info->map_class, info->n_pieces, info->n_pieces == 1 ? "" : "s");
+    xti_str_addf(b, "\n  map       %s, %d piece%s\n", info->map_class, info->n_pieces,
+                 info->n_pieces == 1 ? "" : "s");
     map_text(&k->map, b);
     xti_str_add(b, "  target    ");
     target_text(k, b);
     xti_str_addf(b, "\n  strategy  %s\n", info->strategy);
     plan_text(k, b);
-    xti_str_addf(b, "  bytes     %" PRId64 " read, %" PRId64 " written\n  signature %s (%s)\n", info->bytes_read,
-                 info->bytes_written, info->signature, info->origin);
+    xti_str_addf(b, "  bytes     %" PRId64 " read, %" PRId64 " written\n  signature %s (%s)\n",
+                 info->bytes_read, info->bytes_written, info->signature, info->origin);
 }
 
 static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
@@ -162,9 +164,12 @@ static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info 
     xti_str_list(b, o->rank, o->shape);
     xti_str_add(b, ", \"strides\": ");
     xti_str_list(b, o->rank, k->graph->out_strides);
-    xti_str_addf(b, ", \"offset\": %" PRId64 ", \"class\": \"%s\", \"pieces\": ", k->graph->out_offset, info->map_class);
+    xti_str_addf(b, ", \"offset\": %" PRId64 ", \"class\": \"%s\", \"pieces\": ", k->graph->out_offset,
+                 info->map_class);
     xti_map_json(&k->map, b);
-    xti_str_addf(b, ", \"bytes_read\": %" PRId64 ", \"bytes_written\": %" PRId64 ", \"strategy\": \"%s\", \"target\": \"",
+    xti_str_addf(b,
+                 ", \"bytes_read\": %" PRId64 ", \"bytes_written\": %" PRId64
+                 ", \"strategy\": \"%s\", \"target\": \"",
                  info->bytes_read, info->bytes_written, info->strategy);
     target_text(k, b);
     xti_str_add(b, "\", \"refused\": [");
@@ -180,14 +185,16 @@ xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t siz
     if (need)
         *need = 0;
     if (!k || (flags & ~XT_JSON))
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_explain: %s", k ? "flags has a bit other than XT_JSON"
-                                                                                    : "kernel is NULL"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_explain: %s",
+                                    k ? "flags has a bit other than XT_JSON" : "kernel is NULL"),
+                           &err);
     xt_kernel_get(k, &info);
     if (flags & XT_JSON)
         explain_json(k, &info, &b);
     else
         explain_text(k, &info, &b);
-    xt_status s = b.failed ? xti_fail(&err, XT_ENOMEM, "explanation") : xti_copy_out(b.s, b.n, buf, size, need);
+    xt_status s =
+        b.failed ? xti_fail(&err, XT_ENOMEM, "explanation") : xti_copy_out(b.s, b.n, buf, size, need);
     xti_str_free(&b);
     return xti_publish(s, &err);
 }

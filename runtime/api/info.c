@@ -5,7 +5,9 @@
 
 #include "base/num.h"
 
-enum { MAX_ROWS = 1 << 22 }; /* rows of a guarded box that are counted one by one; more: the box is the answer */
+enum {
+    MAX_ROWS = 1 << 22
+}; /* rows of a guarded box that are counted one by one; more: the box is the answer */
 
 /* Points of the innermost dim, all others fixed in x, that pass every guard (which have no div terms). */
 static int64_t count_row(const struct xti_piece *p, const int64_t *x)
@@ -61,7 +63,8 @@ static int64_t bytes_read(const struct xti_map *m)
     for (int i = 0; i < m->n_pieces; i++)
         if (m->piece[i].src >= 0) {
             int64_t live = live_points(&m->piece[i]);
-            n = live < m->numel - n ? n + live : m->numel; /* guarded boxes may add up to more than is written */
+            n = live < m->numel - n ? n + live
+                                    : m->numel; /* guarded boxes may add up to more than is written */
         }
     return n * m->esize;
 }
@@ -79,7 +82,8 @@ xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
     if (out)
         memset(out, 0, sizeof *out);
     if (!k || !out)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: %s is NULL", k ? "out" : "kernel"), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: %s is NULL", k ? "out" : "kernel"),
+                           &err);
     *out = (struct xt_kernel_info){
         .backend = k->backend,
         .strategy = strategy(k),
@@ -103,7 +107,8 @@ int64_t xt_src_min_bytes(const struct xt_kernel *k, int input)
     return k->map.src_hi[input] >= k->map.src_lo[input] ? (k->map.src_hi[input] + 1) * k->map.esize : 0;
 }
 
-xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data, size_t *bytes)
+xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data,
+                             size_t *bytes)
 {
     struct xti_err err = {0};
     if (data)
@@ -112,7 +117,10 @@ xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, c
         *bytes = 0;
     if (!k || !data || !bytes)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %s is NULL",
-                                    !k ? "kernel" : !data ? "data" : "bytes"), &err);
+                                    !k      ? "kernel"
+                                    : !data ? "data"
+                                            : "bytes"),
+                           &err);
     static const char *const name[] = {"source", "PTX", "cubin", "launch record"};
     const struct {
         const void *p;
@@ -124,9 +132,11 @@ xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, c
         [XT_LAUNCH] = {k->launch, k->launch ? strlen(k->launch) : 0},
     };
     if ((int)what < 0 || what > XT_LAUNCH)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %d is no artifact", (int)what), &err);
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %d is no artifact", (int)what),
+                           &err);
     if (!table[what].p)
-        return xti_publish(xti_fail(&err, XT_EUNSUPPORTED, "xt_kernel_artifact: this kernel has no %s", name[what]), &err);
+        return xti_publish(
+            xti_fail(&err, XT_EUNSUPPORTED, "xt_kernel_artifact: this kernel has no %s", name[what]), &err);
     *data = table[what].p;
     *bytes = table[what].n;
     return xti_publish(XT_OK, NULL);

@@ -11,8 +11,8 @@ static void add_numbers(struct xti_str *key, int n, const int64_t *v)
         xti_str_u64le(key, (uint64_t)v[i]);
 }
 
-/* Every count comes before its numbers, so that two different graphs never give the same bytes. Names of inputs are
- * in: they change nothing that a kernel does, but explain prints them. */
+/* Every count comes before its numbers, so that two different graphs never give the same bytes. Names of
+ * inputs are in: they change nothing that a kernel does, but explain prints them. */
 static void add_node(struct xti_str *key, const struct xti_node *n)
 {
     int64_t head[] = {(int64_t)n->op, (int64_t)n->dtype, n->rank, n->n_args, n->n_attrs, n->input};
@@ -31,11 +31,13 @@ static void add_node(struct xti_str *key, const struct xti_node *n)
     xti_str_add(key, n->name);
 }
 
-void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch, const struct xti_home *home,
-                     struct xti_str *key)
+void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
+                     const struct xti_home *home, struct xti_str *key)
 {
-    int64_t head[] = {(int64_t)backend, arch ? (int64_t)strlen(arch) : -1, g->n_nodes, g->out, g->out_offset,
-                      g->out_dense, g->node[g->out].rank};
+    int64_t head[] = {(int64_t)backend,    arch ? (int64_t)strlen(arch) : -1,
+                      g->n_nodes,          g->out,
+                      g->out_offset,       g->out_dense,
+                      g->node[g->out].rank};
     xti_str_u64le(key, home->context);
     xti_str_u64le(key, home->number);
     add_numbers(key, 7, head);

@@ -15,12 +15,14 @@ static bool misaligned(const struct xt_kernel *k, const void *p)
     return (uintptr_t)p % want != 0;
 }
 
-static xt_status check_pointers(const struct xt_kernel *k, const void *dst, const void *const *src, struct xti_err *err)
+static xt_status check_pointers(const struct xt_kernel *k, const void *dst, const void *const *src,
+                                struct xti_err *err)
 {
     if (!dst)
         return xti_fail(err, XT_EINVAL, "xt_run: dst is NULL");
     if (misaligned(k, dst))
-        return xti_fail(err, XT_EALIGN, "xt_run: dst %p is not aligned to its %d-byte elements", dst, k->map.esize);
+        return xti_fail(err, XT_EALIGN, "xt_run: dst %p is not aligned to its %d-byte elements", dst,
+                        k->map.esize);
     for (int i = 0; i < k->map.n_srcs; i++) {
         if (!is_read(k, i))
             continue;
@@ -28,7 +30,8 @@ static xt_status check_pointers(const struct xt_kernel *k, const void *dst, cons
             return xti_fail(err, XT_EINVAL, "xt_run: the pointer of input %d (%s) is NULL", i,
                             k->graph->node[k->graph->input[i]].name);
         if (misaligned(k, src[i]))
-            return xti_fail(err, XT_EALIGN, "xt_run: input %d (%s) at %p is not aligned to its %d-byte elements", i,
+            return xti_fail(err, XT_EALIGN,
+                            "xt_run: input %d (%s) at %p is not aligned to its %d-byte elements", i,
                             k->graph->node[k->graph->input[i]].name, src[i], k->map.esize);
     }
     return XT_OK;
@@ -45,7 +48,8 @@ static bool same_element(void *arg, const struct xti_piece *p, int64_t d, int64_
 {
     struct check *c = arg;
     size_t es = (size_t)c->k->map.esize;
-    const unsigned char *want = p->src < 0 ? p->value : (const unsigned char *)c->src[p->src] + s * (int64_t)es;
+    const unsigned char *want =
+        p->src < 0 ? p->value : (const unsigned char *)c->src[p->src] + s * (int64_t)es;
     if (!memcmp(c->dst + d * (int64_t)es, want, es))
         return true;
     c->bad = d;
@@ -53,17 +57,19 @@ static bool same_element(void *arg, const struct xti_piece *p, int64_t d, int64_
 }
 
 /* XT_CHECK=1. */
-static xt_status check_result(const struct xt_kernel *k, const void *dst, const void *const *src, struct xti_err *err)
+static xt_status check_result(const struct xt_kernel *k, const void *dst, const void *const *src,
+                              struct xti_err *err)
 {
     struct check c = {k, dst, src, -1};
     xti_map_visit(&k->map, same_element, &c);
     if (c.bad < 0)
         return XT_OK;
-    return xti_fail(err, XT_EINTERNAL, "XT_CHECK: destination element %lld is wrong (%s): %s", (long long)c.bad,
-                    xti_plan_strategy(&k->plan), k->text);
+    return xti_fail(err, XT_EINTERNAL, "XT_CHECK: destination element %lld is wrong (%s): %s",
+                    (long long)c.bad, xti_plan_strategy(&k->plan), k->text);
 }
 
-static xt_status run(const struct xt_kernel *k, void *dst, const void *const *src, void *stream, struct xti_err *err)
+static xt_status run(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
+                     struct xti_err *err)
 {
     bool unchanged = false;
     if (k->map.n_pieces == 0)
@@ -80,7 +86,8 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
         return !s && k->check ? check_result(k, dst, src, err) : s;
     }
     if (!k->code->module)
-        return xti_fail(err, XT_ENODEVICE, "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
+        return xti_fail(err, XT_ENODEVICE,
+                        "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
                         k->plan.target.sm);
     return xti_cuda_launch(&k->plan, k->code->module, dst, src, stream, err);
 }
@@ -107,8 +114,8 @@ static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *co
         return xti_fail(err, XT_ENOMEM, "sizes of %d inputs", k->map.n_srcs);
     for (int i = 0; i < k->map.n_srcs; i++)
         bytes[i] = (size_t)xt_src_min_bytes(k, i);
-    s = xti_cuda_run_host(&k->plan, k->code->module, dst, (size_t)((k->map.dst_hi + 1) * k->map.esize), src, bytes,
-                          k->map.n_srcs, err);
+    s = xti_cuda_run_host(&k->plan, k->code->module, dst, (size_t)((k->map.dst_hi + 1) * k->map.esize), src,
+                          bytes, k->map.n_srcs, err);
     xti_free(bytes);
     return s;
 }

@@ -240,7 +240,8 @@ static int64_t node_numel(const struct xti_node *n)
 }
 
 /* Elements that may not be read stay zero: the output does not need them. */
-static void eval_input(const struct eval *e, const struct xti_node *n, size_t esize, const char *src, char *out)
+static void eval_input(const struct eval *e, const struct xti_node *n, size_t esize, const char *src,
+                       char *out)
 {
     int64_t at[XT_MAX_RANK] = {0};
     do {
@@ -344,8 +345,8 @@ xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const 
     return xti_graph_eval_within(g, dst, src, NULL, NULL, err);
 }
 
-xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src, const int64_t *lo,
-                                const int64_t *hi, struct xti_err *err)
+xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src,
+                                const int64_t *lo, const int64_t *hi, struct xti_err *err)
 {
     struct eval e = {.g = g, .lo = lo, .hi = hi, .err = err};
     xt_status s = XT_OK;

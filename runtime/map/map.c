@@ -181,8 +181,9 @@ static xt_status check_destination(const struct xt_graph *g, const struct xti_no
     return xti_fail_at(err, XT_EALIAS, g->out, -1, "the destination %s with strides %s %s",
                        xti_shape_text(shape, sizeof shape, n->rank, n->shape),
                        xti_shape_text(strides, sizeof strides, n->rank, g->out_strides),
-                       meets == XTI_YES ? "has two elements at the same address"
-                                        : "is refused: whether two elements share an address is too hard to tell");
+                       meets == XTI_YES
+                           ? "has two elements at the same address"
+                           : "is refused: whether two elements share an address is too hard to tell");
 }
 
 static xt_status check_output(const struct xt_graph *g, struct xti_map *m, struct xti_err *err)
@@ -235,8 +236,8 @@ static xt_status report(struct xti_fuser *f)
     }
 }
 
-/* Where a source is read by affine pieces alone, its bounds are those of their boxes: tighter than what note_read
- * knew before the divs were resolved. */
+/* Where a source is read by affine pieces alone, its bounds are those of their boxes: tighter than what
+ * note_read knew before the divs were resolved. */
 static xt_status tighten_reads(struct xti_map *m, struct xti_err *err)
 {
     bool *loose = xti_arena_alloc(&m->arena, (size_t)m->n_srcs * sizeof *loose);

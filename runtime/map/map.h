@@ -107,10 +107,10 @@ void xti_map_visit(const struct xti_map *m,
  * of its operation. Independent of the fuser: what fuse is tested against. dst is a buffer of dst_elems
  * elements (only the output's addresses are written). XT_ENOMEM when a temporary does not fit. */
 xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const *src, struct xti_err *err);
-/* The same where a buffer holds only what the map needs: of source i the elements lo[i]..hi[i] may be read, none when
- * hi[i] < lo[i], and then src[i] may be NULL. */
-xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src, const int64_t *lo,
-                                const int64_t *hi, struct xti_err *err);
+/* The same where a buffer holds only what the map needs: of source i the elements lo[i]..hi[i] may be read,
+ * none when hi[i] < lo[i], and then src[i] may be NULL. */
+xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src,
+                                const int64_t *lo, const int64_t *hi, struct xti_err *err);
 
 /* ---- overlap.c */
 

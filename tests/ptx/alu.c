@@ -83,8 +83,8 @@ static uint64_t insert(uint64_t a, uint64_t b, uint64_t position, uint64_t lengt
     return b;
 }
 
-/* dp4a: the bytes of a times those of b; dp2a: the halves of a times two bytes of b. sub: 1 a is signed, 2 b is,
- * 4 halves by the low bytes, 8 halves by the high ones. */
+/* dp4a: the bytes of a times those of b; dp2a: the halves of a times two bytes of b. sub: 1 a is signed, 2 b
+ * is, 4 halves by the low bytes, 8 halves by the high ones. */
 static uint64_t dot(uint64_t a, uint64_t b, int sub)
 {
     int n = sub & 12 ? 2 : 4, width = 32 / n;

@@ -1,5 +1,5 @@
-/* api.h: what the tests of the public functions share: a context without a disk cache, a kernel from a line, buffers
- * between pages that may not be touched. */
+/* api.h: what the tests of the public functions share: a context without a disk cache, a kernel from a line,
+ * buffers between pages that may not be touched. */
 #ifndef TESTS_SUPPORT_API_H
 #define TESTS_SUPPORT_API_H
 
@@ -52,8 +52,8 @@ static inline struct xt_kernel *compile_line(struct xt_ctx *ctx, const char *lin
                       xt_last_error()->message);                                                             \
     } while (0)
 
-/* Bytes between two pages that fault. at_end: the byte after the last is in the upper one, else the byte before
- * the first is in the lower one. The rest of the last page is filled with SLACK. */
+/* Bytes between two pages that fault. at_end: the byte after the last is in the upper one, else the byte
+ * before the first is in the lower one. The rest of the last page is filled with SLACK. */
 enum { SLACK = 0x5a };
 struct guarded {
     unsigned char *map, *p;

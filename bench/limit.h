@@ -1,0 +1,33 @@
+/* limit.h: how fast this machine moves a chain's bytes when nothing is in the way: the lines that must be read
+ * and the lines that must be written, each a contiguous stream, in one loop and in their proportion. */
+#ifndef XT_BENCH_LIMIT_H
+#define XT_BENCH_LIMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xt/xt.h>
+
+enum { LINE = 64, LIMIT_SOURCES = 64 };
+
+struct limit {
+    int n, threads;
+    const char *src[LIMIT_SOURCES]; /* aligned to LINE */
+    size_t reads[LIMIT_SOURCES];    /* lines, contiguous from src */
+    char *dst;                      /* aligned to LINE */
+    size_t writes;                  /* lines */
+};
+/* Streaming stores and prefetch: nothing is read for ownership. The best way past the caches. */
+void limit_stream(const struct limit *l);
+/* memcpy and memset, 4 KB at a time: the best way within the caches. */
+void limit_cached(const struct limit *l);
+
+/* ---- lines.c */
+/* Distinct lines of each source that k reads, into lines[n]. Asks the kernel itself: it is run on sources whose
+ * elements hold the number of their line. Overwrites sources and destination. False: out of memory.
+ * width: bytes of an element. bytes: of each source. */
+bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_t *bytes, size_t dst_bytes, int width,
+                 size_t *lines);
+
+#endif
