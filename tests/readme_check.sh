@@ -1,6 +1,6 @@
 #!/bin/sh
-# readme_check.sh: README.md is true. Commands after "$ " print what stands below them; chains of the language section
-# parse; the C program compiles and runs; files and targets that are named exist. B: build directory.
+# readme_check.sh: README.md is true. Commands after "$ " print what stands below them; chains of the language
+# section parse; the C program compiles and runs; files and targets that are named exist. B: build directory.
 B=${B:-build}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -11,7 +11,7 @@ check() { # description, status
 
 # "    $ command" and the indented lines below it, up to a blank line.
 awk -v dir="$dir" '
-    /^    \$ / { n++; print substr($0, 7) > (dir "/" n ".cmd"); printf "" > (dir "/" n ".want"); on = 1; next }
+    /^    \$ / { n++; on = 1; print substr($0, 7) > (dir "/" n ".cmd"); printf "" > (dir "/" n ".want"); next }
     on && /^    / { print substr($0, 5) > (dir "/" n ".want"); next }
     { on = 0 }' README.md
 for c in "$dir"/*.cmd; do

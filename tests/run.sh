@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh: runs the test programs given as arguments, then the scripts, and ends with one line that counts it all:
-# "N passed, N failed". B: build directory. Each program ends with Check's line, each script with "N passed, N failed".
+# run.sh: runs the test programs given as arguments, then the scripts, and ends with one line that counts it
+# all: "N passed, N failed". B: build directory. Each program ends with Check's line, each script with that one.
 set -u
 B=${B:-build}
 passed=0 failed=0
@@ -11,7 +11,7 @@ trap 'rm -rf "$XT_CACHE_DIR" "$log"' EXIT
 trap 'exit 130' INT TERM
 
 count() { # name, exit status: adds the last counting line of $log
-    line=$(grep -E '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+$|^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
+    line=$(grep -E '^[0-9]+%: Checks: [0-9]+, |^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
     set -- "$1" "$2" $(printf '%s\n' "$line" | grep -oE '[0-9]+')
     case "$line" in
     *Checks*) good=$(($4 - $5 - $6)) bad=$(($5 + $6)) ;;

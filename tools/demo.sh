@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh: what `make run` shows. A chain on a .npy file: explained, run, compared byte for byte with the reference
-# evaluator, and timed against the same steps one by one. B: build directory.
+# demo.sh: what `make run` shows. A chain on a .npy file: explained, run, compared byte for byte with the
+# reference evaluator, and timed against the same steps one by one. B: build directory.
 set -eu
 B=${B:-build}
 dir=$B/demo
@@ -17,7 +17,8 @@ for y in range(1080):
     row = bytearray()
     for x in range(1920):
         sun = (x - 1400) ** 2 + (y - 300) ** 2 < 90 * 90
-        row += bytes((255, 220, 90) if sun else ((y // 9) % 40, 90 + (x * y) % 23, 160) if sea else (110 + y // 6, 170 + y // 12, 235))
+        sky = (110 + y // 6, 170 + y // 12, 235)
+        row += bytes((255, 220, 90) if sun else ((y // 9) % 40, 90 + (x * y) % 23, 160) if sea else sky)
     rows.append(bytes(row))
 head = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1080, 1920, 3), }"
 head += b" " * (117 - len(head)) + b"\n"
@@ -42,8 +43,7 @@ else
 fi
 echo
 printf 'this picture | make run | %s\n' "$chain" >"$dir/workload.txt"
-printf 'batch of 16 | make run | %s\n' \
-    'x: u8[16,1080,1920,3]; x[:, ::-1, 8:1912].permute(0,3,1,2).pad((0,0),(0,0),(4,4),(8,8), value=16)' >>"$dir/workload.txt"
-printf 'attention heads | make run | %s\n' \
-    'x: f16[4,2048,4096]; x.reshape(4,2048,32,128).permute(0,2,1,3)[:, :, ::-1].reshape(128,2048,128)' >>"$dir/workload.txt"
+batch='x: u8[16,1080,1920,3]; x[:, ::-1, 8:1912].permute(0,3,1,2).pad((0,0),(0,0),(4,4),(8,8), value=16)'
+heads='x: f16[4,2048,4096]; x.reshape(4,2048,32,128).permute(0,2,1,3)[:, :, ::-1].reshape(128,2048,128)'
+printf '%s | make run | %s\n' 'batch of 16' "$batch" 'attention heads' "$heads" >>"$dir/workload.txt"
 "$B/xt" bench --quick "$dir/workload.txt"

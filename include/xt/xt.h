@@ -157,8 +157,8 @@ XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides
  * Text is limited to 1 MiB, nesting to 256.
  *
  * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration. A declared
- * dtype must agree with it, and so must a declared shape, unless strides are declared too: then only the dtype
- * is compared. dtype 0: only a shape is given; rank -1: nothing is. n 0: all inputs must be declared in full.
+ * dtype must agree with it, and so must a declared shape, unless strides are declared too: then the dtype
+ * alone is compared. dtype 0: only a shape is given; rank -1: nothing is. n 0: all inputs must be declared in full.
  * Errors: XT_ESYNTAX and those of the builders; xt_last_error()->column says where. */
 struct xt_shape {
     xt_dtype dtype;
@@ -261,8 +261,8 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
 
 /* Copies. srcs: one pointer an input of the graph, in order, to the start of its buffer (offsets are added by
  * the kernel); an input that the map does not read may be NULL. CPU: host pointers; stream is ignored;
- * returns when the copy is done. CUDA: device pointers, stream a CUstream (NULL: the default stream); returns after
- * the launch.
+ * returns when the copy is done. CUDA: device pointers, stream a CUstream (NULL: the default stream); returns
+ * after the launch.
  * post: for every index i of the output: dst[off + sum i*stride] == the chain's element i, bit for bit; no
  *       other byte of dst is written; no byte outside the inputs' elements is read.
  * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
@@ -271,7 +271,7 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
 /* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device
- * memory. For tools and tests: allocates and waits. Buffers hold at least dst_min_bytes and xt_src_min_bytes. */
+ * memory. For tools and tests: allocates and waits. Buffers hold dst_min_bytes and xt_src_min_bytes. */
 XT_API xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *srcs);
 
 struct xt_kernel_info {
