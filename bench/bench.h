@@ -16,6 +16,8 @@ struct bench_workload {
  * bench_workloads_free. Returns the number of rows, or -1 with one sentence in err. */
 int bench_workloads_read(const char *text, struct bench_workload **out, char *err, size_t err_bytes);
 void bench_workloads_free(struct bench_workload *w, int n);
+/* The chain with every declared dtype replaced; malloc'ed, NULL when out of memory. Fill values stay as written. */
+char *bench_chain_as(const char *chain, const char *dtype);
 
 /* ---- naive.c: what a user does without xt: every step that moves data is made whole by a plain strided
  * copy. Reshape, squeeze and unsqueeze of dense data are free; the last step writes into the destination's
@@ -25,27 +27,38 @@ struct naive;
  */
 struct naive *naive_new(const struct xt_graph *g);
 int naive_steps(const struct naive *v);
+int64_t naive_bytes(const struct naive *v); /* that all steps read and write */
 void naive_run(const struct naive *v, void *dst, const void *const *srcs);
 void naive_free(struct naive *v);
 
-/* ---- measure.c */
+/* ---- peers.c: libraries that evaluate the whole chain, each in a process of its own */
+enum { PEER_NUMPY, PEER_TORCH, PEER_JAX, N_PEERS };
+extern const char *const bench_peer_name[N_PEERS];
+
+/* ---- measure.c. Seconds are medians; 0: not measured */
 struct bench_row {
     const struct bench_workload *work;
     char strategy[32], map_class[16];
     int pieces, naive_steps, samples;
     int64_t bytes_read, bytes_written;
-    double seconds, spread; /* median; (third quartile - first quartile) / median */
-    double memcpy_seconds, naive_seconds;
-    double numpy_seconds; /* 0: not measured */
+    int64_t lines_read, naive_bytes; /* distinct 64-byte lines of the sources; what the naive steps read and write */
+    double seconds, spread;          /* spread: (third quartile - first quartile) / median */
+    double limit_seconds;            /* the same lines as contiguous streams: the faster way of limit.h */
+    double memcpy_seconds, naive_seconds, peer_seconds[N_PEERS];
 };
-/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy and naive in turn. 0 or one
+/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy, naive and the limit in turn. 0 or one
  * sentence in err. */
 int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out,
                   char *err, size_t err_bytes);
+int bench_threads(void); /* that xt and the limit use for large copies; the others use one */
 
-/* ---- peers.c: NumPy on the whole chain, in a process of its own; rows stay at 0 where it is not installed.
- */
-void bench_numpy(struct bench_row *rows, int n, int samples);
+/* Large buffers ask for huge pages, as a program that cares for speed does, unless they are refused here: all
+ * contestants share them. NULL: out of memory. Freed by free(). */
+void *bench_buffer(size_t bytes);
+void bench_refuse_huge_pages(void);
+
+/* Fills peer_seconds of the rows where a library is installed and copes. */
+void bench_peers(struct bench_row *rows, int n, int samples);
 
 /* ---- report.c */
 void bench_table(FILE *f, const struct bench_row *rows, int n);

@@ -31,6 +31,18 @@ static char *read_file(const char *path)
     return ok ? text : NULL;
 }
 
+static bool rewrite_all(struct bench_workload *w, int n, const char *dtype)
+{
+    for (int i = 0; i < n; i++) {
+        char *chain = bench_chain_as(w[i].chain, dtype);
+        if (!chain)
+            return false;
+        free(w[i].chain);
+        w[i].chain = chain;
+    }
+    return true;
+}
+
 static int measure_all(const struct bench_workload *w, int n, int samples, struct bench_row *rows)
 {
     struct xt_ctx *ctx = NULL;
@@ -66,11 +78,19 @@ static int write_json(const char *path, const struct bench_row *rows, int n)
 
 int cmd_bench(int n, char **argv)
 {
-    const char *json = NULL;
+    const char *json = NULL, *as = NULL, *pages = NULL;
     bool quick = false;
-    const struct option_row rows[] = {{"--json", &json, NULL}, {"--quick", NULL, &quick}};
-    if (take_options("bench", &n, argv, rows, 2))
+    const struct option_row rows[] = {
+        {"--json", &json, NULL}, {"--as", &as, NULL}, {"--pages", &pages, NULL}, {"--quick", NULL, &quick}};
+    if (take_options("bench", &n, argv, rows, 4))
         return EXIT_BAD_INPUT;
+    xt_dtype unused;
+    if (as && xt_dtype_parse(as, &unused))
+        return fail_last("bench: --as");
+    if (pages && strcmp(pages, "4k"))
+        return fail("bench: --pages: '%s' is not 4k", pages);
+    if (pages)
+        bench_refuse_huge_pages();
     if (n > 1)
         return fail("bench: want at most one workload file, got %d", n);
     char why[256], *text = n ? read_file(argv[0]) : strdup(bench_workloads_text);
@@ -81,11 +101,15 @@ int cmd_bench(int n, char **argv)
     free(text);
     if (count < 0)
         return fail("bench: %s: %s", n ? argv[0] : "workloads", why);
+    if (as && !rewrite_all(w, count, as)) {
+        bench_workloads_free(w, count);
+        return fail("bench: out of memory");
+    }
     struct bench_row *measured = calloc((size_t)count + 1, sizeof *measured);
     int samples = quick ? QUICK_SAMPLES : SAMPLES;
     int status = measured ? measure_all(w, count, samples, measured) : fail("bench: out of memory");
     if (!status) {
-        bench_numpy(measured, count, samples);
+        bench_peers(measured, count, samples);
         bench_table(stdout, measured, count);
         if (json)
             status = write_json(json, measured, count);

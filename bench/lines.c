@@ -37,7 +37,7 @@ static bool read_back(const struct probe *p, int digit, unsigned char x, char *d
     return !xt_run(p->k, dst, (const void *const *)p->src, NULL);
 }
 
-/* out[0 .. digits): the passes; out[digits]: the first, complemented. Where the two do not differ in every bit there is
+/* out[0 .. passes): the number's bytes; out[passes]: the first, complemented. Where the two do not differ in every bit there is
  * a fill or nothing. */
 static void mark(char *const *out, int passes, size_t dst_bytes, int width, unsigned char *seen)
 {
@@ -46,8 +46,8 @@ static void mark(char *const *out, int passes, size_t dst_bytes, int width, unsi
         uint32_t number = 0;
         if ((unsigned char)(out[0][i] ^ out[passes][i]) != 0xff)
             continue;
-        for (int d = 0; d < passes; d++)
-            memcpy((char *)&number + (size_t)d * low, out[d] + i, low);
+        for (size_t b = 0; b < DIGITS; b++)
+            number |= (uint32_t)(unsigned char)out[b / low][i + b % low] << (8 * b);
         seen[number] = 1;
     }
 }

@@ -1,12 +1,17 @@
-/* measure.c: one workload: buffers, verification, and xt, memcpy and naive timed in turn. */
+/* measure.c: one workload: buffers, verification, and xt, memcpy, naive and the limit timed in turn. */
 #include "bench.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { MAX_SAMPLES = 101, MAX_INPUTS = 64, ALIGN = 64 };
+#include "limit.h"
+
+enum { MAX_SAMPLES = 101, N_RUNS = 5 };
+#define HUGE_PAGE ((size_t)2 << 20)
+#define ONE_THREAD_BYTES ((size_t)4 << 20) /* below it starting a thread costs more than it gains */
 #define SAMPLE_SECONDS 2e-3 /* a sample repeats its call until it lasts this long */
 
 static double now(void)
@@ -20,19 +25,29 @@ struct setup {
     struct xt_kernel *k;
     struct naive *naive;
     int n;
-    void *src[MAX_INPUTS], *dst, *dst2;
-    size_t dst_bytes, copy_bytes;
+    void *src[LIMIT_SOURCES], *dst, *dst2;
+    size_t src_bytes[LIMIT_SOURCES], dst_bytes, copy_bytes;
+    struct limit limit;
 };
 
-/* Large buffers ask for huge pages, as a program that cares for speed does; the three contestants share them.
- */
-static void *new_buffer(size_t bytes)
+static bool small_pages;
+
+void bench_refuse_huge_pages(void) { small_pages = true; }
+
+void *bench_buffer(size_t bytes)
 {
-    size_t align = bytes >= (4u << 20) ? 2u << 20 : ALIGN, size = (bytes + align) / align * align;
+    size_t align = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : LINE, size = (bytes + align) / align * align;
     void *p = aligned_alloc(align, size);
-    if (p && align > ALIGN)
-        madvise(p, size, MADV_HUGEPAGE);
+    if (p && align > LINE)
+        madvise(p, size, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     return p;
+}
+
+int bench_threads(void)
+{
+    const char *wanted = getenv("XT_THREADS");
+    int n = wanted ? atoi(wanted) : 0;
+    return n > 0 ? n : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 static void scramble(unsigned char *p, size_t n, uint64_t seed)
@@ -48,14 +63,30 @@ static bool make_buffers(struct setup *s, const struct xt_kernel_info *info)
     s->dst_bytes = (size_t)info->dst_min_bytes;
     s->copy_bytes = (size_t)info->bytes_written;
     for (int i = 0; i < s->n; i++) {
-        size_t bytes = (size_t)xt_src_min_bytes(s->k, i);
-        if (!(s->src[i] = new_buffer(bytes)))
+        s->src_bytes[i] = (size_t)xt_src_min_bytes(s->k, i);
+        if (!(s->src[i] = bench_buffer(s->src_bytes[i])))
             return false;
-        scramble(s->src[i], bytes, (uint64_t)i + 1);
     }
-    s->dst = new_buffer(s->dst_bytes);
-    s->dst2 = new_buffer(s->dst_bytes);
+    s->dst = bench_buffer(s->dst_bytes);
+    s->dst2 = bench_buffer(s->dst_bytes);
     return s->dst && s->dst2;
+}
+
+/* What the chain must move at least. Overwrites the sources. */
+static bool make_limit(struct setup *s, int width)
+{
+    struct limit *l = &s->limit;
+    size_t lines = l->writes = (s->copy_bytes + LINE - 1) / LINE;
+    l->n = s->n;
+    l->dst = s->dst;
+    if (!count_lines(s->k, s->n, s->src, s->src_bytes, s->dst_bytes, width, l->reads))
+        return false;
+    for (int i = 0; i < s->n; i++) {
+        l->src[i] = s->src[i];
+        lines += l->reads[i];
+    }
+    l->threads = lines * LINE >= ONE_THREAD_BYTES ? bench_threads() : 1;
+    return true;
 }
 
 static void free_setup(struct setup *s)
@@ -74,6 +105,10 @@ static void run_naive(const struct setup *s) { naive_run(s->naive, s->dst2, (con
 
 /* The same bytes as the chain writes, from one buffer to another. */
 static void run_memcpy(const struct setup *s) { memcpy(s->dst, s->dst2, s->copy_bytes); }
+
+static void run_stream(const struct setup *s) { limit_stream(&s->limit); }
+
+static void run_cached(const struct setup *s) { limit_cached(&s->limit); }
 
 static double sample(void (*run)(const struct setup *), const struct setup *s, int *repeat)
 {
@@ -98,22 +133,23 @@ static double median(double *t, int n, double *spread)
 {
     qsort(t, (size_t)n, sizeof *t, ascending);
     double m = n % 2 ? t[n / 2] : (t[n / 2 - 1] + t[n / 2]) / 2;
-    if (spread)
-        *spread = (t[n * 3 / 4] - t[n / 4]) / m;
+    *spread = m > 0 ? (t[n * 3 / 4] - t[n / 4]) / m : 0;
     return m;
 }
 
 static void time_all(const struct setup *s, int samples, struct bench_row *row)
 {
-    static void (*const run[3])(const struct setup *) = {run_xt, run_memcpy, run_naive};
-    double t[3][MAX_SAMPLES];
-    int repeat[3] = {1, 1, 1};
+    static void (*const run[N_RUNS])(const struct setup *) = {run_xt, run_memcpy, run_naive, run_stream, run_cached};
+    double t[N_RUNS][MAX_SAMPLES], unused;
+    int repeat[N_RUNS] = {1, 1, 1, 1, 1};
     for (int i = -1; i < samples; i++) /* the first round warms up */
-        for (int j = 0; j < 3; j++)
+        for (int j = 0; j < N_RUNS; j++)
             t[j][i < 0 ? 0 : i] = sample(run[j], s, &repeat[j]);
     row->seconds = median(t[0], samples, &row->spread);
-    row->memcpy_seconds = median(t[1], samples, NULL);
-    row->naive_seconds = median(t[2], samples, NULL);
+    row->memcpy_seconds = median(t[1], samples, &unused);
+    row->naive_seconds = median(t[2], samples, &unused);
+    double stream = median(t[3], samples, &unused), cached = median(t[4], samples, &unused);
+    row->limit_seconds = stream < cached ? stream : cached;
 }
 
 static int verify(const struct setup *s, char *err, size_t err_bytes)
@@ -134,25 +170,38 @@ static int verify(const struct setup *s, char *err, size_t err_bytes)
     return -1;
 }
 
+static bool make_setup(struct xt_ctx *ctx, const char *chain, struct setup *s, struct xt_graph **g,
+                       struct xt_kernel_info *info, char *err, size_t err_bytes)
+{
+    const struct xt_compile_options opt = {.size = sizeof opt, .backend = XT_CPU};
+    struct xt_output_info o;
+    struct xt_node_info node;
+    if (xt_parse(chain, 0, NULL, g) || xt_compile(ctx, *g, &opt, &s->k) || xt_kernel_get(s->k, info) ||
+        xt_output_get(*g, &o) || xt_node_get(*g, o.node, &node)) {
+        snprintf(err, err_bytes, "%s", xt_last_error()->message);
+        return false;
+    }
+    s->n = xt_input_count(*g);
+    bool fits = s->n <= LIMIT_SOURCES;
+    if (!fits || !make_buffers(s, info) || !make_limit(s, (int)xt_dtype_bytes(node.dtype)) ||
+        !(s->naive = naive_new(*g))) {
+        snprintf(err, err_bytes, fits ? "out of memory" : "more than %d inputs", LIMIT_SOURCES);
+        return false;
+    }
+    for (int i = 0; i < s->n; i++)
+        scramble(s->src[i], s->src_bytes[i], (uint64_t)i + 1);
+    return true;
+}
+
 int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out,
                   char *err, size_t err_bytes)
 {
     struct setup s = {0};
     struct xt_graph *g = NULL;
     struct xt_kernel_info info;
-    const struct xt_compile_options opt = {.size = sizeof opt, .backend = XT_CPU};
     int status = -1;
     *out = (struct bench_row){.work = w, .samples = samples < MAX_SAMPLES ? samples : MAX_SAMPLES};
-    if (xt_parse(w->chain, 0, NULL, &g) || xt_compile(ctx, g, &opt, &s.k) || xt_kernel_get(s.k, &info)) {
-        snprintf(err, err_bytes, "%s", xt_last_error()->message);
-        goto done;
-    }
-    s.n = xt_input_count(g);
-    if (s.n > MAX_INPUTS || !make_buffers(&s, &info) || !(s.naive = naive_new(g))) {
-        snprintf(err, err_bytes, s.n > MAX_INPUTS ? "more than %d inputs" : "out of memory", MAX_INPUTS);
-        goto done;
-    }
-    if (verify(&s, err, err_bytes))
+    if (!make_setup(ctx, w->chain, &s, &g, &info, err, err_bytes) || verify(&s, err, err_bytes))
         goto done;
     snprintf(out->strategy, sizeof out->strategy, "%s", info.strategy);
     snprintf(out->map_class, sizeof out->map_class, "%s", info.map_class);
@@ -160,6 +209,9 @@ int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int sample
     out->bytes_read = info.bytes_read;
     out->bytes_written = info.bytes_written;
     out->naive_steps = naive_steps(s.naive);
+    out->naive_bytes = naive_bytes(s.naive);
+    for (int i = 0; i < s.n; i++)
+        out->lines_read += (int64_t)s.limit.reads[i];
     time_all(&s, out->samples, out);
     status = 0;
 done:

@@ -117,7 +117,7 @@ static struct view result(struct naive *v, const struct xt_node_info *info, bool
     if (more) {
         v->temp = more;
         size_t bytes = (size_t)numel(&r) * (size_t)v->width + 64;
-        if (!(more[v->n_temps] = malloc(bytes)))
+        if (!(more[v->n_temps] = bench_buffer(bytes)))
             v->failed = true;
         else
             memset(more[v->n_temps], 1, bytes); /* pages are there before the clock runs */
@@ -463,6 +463,18 @@ struct naive *naive_new(const struct xt_graph *g)
 }
 
 int naive_steps(const struct naive *v) { return v->moves; }
+
+int64_t naive_bytes(const struct naive *v)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < v->n_steps; i++) {
+        int64_t n = v->step[i].kind == TRIANGLE ? 0 : v->width; /* a triangle is written once already */
+        for (int j = 0; j < v->step[i].copy.rank; j++)
+            n *= v->step[i].copy.n[j];
+        bytes += v->step[i].kind == COPY ? 2 * n : n;
+    }
+    return bytes;
+}
 
 static void fill_row(char *dst, int64_t st, int64_t n, const unsigned char *value, int width)
 {

@@ -15,7 +15,9 @@ static bool have_numpy(const char *python)
     return system(command) == 0;
 }
 
-void bench_numpy(struct bench_row *rows, int n, int samples)
+const char *const bench_peer_name[N_PEERS] = {"numpy", "torch", "jax"};
+
+void bench_peers(struct bench_row *rows, int n, int samples)
 {
     static const char *const pythons[] = {"python3", "/usr/bin/python3"};
     static const char script[] = "bench/numpy_chain.py";
@@ -32,7 +34,7 @@ void bench_numpy(struct bench_row *rows, int n, int samples)
     if (f && !fclose(f)) {
         snprintf(command, sizeof command, "%s %s --time %d %s 2>/dev/null", python, script, samples, path);
         FILE *out = popen(command, "r");
-        for (int i = 0; out && i < n && fscanf(out, "%lf", &rows[i].numpy_seconds) == 1; i++)
+        for (int i = 0; out && i < n && fscanf(out, "%lf", &rows[i].peer_seconds[PEER_NUMPY]) == 1; i++)
             continue;
         if (out)
             pclose(out);

@@ -72,6 +72,52 @@ static void machine_json(FILE *f)
     fprintf(f, "}");
 }
 
+/* The peer that was fastest; -1: none was measured. */
+static int best_peer(const struct bench_row *r)
+{
+    int best = -1;
+    for (int i = 0; i < N_PEERS; i++)
+        if (r->peer_seconds[i] > 0 && (best < 0 || r->peer_seconds[i] < r->peer_seconds[best]))
+            best = i;
+    return best;
+}
+
+static double best_peer_seconds(const struct bench_row *r)
+{
+    int best = best_peer(r);
+    return best < 0 ? 0 : r->peer_seconds[best];
+}
+
+/* null: not measured. */
+static void json_number(FILE *f, const char *key, double x)
+{
+    fprintf(f, ", \"%s\": ", key);
+    fprintf(f, x > 0 ? "%.9g" : "null", x);
+}
+
+static void row_json(FILE *f, const struct bench_row *r)
+{
+    int best = best_peer(r);
+    char key[32];
+    fprintf(f,
+            ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"bytes_read\": %" PRId64
+            ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f",
+            r->map_class, r->pieces, r->strategy, r->bytes_read, r->bytes_written, r->samples, r->seconds, r->spread);
+    fprintf(f, ", \"lines_read\": %" PRId64 ", \"naive_steps\": %d, \"naive_bytes\": %" PRId64, r->lines_read,
+            r->naive_steps, r->naive_bytes);
+    json_number(f, "limit_seconds", r->limit_seconds);
+    json_number(f, "memcpy_seconds", r->memcpy_seconds);
+    json_number(f, "naive_seconds", r->naive_seconds);
+    for (int i = 0; i < N_PEERS; i++) {
+        snprintf(key, sizeof key, "%s_seconds", bench_peer_name[i]);
+        json_number(f, key, r->peer_seconds[i]);
+    }
+    json_number(f, "ratio_to_limit", r->limit_seconds / r->seconds);
+    json_number(f, "ratio_to_memcpy", r->memcpy_seconds / r->seconds);
+    json_number(f, "ratio_to_best_peer", best_peer_seconds(r) / r->seconds);
+    fprintf(f, best < 0 ? ", \"best_peer\": null}" : ", \"best_peer\": \"%s\"}", best < 0 ? "" : bench_peer_name[best]);
+}
+
 void bench_json(FILE *f, const struct bench_row *rows, int n)
 {
     fprintf(f, "{\"machine\": ");
@@ -85,13 +131,7 @@ void bench_json(FILE *f, const struct bench_row *rows, int n)
         json_string(f, r->work->where);
         fprintf(f, ", \"chain\": ");
         json_string(f, r->work->chain);
-        fprintf(f,
-                ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"bytes_read\": %" PRId64
-                ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f, "
-                "\"memcpy_seconds\": %.9g, \"naive_seconds\": %.9g, \"naive_steps\": %d, \"numpy_seconds\": ",
-                r->map_class, r->pieces, r->strategy, r->bytes_read, r->bytes_written, r->samples, r->seconds,
-                r->spread, r->memcpy_seconds, r->naive_seconds, r->naive_steps);
-        fprintf(f, r->numpy_seconds > 0 ? "%.9g}" : "null}", r->numpy_seconds);
+        row_json(f, r);
     }
     fprintf(f, "\n]}\n");
 }
@@ -99,9 +139,9 @@ void bench_json(FILE *f, const struct bench_row *rows, int n)
 static void ratio(FILE *f, double x)
 {
     if (x > 0)
-        fprintf(f, " %7.2f", x);
+        fprintf(f, " %8.2f", x);
     else
-        fprintf(f, " %7s", "-");
+        fprintf(f, " %8s", "-");
 }
 
 /* Geometric mean of the ratios that were measured. */
@@ -120,33 +160,37 @@ static void add(struct mean *m, double x)
 
 static double geometric(const struct mean *m) { return m->n ? exp(m->log_sum / m->n) : 0; }
 
+enum { N_MEANS = 4 };
+
+static void row_table(FILE *f, const struct bench_row *r, struct mean *means)
+{
+    double seconds[N_MEANS] = {r->limit_seconds, r->memcpy_seconds, r->naive_seconds, best_peer_seconds(r)};
+    int best = best_peer(r);
+    fprintf(f, "%-19s %-12s %7.1f %7.1f %7.3f %5.0f%%", r->work->name, r->strategy, (double)r->bytes_read / 1e6,
+            (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
+    for (int i = 0; i < N_MEANS; i++) {
+        ratio(f, seconds[i] / r->seconds);
+        add(&means[i], seconds[i] / r->seconds);
+    }
+    fprintf(f, " %-5s %5d\n", best < 0 ? "" : bench_peer_name[best], r->naive_steps);
+}
+
 void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
-    struct mean naive = {0}, memcpy_ = {0}, numpy = {0};
-    fprintf(f, "%-20s %-12s %9s %9s %7s %7s %8s %7s %7s %5s\n", "", "", "read MB", "write MB", "ms", "spread",
-            "x memcpy", "x naive", "x numpy", "steps");
-    for (int i = 0; i < n; i++) {
-        const struct bench_row *r = &rows[i];
-        fprintf(f, "%-20s %-12s %9.1f %9.1f %7.2f %6.0f%% ", r->work->name, r->strategy,
-                (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3,
-                r->spread * 100);
-        ratio(f, r->memcpy_seconds / r->seconds);
-        ratio(f, r->naive_seconds / r->seconds);
-        ratio(f, r->numpy_seconds / r->seconds);
-        fprintf(f, " %5d\n", r->naive_steps);
-        add(&memcpy_, r->memcpy_seconds / r->seconds);
-        add(&naive, r->naive_seconds / r->seconds);
-        add(&numpy, r->numpy_seconds / r->seconds);
-    }
+    struct mean means[N_MEANS] = {{0}};
+    fprintf(f, "%-19s %-12s %7s %7s %7s %6s %8s %8s %8s %8s %-5s %5s\n", "", "", "read MB", "wr. MB", "ms", "spread",
+            "x limit", "x memcpy", "x naive", "x peer", "", "steps");
+    for (int i = 0; i < n; i++)
+        row_table(f, &rows[i], means);
     if (n > 1) {
-        fprintf(f, "%-20s %-12s %9s %9s %7s %7s ", "geometric mean", "", "", "", "", "");
-        ratio(f, geometric(&memcpy_));
-        ratio(f, geometric(&naive));
-        ratio(f, geometric(&numpy));
+        fprintf(f, "%-19s %-12s %7s %7s %7s %6s", "geometric mean", "", "", "", "", "");
+        for (int i = 0; i < N_MEANS; i++)
+            ratio(f, geometric(&means[i]));
         fprintf(f, "\n");
     }
-    fprintf(f, "x memcpy: time of a memcpy of the bytes written / time of xt (more than 1: faster than "
-               "memcpy). x naive: each\n"
-               "moving step a plain strided copy of its own. x numpy: NumPy on the whole chain. Medians; "
-               "spread: quartiles.\n");
+    fputs("Ratios: their time / xt's time, so more is better. x limit: the same lines of memory read and written as\n"
+          "contiguous streams, by as many threads; 1 is the best possible. x memcpy: of the bytes written, one thread.\n"
+          "x naive: each moving step a plain strided copy, one thread. x peer: the fastest library installed here.\n"
+          "Medians of interleaved runs; spread: between the quartiles.\n",
+          f);
 }

@@ -59,6 +59,36 @@ int bench_workloads_read(const char *text, struct bench_workload **out, char *er
     return n;
 }
 
+/* A declaration is "name: dtype[": nothing else in a chain has a colon, a space and a dtype. */
+static size_t declared_dtype(const char *s)
+{
+    char name[8] = "";
+    xt_dtype t;
+    size_t n = strcspn(s, "[");
+    if (strncmp(s, ": ", 2) || n - 2 >= sizeof name || s[n] != '[')
+        return 0;
+    memcpy(name, s + 2, n - 2);
+    return xt_dtype_parse(name, &t) ? 0 : n;
+}
+
+char *bench_chain_as(const char *chain, const char *dtype)
+{
+    char *out = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&out, &size);
+    for (; f && *chain; chain++) {
+        size_t n = declared_dtype(chain);
+        if (n)
+            fprintf(f, ": %s", dtype);
+        else
+            fputc(*chain, f);
+        chain += n ? n - 1 : 0;
+    }
+    if (f)
+        fclose(f);
+    return out;
+}
+
 void bench_workloads_free(struct bench_workload *w, int n)
 {
     for (int i = 0; i < n; i++) {

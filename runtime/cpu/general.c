@@ -136,14 +136,15 @@ static void choose_kernel(struct general *g, enum xti_isa isa)
         g->value[i] = p->value[i % g->esize];
 }
 
-void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, char *dst, const char *src,
-                     struct xti_share share)
+void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, bool stream, char *dst,
+                     const char *src, struct xti_share share)
 {
     struct general g;
     g.p = p;
     g.esize = esize;
     g.inner = p->n_dims - 1;
     choose_kernel(&g, isa);
+    g.job.stream = stream;
     g.d = dst + p->doff * esize;
     g.s = p->src < 0 ? NULL : src + p->soff * esize;
     for (int i = 0; i < p->n_dims; i++)

@@ -144,7 +144,7 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
     const char *src = piece->src < 0 ? NULL : c->src[piece->src];
     unsigned char value[16];
     if (step->general) {
-        xti_run_general(piece, p->map.esize, p->target.isa, c->dst, src, share);
+        xti_run_general(piece, p->map.esize, p->target.isa, step->stream, c->dst, src, share);
         return;
     }
     if (piece->src < 0)
@@ -153,17 +153,25 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
                  piece->src < 0 ? (const char *)value : src + step->s_byte, share);
 }
 
-void xti_run_share(const struct xti_copy *c, struct xti_share share)
+static void run_slab(const struct xti_copy *c, struct xti_share share)
 {
-    bool stream = false;
     for (int i = 0; i < c->plan->n_steps; i++) {
         const struct xti_step *step = &c->plan->step[i];
-        stream |= step->stream;
         if (step->split >= 0 || step->general)
             run_step(c, step, share);
         else if (i % share.parts == share.part)
             run_step(c, step, (struct xti_share){0, 1});
     }
+}
+
+void xti_run_share(const struct xti_copy *c, struct xti_share share)
+{
+    int slabs = c->plan->slabs;
+    bool stream = false;
+    for (int k = 0; k < slabs; k++)
+        run_slab(c, (struct xti_share){share.part * slabs + k, share.parts * slabs});
+    for (int i = 0; i < c->plan->n_steps; i++)
+        stream |= c->plan->step[i].stream;
 #if defined(__x86_64__)
     if (stream)
         __builtin_ia32_sfence(); /* streaming stores are not ordered by what tells others that we are done */

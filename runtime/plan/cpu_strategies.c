@@ -441,6 +441,7 @@ static void general_make(const struct xti_plan *p, int piece, struct xti_step *s
 {
     const struct xti_piece *x = &p->map.piece[piece];
     step->general = true;
+    step->stream = xti_cost_stream(&p->target, p->bytes_written);
     step->kernel = XTI_CPU_WALK;
     step->unit = p->map.esize;
     step->row = step->col = one;

@@ -76,6 +76,7 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
         xti_cost_split(&p->target, step);
         s = step->n_table ? list_offsets(p, step, err) : XT_OK;
     }
+    p->slabs = xti_cost_slabs(p);
     return s;
 }
 

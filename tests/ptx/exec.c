@@ -4,6 +4,7 @@
  * together again at the first instruction both sides reach. */
 #include "impl.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define ALL_LANES (~(uint32_t)0)
@@ -198,26 +199,50 @@ static void check_sources(struct machine *mc, const struct warp *w, const struct
     }
 }
 
-static uint32_t low_lanes(const struct warp *w, int slot)
+static uint32_t defined_byte(const struct warp *w, int slot, int byte)
 {
-    return slot < 0 ? ALL_LANES : w->defined[slot] | w->low[slot];
+    return slot < 0 ? ALL_LANES : w->defined[slot] | w->part[slot][byte];
 }
 
-/* prmt: the lanes in which both low bytes of the result come from bytes that were written. Compilers fill the
- * upper half of a pair of bytes for dp2a.lo with anything. */
-static uint32_t low_permuted(const struct machine *mc, const struct warp *w, const struct insn *in)
+/* Where byte i of the result of prmt or of bfi of whole bytes comes from, in one lane: source and byte; false:
+ * not known. */
+static bool source_byte(const struct machine *mc, const struct warp *w, const struct insn *in, int l, int i,
+                        int *source, int *byte)
 {
-    const uint64_t *selector = slot_values(mc, w, in->src[2]);
-    uint32_t lanes = defined_lanes(w, in->src[2]);
-    if (in->op != OP_PRMT || in->sub)
-        return 0;
+    if (in->op == OP_PRMT && !in->sub) {
+        uint64_t selector = slot_values(mc, w, in->src[2])[l] >> 4 * i;
+        *source = (int)(selector >> 2 & 1);
+        *byte = (int)(selector & 3);
+        return defined_lanes(w, in->src[2]) >> l & 1;
+    }
+    if (in->op == OP_BFI && in->bits == 32) {
+        uint64_t pos = slot_values(mc, w, in->src[2])[l], len = slot_values(mc, w, in->src[3])[l];
+        uint64_t bit = 8 * (uint64_t)i;
+        *source = bit >= pos && bit < pos + len ? 0 : 1;
+        *byte = *source ? i : i - (int)(pos / 8);
+        return pos % 8 == 0 && len % 8 == 0 && pos < 32 && len <= 32 &&
+               (defined_lanes(w, in->src[2]) & defined_lanes(w, in->src[3])) >> l & 1;
+    }
+    return false;
+}
+
+/* The lanes in which byte i of the result was written, of a result that as a whole was not. Compilers fill the
+ * bytes that dp2a does not read with anything. */
+static uint32_t written_byte(const struct machine *mc, const struct warp *w, const struct insn *in, int i)
+{
+    uint32_t lanes = 0;
+    int source = 0, byte = 0;
     for (int l = 0; l < LANES; l++)
-        for (int i = 0; i < 2; i++) {
-            int byte = selector[l] >> 4 * i & 7, slot = in->src[byte / 4];
-            uint32_t fine = byte % 4 < 2 ? low_lanes(w, slot) : defined_lanes(w, slot);
-            lanes &= fine | ~((uint32_t)1 << l);
-        }
+        if (source_byte(mc, w, in, l, i, &source, &byte))
+            lanes |= defined_byte(w, in->src[source], byte) & (uint32_t)1 << l;
     return lanes;
+}
+
+/* dp2a reads two bytes of its second operand. */
+static uint32_t dot_lanes(const struct warp *w, const struct insn *in)
+{
+    int first = in->sub & 8 ? 2 : 0;
+    return in->sub & 12 ? defined_byte(w, in->src[1], first) & defined_byte(w, in->src[1], first + 1) : 0;
 }
 
 /* The lanes in which the result does not depend on an undefined operand after all. */
@@ -233,7 +258,7 @@ static uint32_t rescued_lanes(const struct machine *mc, const struct warp *w, co
     for (int l = 0; l < LANES; l++) {
         int fine = 0;
         if (in->op == OP_DOT)
-            fine = in->sub & 4 && (da & low_lanes(w, in->src[1]) & dc) >> l & 1;
+            fine = (da & dc & dot_lanes(w, in)) >> l & 1;
         else if (in->op == OP_SELP)
             fine = dc >> l & (c[l] ? da : db) >> l & 1;
         else if (in->op == OP_AND || in->op == OP_OR)
@@ -257,13 +282,16 @@ static void run_alu(struct machine *mc, struct warp *w, const struct insn *in, u
     if (!mc->undefined_line)
         mc->undefined_line = in->line;
     bad &= ~rescued_lanes(mc, w, in);
-    uint32_t low = in->n_src > 2 ? low_permuted(mc, w, in) & bad : 0;
-    if ((lanes & ~bad) | low)
-        ptx_alu(mc, w, in, (lanes & ~bad) | low);
+    uint32_t part[4], any = 0;
+    for (int i = 0; i < 4; i++)
+        any |= part[i] = bad && (in->op == OP_PRMT || in->op == OP_BFI) ? written_byte(mc, w, in, i) & bad : 0;
+    if ((lanes & ~bad) | any)
+        ptx_alu(mc, w, in, (lanes & ~bad) | any);
     for (int i = 0; i < in->n_dst; i++)
         if (in->dst[i] != NO_SLOT) {
             w->defined[in->dst[i]] &= ~bad;
-            w->low[in->dst[i]] = (w->low[in->dst[i]] & ~bad) | low;
+            for (int j = 0; j < 4; j++)
+                w->part[in->dst[i]][j] = (w->part[in->dst[i]][j] & ~bad) | part[j];
         }
 }
 
@@ -428,7 +456,7 @@ static void start_warp(struct machine *mc, struct warp *w)
 {
     uint32_t threads = mc->n_threads - w->first_thread;
     memset(w->defined, 0, (size_t)mc->e->n_regs * sizeof *w->defined);
-    memset(w->low, 0, (size_t)mc->e->n_regs * sizeof *w->low);
+    memset(w->part, 0, (size_t)mc->e->n_regs * sizeof *w->part);
     memset(w->pc, 0, sizeof w->pc);
     memset(w->group, 0, sizeof w->group);
     w->live = threads >= LANES ? ALL_LANES : ((uint32_t)1 << threads) - 1;

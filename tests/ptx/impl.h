@@ -146,7 +146,7 @@ struct copy {
 struct warp {
     uint64_t (*reg)[LANES];
     uint32_t *defined;  /* per register: which lanes hold a value */
-    uint32_t *low;      /* which of the others hold one in bits 0..15: what dp2a.lo reads of b */
+    uint32_t (*part)[4]; /* of the other lanes: which hold a value in byte 0..3, see run_alu */
     uint32_t pc[LANES]; /* of lanes that are not active */
     uint32_t live, active, at_barrier, at_warp_barrier;
     uint32_t member[LANES]; /* mask given to bar.warp.sync */
@@ -174,7 +174,7 @@ struct machine {
     uint32_t block[3], n_threads, n_warps;
     struct warp *warps;
     uint64_t (*reg_pool)[LANES];
-    uint32_t *defined_pool, *low_pool;
+    uint32_t *defined_pool, (*part_pool)[4];
     struct range *ranges[SPACES];
     int n_ranges[SPACES], last_range[SPACES];
     unsigned char *param, *shared, *local, *local_written;

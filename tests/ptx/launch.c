@@ -101,11 +101,11 @@ static void set_up(struct machine *mc)
     mc->warps = need(mc, mc->n_warps, sizeof *mc->warps);
     mc->reg_pool = need(mc, mc->n_warps * n_regs, sizeof *mc->reg_pool);
     mc->defined_pool = need(mc, mc->n_warps * n_regs, sizeof *mc->defined_pool);
-    mc->low_pool = need(mc, mc->n_warps * n_regs, sizeof *mc->low_pool);
+    mc->part_pool = need(mc, mc->n_warps * n_regs, sizeof *mc->part_pool);
     for (uint32_t i = 0; i < mc->n_warps; i++) {
         mc->warps[i].reg = mc->reg_pool + i * n_regs;
         mc->warps[i].defined = mc->defined_pool + i * n_regs;
-        mc->warps[i].low = mc->low_pool + i * n_regs;
+        mc->warps[i].part = mc->part_pool + i * n_regs;
         mc->warps[i].first_thread = i * LANES;
     }
 }
@@ -119,7 +119,7 @@ static void tear_down(struct machine *mc)
     free(mc->warps);
     free(mc->reg_pool);
     free(mc->defined_pool);
-    free(mc->low_pool);
+    free(mc->part_pool);
     free(mc->param);
     free(mc->shared);
     free(mc->shared_write);
