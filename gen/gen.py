@@ -75,6 +75,8 @@ def cpu_source(templates, isa):
         extra = {}
         if name == "transpose":
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
+            extra["squares"] = [("square(char *d, int64_t d_row, const char *s, int64_t s_col",
+                                 "s + %d * s_col", "d + %d * d_row")]
         if name == "weave":
             numbers = kernels.weave_indices if isa == "avx512" else kernels.weave_masks
             extra["indices" if isa == "avx512" else "masks"] = numbers(k["op"], k["n"], k["esize"])

@@ -12,8 +12,6 @@ struct proof {
     char strategy[32];
     double load_ratio, store_ratio; /* sectors requested / sectors that the bytes need at least */
     size_t source_bytes;
-    bool refused; /* the interpreter does not know an instruction of the PTX, or not well enough: nothing is
-                     proven */
 };
 
 /* What a plan would not choose by itself at the sizes that are proven. */
