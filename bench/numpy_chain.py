@@ -1,15 +1,9 @@
-#!/usr/bin/env python3
 """The problem language on NumPy: a line's expression is Python, and the methods of T are calls of NumPy.
 
-    numpy_chain.py --time SAMPLES FILE      a line of FILE a chain: prints the median seconds of each, one a line
-
-What NumPy has as a view stays a view; the result is copied once into a destination that is there already.
-Imported by tests/numpy_check.py, which compares bytes.
+Imported by peer_chain.py, which times chains, and by tests/numpy_check.py, which compares bytes.
 """
 import math
 import re
-import sys
-import time
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
@@ -29,68 +23,73 @@ def one_list(args):
 
 
 class T:
-    """The problem language's tensor over a NumPy array."""
+    """The problem language's tensor over an array of `lib`, which has NumPy's functions."""
+
+    lib = np
 
     def __init__(self, a):
         self.a = a
 
+    def of(self, a):
+        return type(self)(a)
+
     def __getitem__(self, items):
         r = self.a[items]
-        return T(r if isinstance(r, np.ndarray) else np.array(r, self.a.dtype))
+        return self.of(r if hasattr(r, "ndim") and r.ndim else self.lib.array(r, self.a.dtype))
 
     def permute(self, *axes):
-        return T(np.transpose(self.a, one_list(axes)))
+        return self.of(self.lib.transpose(self.a, one_list(axes)))
 
     def transpose(self, *axes):
         if len(axes) == 2 and not isinstance(axes[0], (list, tuple)):
-            return T(np.swapaxes(self.a, *axes))
-        return T(np.transpose(self.a, one_list(axes) if axes else None))
+            return self.of(self.lib.swapaxes(self.a, *axes))
+        return self.of(self.lib.transpose(self.a, one_list(axes) if axes else None))
 
     def swapaxes(self, a, b):
-        return T(np.swapaxes(self.a, a, b))
+        return self.of(self.lib.swapaxes(self.a, a, b))
 
     def moveaxis(self, source, destination):
-        return T(np.moveaxis(self.a, source, destination))
+        return self.of(self.lib.moveaxis(self.a, source, destination))
 
-    T = property(lambda self: T(self.a.T))
-    mT = property(lambda self: T(np.swapaxes(self.a, -1, -2)))
+    T = property(lambda self: self.of(self.a.T))
+    mT = property(lambda self: self.of(self.lib.swapaxes(self.a, -1, -2)))
 
     def reshape(self, *shape):
-        return T(np.reshape(self.a, one_list(shape)))
+        return self.of(self.lib.reshape(self.a, one_list(shape)))
 
     def flatten(self):
-        return T(self.a.flatten())
+        return self.of(self.a.flatten())
 
     def squeeze(self, *axes):
-        return T(np.squeeze(self.a, tuple(one_list(axes)) if axes else None))
+        return self.of(self.lib.squeeze(self.a, tuple(one_list(axes)) if axes else None))
 
     def unsqueeze(self, axis):
-        return T(np.expand_dims(self.a, axis))
+        return self.of(self.lib.expand_dims(self.a, axis))
 
     def flip(self, *axes):
-        return T(np.flip(self.a, tuple(one_list(axes)) if axes else None))
+        return self.of(self.lib.flip(self.a, tuple(one_list(axes)) if axes else None))
 
     def expand(self, *shape):
         shape = one_list(shape)
         lead = len(shape) - self.a.ndim
         shape = [self.a.shape[i - lead] if n == -1 else n for i, n in enumerate(shape)]
-        return T(np.broadcast_to(self.a, shape))
+        return self.of(self.lib.broadcast_to(self.a, shape))
 
     def tile(self, *reps):
-        return T(np.tile(self.a, one_list(reps)))
+        return self.of(self.lib.tile(self.a, one_list(reps)))
 
     def repeat(self, repeats, axis):
-        return T(np.repeat(self.a, repeats, axis))
+        return self.of(self.lib.repeat(self.a, repeats, axis))
 
     def roll(self, shift, axis=None):
-        return T(np.roll(self.a, shift, axis))
+        return self.of(self.lib.roll(self.a, shift, axis))
 
     def diagonal(self, offset=0, axis1=0, axis2=1):
-        return T(np.diagonal(self.a, offset, axis1, axis2))
+        return self.of(self.lib.diagonal(self.a, offset, axis1, axis2))
 
     def unfold(self, axis, size, step):
         windows = sliding_window_view(self.a, size, axis)
-        return T(windows[(slice(None),) * (axis % self.a.ndim) + (slice(None, None, step),)])
+        return self.of(windows[(slice(None),) * (axis % self.a.ndim) + (slice(None, None, step),)])
 
     def scalar(self, value):
         return np.array(value).astype(self.a.dtype)
@@ -98,24 +97,24 @@ class T:
     def pad(self, *pairs, value=0):
         if len(pairs) == 1 and (isinstance(pairs[0], int) or isinstance(pairs[0][0], (list, tuple))):
             pairs = pairs[0]
-        return T(np.pad(self.a, pairs, constant_values=self.scalar(value)))
+        return self.of(self.lib.pad(self.a, pairs, constant_values=self.scalar(value)))
 
     def triangle(self, keep, value):
-        return T(np.where(keep, self.a, self.scalar(value)))
+        return self.of(self.lib.where(keep, self.a, self.scalar(value)))
 
     def tril(self, k=0, value=0):
-        return self.triangle(np.tri(*self.a.shape[-2:], k, dtype=bool), value)
+        return self.triangle(self.lib.tri(*self.a.shape[-2:], k, dtype=bool), value)
 
     def triu(self, k=0, value=0):
-        return self.triangle(~np.tri(*self.a.shape[-2:], k - 1, dtype=bool), value)
+        return self.triangle(~self.lib.tri(*self.a.shape[-2:], k - 1, dtype=bool), value)
 
 
 def concat(axis, *xs):
-    return T(np.concatenate([x.a for x in xs], axis))
+    return xs[0].of(xs[0].lib.concatenate([x.a for x in xs], axis))
 
 
 def stack(axis, *xs):
-    return T(np.stack([x.a for x in xs], axis))
+    return xs[0].of(xs[0].lib.stack([x.a for x in xs], axis))
 
 
 FUNCTIONS = {"concat": concat, "stack": stack, "bits": int, "inf": math.inf, "nan": math.nan}
@@ -173,26 +172,3 @@ class Problem:
         for name, code in self.lets:
             names[name] = eval(code, names)
         return eval(self.expression, names).a
-
-
-def median_seconds(problem, samples):
-    result = problem.evaluate()
-    out = np.ones(result.shape, result.dtype)
-    seconds = []
-    for _ in range(samples):
-        start = time.perf_counter()
-        np.copyto(out, problem.evaluate())
-        seconds.append(time.perf_counter() - start)
-    return sorted(seconds)[samples // 2]
-
-
-def main():
-    if len(sys.argv) != 4 or sys.argv[1] != "--time":
-        sys.exit(__doc__)
-    rng = np.random.default_rng(1)
-    for line in open(sys.argv[3]):
-        print("%.9g" % median_seconds(Problem(line.strip(), rng), int(sys.argv[2])), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -50,7 +50,7 @@ typedef enum xt_status {
     XT_ERANGE = -4,       /* axis, index or address out of range */
     XT_EOVERFLOW = -5,    /* a size does not fit in 63 bits */
     XT_EDTYPE = -6,       /* unknown or differing element types */
-    XT_EALIGN = -7,       /* a pointer is not aligned to its element; on the CPU 8 bytes always do */
+    XT_EALIGN = -7,       /* a pointer is not aligned to its element (CPU: 8 bytes do) */
     XT_EALIAS = -8,       /* destination overlaps itself or a source */
     XT_EBUFFER = -9,      /* a buffer is too small */
     XT_ESYNTAX = -10,     /* a problem line does not parse */
