@@ -108,7 +108,7 @@ static void *run_share(void *arg)
     return NULL;
 }
 
-static void run(const struct limit *l, const struct part *how)
+static void run_shares(const struct limit *l, const struct part *how)
 {
     struct share share[MAX_THREADS];
     pthread_t id[MAX_THREADS];
@@ -124,6 +124,6 @@ static void run(const struct limit *l, const struct part *how)
             pthread_join(id[t], NULL);
 }
 
-void limit_stream(const struct limit *l) { run(l, &(struct part){.copy = stream_copy, .fill = stream_fill}); }
+void limit_stream(const struct limit *l) { run_shares(l, &(struct part){.copy = stream_copy, .fill = stream_fill}); }
 
-void limit_cached(const struct limit *l) { run(l, &(struct part){.copy = cached_copy, .fill = cached_fill}); }
+void limit_cached(const struct limit *l) { run_shares(l, &(struct part){.copy = cached_copy, .fill = cached_fill}); }

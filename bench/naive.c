@@ -99,31 +99,19 @@ static void copy_view(struct naive *v, const struct view *b, const struct view *
         memcpy(s->value, value, (size_t)v->width);
 }
 
-/* Where the result of a step goes: the destination when it is the last, else a new dense temporary. */
-static struct view result(struct naive *v, const struct xt_node_info *info, bool last)
+/* A dense temporary. */
+static struct view new_temp(struct naive *v, int rank, const int64_t *shape)
 {
-    struct view r = {.rank = info->rank};
-    struct xt_output_info o;
-    memcpy(r.n, info->shape, (size_t)info->rank * sizeof *r.n);
+    struct view r = {.buffer = v->n_inputs + v->n_temps, .rank = rank};
+    memcpy(r.n, shape, (size_t)rank * sizeof *r.n);
     dense(&r);
-    v->moves++;
-    if (last && !xt_output_get(v->g, &o)) {
-        r.buffer = DESTINATION;
-        memcpy(r.st, o.strides, (size_t)info->rank * sizeof *r.st);
-        r.offset = o.offset;
-        return r;
-    }
+    size_t bytes = (size_t)numel(&r) * (size_t)v->width;
     char **more = realloc(v->temp, (size_t)(v->n_temps + 1) * sizeof *more);
-    if (more) {
-        v->temp = more;
-        size_t bytes = (size_t)numel(&r) * (size_t)v->width + 64;
-        if (!(more[v->n_temps] = bench_buffer(bytes)))
-            v->failed = true;
-        else
-            memset(more[v->n_temps], 1, bytes); /* pages are there before the clock runs */
-        r.buffer = v->n_inputs + v->n_temps++;
-    }
-    v->failed |= !more;
+    char *p = more ? bench_buffer(bytes) : NULL;
+    v->temp = more ? more : v->temp;
+    v->failed |= !p;
+    if (p)
+        v->temp[v->n_temps++] = memset(p, 1, bytes); /* pages are there before the clock runs */
     return r;
 }
 
@@ -317,61 +305,53 @@ static void join_steps(struct naive *v, const struct view *r, const struct xt_no
     }
 }
 
-static struct view make_step(struct naive *v, const struct xt_node_info *f, const struct view *values,
-                             bool last)
+static bool is_metadata(enum xt_op op)
 {
-    struct view a = f->n_args ? values[f->args[0]] : (struct view){0};
-    bool metadata = f->op == XT_OP_RESHAPE || f->op == XT_OP_SQUEEZE || f->op == XT_OP_UNSQUEEZE;
-    if (metadata && is_dense(&a) && !last) {
-        a.rank = f->rank;
-        memcpy(a.n, f->shape, (size_t)f->rank * sizeof *a.n);
-        int64_t offset = a.offset;
-        dense(&a);
-        a.offset = offset;
-        return a;
-    }
-    struct view r = result(v, f, last);
-    if (metadata) { /* read in row-major order into the shape before, then seen in the shape after */
-        struct view to = r;
-        to.rank = a.rank;
-        memcpy(to.n, a.n, sizeof a.n);
-        if (is_dense(&r)) {
-            int64_t offset = r.offset;
-            dense(&to);
-            to.offset = offset;
-        } else { /* a layout after a reshape: through the dense argument, which has any shape */
-            to = r;
-            a.rank = r.rank;
-            memcpy(a.n, r.n, sizeof a.n);
-            int64_t offset = a.offset;
-            dense(&a);
-            a.offset = offset;
-        }
-        copy_view(v, &to, &a, NULL);
-        return r;
-    }
+    return op == XT_OP_RESHAPE || op == XT_OP_SQUEEZE || op == XT_OP_UNSQUEEZE;
+}
+
+/* Dense data seen in another shape of as many elements. */
+static struct view reshaped(const struct view *a, int rank, const int64_t *shape)
+{
+    struct view r = *a;
+    r.rank = rank;
+    memcpy(r.n, shape, (size_t)rank * sizeof *r.n);
+    dense(&r);
+    r.offset = a->offset;
+    return r;
+}
+
+/* One moving step, its result written to r. */
+static void move_steps(struct naive *v, const struct xt_node_info *f, const struct view *values, const struct view *r)
+{
+    struct view a = values[f->args[0]], to;
+    v->moves++;
     switch (f->op) {
+    case XT_OP_RESHAPE:
+    case XT_OP_SQUEEZE:
+    case XT_OP_UNSQUEEZE: /* of an input with a layout: r is dense */
+        to = reshaped(r, a.rank, a.n);
+        copy_view(v, &to, &a, NULL);
+        break;
     case XT_OP_PAD:
-        pad_steps(v, &r, &a, f);
+        pad_steps(v, r, &a, f);
         break;
     case XT_OP_ROLL:
-        roll_steps(v, &r, &a, f->attrs[0], (int)f->attrs[1]);
+        roll_steps(v, r, &a, f->attrs[0], (int)f->attrs[1]);
         break;
     case XT_OP_TRIL:
     case XT_OP_TRIU:
-        triangle_steps(v, &r, &a, f);
+        triangle_steps(v, r, &a, f);
         break;
     case XT_OP_CONCAT:
     case XT_OP_STACK:
-        join_steps(v, &r, f, values);
+        join_steps(v, r, f, values);
         break;
-    default: {
+    default:
         apply_view(&a, f);
-        struct view to = a.rank == r.rank ? r : split_like(&r, &a);
+        to = a.rank == r->rank ? *r : split_like(r, &a);
         copy_view(v, &to, &a, NULL);
     }
-    }
-    return r;
 }
 
 static void mark_used(const struct xt_graph *g, xt_node out, bool *used)
@@ -386,59 +366,69 @@ static void mark_used(const struct xt_graph *g, xt_node out, bool *used)
     }
 }
 
-/* A trailing reshape of dense data is free too: the step before it writes the destination. */
-static xt_node last_mover(const struct xt_graph *g, const struct xt_output_info *o)
+static bool get_destination(const struct xt_graph *g, struct view *r, struct xt_output_info *o)
+{
+    struct xt_node_info f;
+    if (xt_output_get(g, o) || xt_node_get(g, o->node, &f))
+        return false;
+    *r = (struct view){.buffer = DESTINATION, .rank = f.rank, .offset = o->offset};
+    memcpy(r->n, f.shape, (size_t)f.rank * sizeof *r->n);
+    memcpy(r->st, o->strides, (size_t)f.rank * sizeof *r->st);
+    return true;
+}
+
+/* The node whose step writes the destination itself: the result, or what the result is another shape of when the
+ * destination is dense. An input, or a reshape into a layout, is copied once more at the end: it is none (-1). */
+static xt_node writer(const struct xt_graph *g, const struct xt_output_info *o)
 {
     xt_node x = o->node;
-    struct xt_node_info f;
-    while (o->dense && !xt_node_get(g, x, &f) && f.n_args &&
-           (f.op == XT_OP_RESHAPE || f.op == XT_OP_SQUEEZE || f.op == XT_OP_UNSQUEEZE)) {
-        struct xt_node_info arg;
-        if (xt_node_get(g, f.args[0], &arg) || arg.op == XT_OP_INPUT)
-            break;
+    for (;;) {
+        struct xt_node_info f, arg;
+        if (xt_node_get(g, x, &f) || f.op == XT_OP_INPUT || (is_metadata(f.op) && !o->dense))
+            return -1;
+        if (!is_metadata(f.op) || xt_node_get(g, f.args[0], &arg) || (arg.op == XT_OP_INPUT && !arg.dense))
+            return x;
         x = f.args[0];
     }
-    return x;
+}
+
+static struct view input_view(const struct xt_node_info *f)
+{
+    struct view a = {.buffer = f->input, .rank = f->rank, .offset = f->offset};
+    memcpy(a.n, f->shape, (size_t)f->rank * sizeof *a.n);
+    memcpy(a.st, f->strides, (size_t)f->rank * sizeof *a.st);
+    return a;
 }
 
 static void plan(struct naive *v, struct view *values, bool *used)
 {
     struct xt_output_info o;
     struct xt_node_info f;
-    if (xt_output_get(v->g, &o) || xt_node_get(v->g, o.node, &f)) {
+    struct view r;
+    if (!get_destination(v->g, &r, &o)) {
         v->failed = true;
         return;
     }
-    v->width = (int)xt_dtype_bytes(f.dtype);
     mark_used(v->g, o.node, used);
-    xt_node last = last_mover(v->g, &o);
-    for (xt_node i = 0; i <= last && !v->failed; i++) {
+    xt_node last = writer(v->g, &o), end = last < 0 ? o.node : last;
+    for (xt_node i = 0; i <= end && !v->failed; i++) {
         if (!used[i] || xt_node_get(v->g, i, &f))
             continue;
+        v->width = (int)xt_dtype_bytes(f.dtype);
         if (f.op == XT_OP_INPUT) {
-            struct view a = {.buffer = f.input, .rank = f.rank, .offset = f.offset};
-            memcpy(a.n, f.shape, (size_t)f.rank * sizeof *a.n);
-            memcpy(a.st, f.strides, (size_t)f.rank * sizeof *a.st);
-            values[i] = a;
+            values[i] = input_view(&f);
+        } else if (i != last && is_metadata(f.op) && is_dense(&values[f.args[0]])) {
+            values[i] = reshaped(&values[f.args[0]], f.rank, f.shape);
+        } else {
+            values[i] = i == last ? reshaped(&r, f.rank, f.shape) : new_temp(v, f.rank, f.shape);
+            if (i == o.node)
+                values[i] = r;
+            move_steps(v, &f, values, &values[i]);
         }
-        if (f.op != XT_OP_INPUT || i == last) {
-            struct xt_node_info dst = f;
-            if (i == last && i != o.node) { /* the destination's layout is dense: any shape of it */
-                struct view r = make_step(v, &f, values, false);
-                v->n_temps--;
-                free(v->temp[v->n_temps]);
-                for (int s = 0; s < v->n_steps; s++)
-                    if (v->step[s].dst == r.buffer)
-                        v->step[s].dst = DESTINATION;
-                continue;
-            }
-            if (f.op == XT_OP_INPUT) {
-                struct view r = result(v, &dst, true);
-                copy_view(v, &r, &values[i], NULL);
-            } else {
-                values[i] = make_step(v, &f, values, i == last);
-            }
-        }
+    }
+    if (last < 0 && !v->failed) {
+        v->moves++;
+        copy_view(v, &r, &values[o.node], NULL);
     }
 }
 

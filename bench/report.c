@@ -92,7 +92,7 @@ static double best_peer_seconds(const struct bench_row *r)
 static void json_number(FILE *f, const char *key, double x)
 {
     fprintf(f, ", \"%s\": ", key);
-    fprintf(f, x > 0 ? "%.9g" : "null", x);
+    fprintf(f, x > 0 && isfinite(x) ? "%.9g" : "null", x);
 }
 
 static void row_json(FILE *f, const struct bench_row *r)

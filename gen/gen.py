@@ -73,16 +73,16 @@ def cpu_source(templates, isa):
         name = "scalar" if isa == "scalar" else TEMPLATE_OF.get(k["op"], k["op"])
         used += [] if name in used else [name]
         extra = {}
-        if name == "transpose":
+        if name in ("transpose", "tiles"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
-            extra["squares"] = [("square(char *d, int64_t d_row, const char *s, int64_t s_col",
-                                 "s + %d * s_col", "d + %d * d_row")]
+            extra["square"] = kernels.SQUARES[name]
         if name == "weave":
             numbers = kernels.weave_indices if isa == "avx512" else kernels.weave_masks
             extra["indices" if isa == "avx512" else "masks"] = numbers(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"
         prototype = f"void {k['name']}(const struct xtk_job *j, char *d, const char *s);\n"
         parts.append(prototype + templates.get_template(f"{name}.c.j2").render(isa=isa, k=k, **extra))
+    used += ["square"] if isa == "avx512" else []  # included by others
     return "\n".join(parts), [f"{name}.c.j2" for name in used]
 
 

@@ -10,6 +10,12 @@ LANE = 16  # bytes: the shuffles of AVX stay inside lanes of that size
 LINE = 64  # bytes of a cache line
 WEAVES = {"deinterleave": [2, 3, 4], "interleave": [2, 3, 4], "strided": [2, 3, 4, 5, 6, 7, 8], "mirror": [3]}
 MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
+# square.c.j2: end of the function's name and its parameters, where source row %d is, where line %d goes
+SQUARES = {
+    "transpose": ("square(char *d, int64_t d_row, const char *s, int64_t s_col", "s + %d * s_col",
+                  "d + %d * d_row"),
+    "tiles": ("square(char *d, const char *s, const struct xti_offset *t", "s + t[%d].s", "d + t[%d].d"),
+}
 
 
 def row(op, esize, isa, tile, n=0):
@@ -20,7 +26,7 @@ def row(op, esize, isa, tile, n=0):
 
 def scalar_rows():
     yield row("blocks", 1, "scalar", (1, 1))
-    for op in ["fill", "broadcast", "reverse", "transpose", "walk", "table"]:
+    for op in ["fill", "broadcast", "reverse", "transpose", "walk", "table", "tiles"]:
         yield from (row(op, b, "scalar", (1, 1)) for b in WIDTHS)
     for op, counts in WEAVES.items():
         yield from (row(op, b, "scalar", (n, 1), n) for n in counts for b in WIDTHS)
@@ -34,6 +40,8 @@ def vector_rows(isa):
         yield row("broadcast", b, isa, (1, v // b))
         yield row("reverse", b, isa, (1, v // b))
         yield row("transpose", b, isa, (LANE // b, LINE // b))
+        if isa == "avx512":
+            yield row("tiles", b, isa, (LINE // b, LINE // b))
     for op, counts in WEAVES.items():
         yield from (row(op, b, isa, (n, v // b), n) for n in counts for b in WIDTHS[:-1])
 

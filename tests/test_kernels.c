@@ -111,6 +111,11 @@ static void define(const struct xtk_row *k, const struct xtk_job *j, char *d, co
 {
     for (int64_t r = 0; r < j->rows; r++)
         for (int64_t c = 0; c < j->cols; c++) {
+            for (int64_t a = 0; k->op == XTI_CPU_TILES && a < j->cols; a++)
+                memcpy(d + r * j->d_row + table[a].d + c * k->unit, s + r * j->s_row + table[c].s + a * k->unit,
+                       (size_t)k->unit);
+            if (k->op == XTI_CPU_TILES)
+                continue;
             int64_t dc = k->op == XTI_CPU_TABLE ? table[c].d : c * j->d_col;
             int64_t sc = k->op == XTI_CPU_TABLE ? table[c].s : c * j->s_col;
             int bytes = k->op == XTI_CPU_MIRROR ? k->param * k->unit : k->unit;
@@ -132,6 +137,13 @@ static void run_one(const struct xtk_row *k, int64_t rows, int64_t cols, const s
         j.table = table;
     }
     int bytes = k->op == XTI_CPU_MIRROR ? k->param * k->unit : k->unit;
+    if (k->op == XTI_CPU_TILES) { /* rows of the tile in reverse order, on lines */
+        int64_t lines = 64 / k->unit, at = pitch(64, l);
+        j = (struct xtk_job){.rows = rows, .cols = lines, .stream = l->stream, .table = table};
+        for (int64_t c = 0; c < lines; c++)
+            table[c] = (struct xti_offset){(int32_t)((lines - 1 - c) * at), (int32_t)(c * 128)};
+        j.s_row = lines * at, j.d_row = lines * 128, bytes = 64, j.s_col = at, j.d_col = 128;
+    }
     span(&j, bytes, j.s_row, j.s_col, &s_lo, &s_hi);
     span(&j, bytes, j.d_row, j.d_col, &d_lo, &d_hi);
     if (s_hi - s_lo + l->shift > AREA || d_hi - d_lo + l->shift > AREA)

@@ -61,6 +61,8 @@ static const struct {
     {"x: f32[64,200]; x[:, ::2]",                                             "strided"},
     {"x: f32[70,70]; x.diagonal(0,0,1)",                                      "walk"},
     {"x: f32[2,3,2,3,2,3,2]; x.permute(6,4,2,0,5,3,1)",                       "table"},
+    {"x: f32[8,8,8,8]; x.permute(3,2,1,0)",                                   "tiles"},
+    {"x: f64[2,2,2,2,2,2,2]; x.permute(6,4,5,3,0,2,1)",                       "tiles"},
     {"x: f32[4,6]; x.pad((9,9),(0,20), value=7)",                             "fill"},
     {"x: f32[64,64]; x.tril(0)",                                              "general"},
 };

@@ -287,6 +287,107 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     xti_cost_order(step);
 }
 
+/* ---- tiles: small dims that together make a line on either side */
+
+/* The dims that make up one line, innermost first: all of `dim[i]` or its first `n` points. */
+struct line {
+    int n_dims, dim[6]; /* 64 units at most, 2 points each at least */
+    int64_t n[6];
+};
+
+static bool line_of(const struct xti_nest *t, bool source, struct line *l)
+{
+    int64_t bytes = t->unit;
+    for (l->n_dims = 0; bytes < XTI_LINE; l->n_dims++) {
+        int i = 0;
+        while (i < t->n_dims && (source ? t->dim[i].s : t->dim[i].d) != bytes)
+            i++;
+        if (i == t->n_dims)
+            return false;
+        int64_t room = XTI_LINE / bytes, n = t->dim[i].n < room ? t->dim[i].n : room;
+        if (room % n || t->dim[i].n % n)
+            return false;
+        l->dim[l->n_dims] = i;
+        l->n[l->n_dims] = n;
+        bytes *= n;
+    }
+    return true;
+}
+
+static bool share_a_dim(const struct line *a, const struct line *b)
+{
+    for (int i = 0; i < a->n_dims; i++)
+        for (int k = 0; k < b->n_dims; k++)
+            if (a->dim[i] == b->dim[k])
+                return true;
+    return false;
+}
+
+/* Table offsets are 32 bits; 2^26 times the 64 points of a line fit. */
+static bool offsets_fit(const struct xti_nest *t, const struct line *l, bool source)
+{
+    for (int i = 0; i < l->n_dims; i++) {
+        int64_t st = source ? t->dim[l->dim[i]].s : t->dim[l->dim[i]].d;
+        if (xti_abs64(st) >= 1 << 24 || (!source && (st < XTI_LINE || st % XTI_LINE)))
+            return false;
+    }
+    return true;
+}
+
+static bool tiles_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    struct line from, to;
+    NEST(p, piece);
+    if (!two_sides(p, piece, &t, why))
+        return false;
+    if (p->target.isa < XTI_ISA_AVX512)
+        return xti_refuse(why, "made for avx512");
+    if (t.dim[t.cs].n * t.unit >= XTI_LINE && t.dim[t.cd].n * t.unit >= XTI_LINE)
+        return xti_refuse(why, "a line on either side is one dim's");
+    if (!line_of(&t, true, &from) || !line_of(&t, false, &to))
+        return xti_refuse(why, "no dims make up a line of %d B", XTI_LINE);
+    if (share_a_dim(&from, &to))
+        return xti_refuse(why, "lines of both sides have a dim in common");
+    if (!offsets_fit(&t, &from, false) || !offsets_fit(&t, &to, true))
+        return xti_refuse(why, "lines do not begin a multiple of %d B apart, or far away", XTI_LINE);
+    return true;
+}
+
+/* Moves the line's dims behind those in dim[0 .. *n - 1]; what is left of a split one stays a loop. */
+static void take_line(struct xti_nest *t, const struct line *l, struct xti_loop *tile, int *n)
+{
+    for (int i = 0; i < l->n_dims; i++) {
+        struct xti_loop *whole = &t->dim[l->dim[i]];
+        tile[*n] = *whole;
+        tile[(*n)++].n = l->n[i];
+        whole->n /= l->n[i];
+        whole->s *= l->n[i];
+        whole->d *= l->n[i];
+    }
+}
+
+static void tiles_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    struct xti_loop tile[12];
+    struct line from, to;
+    int n = 0;
+    NEST(p, piece);
+    line_of(&t, true, &from);
+    line_of(&t, false, &to);
+    take_line(&t, &from, tile, &n);
+    take_line(&t, &to, tile, &n);
+    start(p, &t, XTI_CPU_TILES, t.unit, -1, -1, step);
+    step->n_loops = 0;
+    for (int i = 0; i < t.n_dims; i++)
+        if (t.dim[i].n > 1)
+            step->loop[step->n_loops++] = t.dim[i];
+    finish(step);
+    step->n_table = XTI_LINE / t.unit;
+    step->n_table_dims = n;
+    for (int i = 0; i < n; i++) /* outermost first */
+        step->loop[step->n_loops + i] = tile[n - 1 - i];
+}
+
 /* ---- broadcast, strided: the destination's contiguous dim with a special source stride */
 
 static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -458,6 +559,7 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
     {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},
     {.name = "deinterleave", .applicable = deinterleave_applies, .make = deinterleave_make},
+    {.name = "tiles",        .applicable = tiles_applies,        .make = tiles_make},
     {.name = "broadcast",    .applicable = broadcast_applies,    .make = broadcast_make},
     {.name = "transpose",    .applicable = transpose_applies,    .make = transpose_make},
     {.name = "table",        .applicable = table_applies,        .make = table_make},

@@ -32,12 +32,37 @@ void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const
 
 /* ---- CPU */
 
+/* A tile's two lists: those of its dims that lie inside a destination line say where the line comes from, the
+ * others where the lines go. */
+static void list_tile(struct xti_step *step)
+{
+    int ns = 1, nd = 1;
+    step->table[0] = (struct xti_offset){0, 0};
+    for (int k = step->n_table_dims - 1; k >= 0; k--) {
+        const struct xti_loop *l = &step->loop[step->n_loops + k];
+        bool inside = l->d < XTI_LINE;
+        int *n = inside ? &ns : &nd;
+        for (int i = *n; i < *n * l->n; i++) {
+            if (inside)
+                step->table[i].s = step->table[i - *n].s + (int32_t)l->s;
+            else
+                step->table[i].d = step->table[i - *n].d + (int32_t)l->d;
+        }
+        *n *= (int)l->n;
+    }
+}
+
 /* Lists the offsets of the loops that the table replaces, the last one fastest. */
 static xt_status list_offsets(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     struct xti_offset *t = xti_arena_alloc(&p->arena, (size_t)step->n_table * sizeof *t);
     if (!t)
         return xti_fail(err, XT_ENOMEM, "table of %d offsets", step->n_table);
+    step->table = t;
+    if (step->kernel == XTI_CPU_TILES) {
+        list_tile(step);
+        return XT_OK;
+    }
     int n = 1;
     t[0] = (struct xti_offset){0, 0};
     for (int k = step->n_table_dims - 1; k >= 0; k--) {
@@ -46,7 +71,6 @@ static xt_status list_offsets(struct xti_plan *p, struct xti_step *step, struct 
             t[i] = (struct xti_offset){t[i - n].s + (int32_t)l->s, t[i - n].d + (int32_t)l->d};
         n *= (int)l->n;
     }
-    step->table = t;
     return XT_OK;
 }
 

@@ -46,6 +46,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(TRANSPOSE, transpose)       /* s_row = u, d_col = u */                                                 \
     X(WALK, walk)                 /* any strides */                                                          \
     X(TABLE, table)               /* rows of the units named by an offset table instead of columns */        \
+    X(TILES, tiles)               /* rows of squares, 64 B x 64 B: d[t[a].d + b*u] = s[t[b].s + a*u] */     \
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */                                               \
@@ -95,7 +96,7 @@ struct xti_step {
     struct xti_loop loop[XTI_MAX_LOOPS];
     struct xti_loop row,
         col;          /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
-    int n_table_dims; /* XTI_CPU_TABLE: loop[n_loops ..] that the table replaces, outermost first */
+    int n_table_dims; /* XTI_CPU_TABLE, TILES: loop[n_loops ..] that the table replaces, outermost first */
     int n_table;      /* its entries; owned by the plan's arena */
     struct xti_offset *table;
     int64_t s_byte, d_byte;       /* of the first unit, from the buffers' starts */
