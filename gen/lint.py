@@ -85,8 +85,8 @@ def check_text(path, text):
 
 def compiles(path, language):
     with tempfile.TemporaryDirectory() as d:
-        cmd = language + ["-Wall", "-Wextra", "-Werror", "-Iinclude", "-Iruntime", "-I.", "-Itests", "-D_GNU_SOURCE",
-                          "-fsyntax-only"]
+        folders = [f"-I{d}" for d in ("include", "runtime", ".", "tests")]
+        cmd = language + ["-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fsyntax-only"] + folders
         main = os.path.join(d, "main." + ("cc" if "++" in " ".join(language) else "c"))
         with open(main, "w") as f:
             f.write(f'#include "{os.path.abspath(path)}"\nint main(void) {{ return 0; }}\n')

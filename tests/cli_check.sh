@@ -101,8 +101,8 @@ for key in shape class pieces bytes_read bytes_written strategy refused signatur
     guards; do
     expect "json $key" 'grep -q "\"'$key'\"" "$dir/j.json"'
 done
-expect 'json parses' \
-    '! command -v python3 >/dev/null || python3 -c "import json,sys; json.load(open(sys.argv[1]))" "$dir/j.json"'
+parses='import json,sys; json.load(open(sys.argv[1]))'
+expect 'json parses' '! command -v python3 >/dev/null || python3 -c "$parses" "$dir/j.json"'
 expect 'env' '"$xt" env | grep -q XT_CACHE_DIR'
 expect 'cache path' '[ "$("$xt" cache path)" = "$(XT_DEBUG= "$xt" cache path)" ]'
 expect 'cache clear' '"$xt" cache clear | grep -q removed'

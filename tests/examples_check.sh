@@ -15,7 +15,8 @@ want() { # name, expected output, command ..
 }
 want split_heads 'head 1 of batch 0 starts with 4 5 6 7' "$B/examples/split_heads"
 want append_to_cache ' 0  0  0  0    0  0  0  0    0  0  0  0    0  0  0  0    1  2  3  4    9 10 11 12
- 0  0  0  0    0  0  0  0    0  0  0  0    0  0  0  0    5  6  7  8   13 14 15 16' "$B/examples/append_to_cache"
+ 0  0  0  0    0  0  0  0    0  0  0  0    0  0  0  0    5  6  7  8   13 14 15 16' \
+    "$B/examples/append_to_cache"
 want 'bad chain' 'reshape: op 1: [4,6] (24 elements) does not fit [5,5] (25 elements)' \
     sh -c "$B/examples/explain 'x: f32[4,6]; x.reshape(5,5)' 2>&1 | sed 's/^column [0-9]*: //'"
 "$B/examples/explain" >/tmp/xt-explain.$$ 2>&1 && grep -q 'affine, 1 piece' /tmp/xt-explain.$$ \

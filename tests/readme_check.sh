@@ -11,7 +11,12 @@ check() { # description, status
 
 # "    $ command" and the indented lines below it, up to a blank line.
 awk -v dir="$dir" '
-    /^    \$ / { n++; on = 1; print substr($0, 7) > (dir "/" n ".cmd"); printf "" > (dir "/" n ".want"); next }
+    /^    \$ / {
+        n++; on = 1
+        print substr($0, 7) > (dir "/" n ".cmd")
+        printf "" > (dir "/" n ".want")
+        next
+    }
     on && /^    / { print substr($0, 5) > (dir "/" n ".want"); next }
     { on = 0 }' README.md
 for c in "$dir"/*.cmd; do

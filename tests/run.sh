@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh: runs the test programs given as arguments, then the scripts, and ends with one line that counts it
-# all: "N passed, N failed". B: build directory. Each program ends with Check's line, each script with that one.
+# all: "N passed, N failed". B: build directory. Each program ends with Check's line, each script so too.
 set -u
 B=${B:-build}
 passed=0 failed=0

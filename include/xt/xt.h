@@ -158,7 +158,8 @@ XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides
  *
  * given: for inputs declared without a shape ("x; x.permute(1,0)"), in the order of declaration. A declared
  * dtype must agree with it, and so must a declared shape, unless strides are declared too: then the dtype
- * alone is compared. dtype 0: only a shape is given; rank -1: nothing is. n 0: all inputs must be declared in full.
+ * alone is compared. dtype 0: only a shape is given; rank -1: nothing is. n 0: all inputs must be declared in
+ * full.
  * Errors: XT_ESYNTAX and those of the builders; xt_last_error()->column says where. */
 struct xt_shape {
     xt_dtype dtype;
