@@ -16,7 +16,8 @@ struct bench_workload {
  * bench_workloads_free. Returns the number of rows, or -1 with one sentence in err. */
 int bench_workloads_read(const char *text, struct bench_workload **out, char *err, size_t err_bytes);
 void bench_workloads_free(struct bench_workload *w, int n);
-/* The chain with every declared dtype replaced; malloc'ed, NULL when out of memory. Fill values stay as written. */
+/* The chain with every declared dtype replaced; malloc'ed, NULL when out of memory. Fill values stay as
+ * written. */
 char *bench_chain_as(const char *chain, const char *dtype);
 
 /* ---- naive.c: what a user does without xt: every step that moves data is made whole by a plain strided
@@ -41,13 +42,14 @@ struct bench_row {
     char strategy[32], map_class[16];
     int pieces, naive_steps, samples;
     int64_t bytes_read, bytes_written;
-    int64_t lines_read, naive_bytes; /* distinct 64-byte lines of the sources; what the naive steps read and write */
-    double seconds, spread;          /* spread: (third quartile - first quartile) / median */
-    double limit_seconds;            /* the same lines as contiguous streams: the faster way of limit.h */
+    int64_t lines_read,
+        naive_bytes;        /* distinct 64-byte lines of the sources; what the naive steps read and write */
+    double seconds, spread; /* spread: (third quartile - first quartile) / median */
+    double limit_seconds;   /* the same lines as contiguous streams: the faster way of limit.h */
     double memcpy_seconds, naive_seconds, peer_seconds[N_PEERS];
 };
-/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy, naive and the limit in turn. 0 or one
- * sentence in err. */
+/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy, naive and the limit in turn. 0 or
+ * one sentence in err. */
 int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out,
                   char *err, size_t err_bytes);
 int bench_threads(void); /* that xt and the limit use for large copies; the others use one */

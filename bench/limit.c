@@ -8,7 +8,7 @@
 #endif
 
 enum {
-    AHEAD = 4096,     /* bytes; best of 0, 512 .. 8192 on Zen 4: 51 GB/s, 40 without. AVX-512 does no better */
+    AHEAD = 4096, /* bytes; best of 0, 512 .. 8192 on Zen 4: 51 GB/s, 40 without. AVX-512 does no better */
     BLOCK_LINES = 64, /* reads and writes alternate by so many lines */
     MAX_THREADS = 256
 };
@@ -33,7 +33,8 @@ static void stream_copy(char *dst, const char *src, size_t lines)
         const __m128i *s = (const __m128i *)(const void *)src;
         __m128i *d = (__m128i *)(void *)dst;
         _mm_prefetch(src + AHEAD, _MM_HINT_NTA);
-        __m128i a = _mm_load_si128(s), b = _mm_load_si128(s + 1), e = _mm_load_si128(s + 2), f = _mm_load_si128(s + 3);
+        __m128i a = _mm_load_si128(s), b = _mm_load_si128(s + 1), e = _mm_load_si128(s + 2),
+                f = _mm_load_si128(s + 3);
         _mm_stream_si128(d, a);
         _mm_stream_si128(d + 1, b);
         _mm_stream_si128(d + 2, e);
@@ -95,7 +96,8 @@ static void *run_share(void *arg)
         all += l->reads[i];
     for (int i = 0; i < l->n || (!all && i == 0); i++) {
         size_t reads = all ? l->reads[i] : 0;
-        size_t w0 = all ? l->writes * before / all : 0, w1 = all ? l->writes * (before + reads) / all : l->writes;
+        size_t w0 = all ? l->writes * before / all : 0,
+               w1 = all ? l->writes * (before + reads) / all : l->writes;
         size_t r0 = reads * t / threads, d0 = w0 + (w1 - w0) * t / threads;
         struct part p = s->how;
         p.src = l->src[i] + r0 * LINE, p.reads = reads * (t + 1) / threads - r0;
@@ -124,6 +126,12 @@ static void run_shares(const struct limit *l, const struct part *how)
             pthread_join(id[t], NULL);
 }
 
-void limit_stream(const struct limit *l) { run_shares(l, &(struct part){.copy = stream_copy, .fill = stream_fill}); }
+void limit_stream(const struct limit *l)
+{
+    run_shares(l, &(struct part){.copy = stream_copy, .fill = stream_fill});
+}
 
-void limit_cached(const struct limit *l) { run_shares(l, &(struct part){.copy = cached_copy, .fill = cached_fill}); }
+void limit_cached(const struct limit *l)
+{
+    run_shares(l, &(struct part){.copy = cached_copy, .fill = cached_fill});
+}

@@ -1,5 +1,5 @@
-/* limit.h: how fast this machine moves a chain's bytes when nothing is in the way: the lines that must be read
- * and the lines that must be written, each a contiguous stream, in one loop and in their proportion. */
+/* limit.h: how fast this machine moves a chain's bytes when nothing is in the way: the lines that must be
+ * read and the lines that must be written, each a contiguous stream, in one loop and in their proportion. */
 #ifndef XT_BENCH_LIMIT_H
 #define XT_BENCH_LIMIT_H
 
@@ -24,10 +24,10 @@ void limit_stream(const struct limit *l);
 void limit_cached(const struct limit *l);
 
 /* ---- lines.c */
-/* Distinct lines of each source that k reads, into lines[n]. Asks the kernel itself: it is run on sources whose
- * elements hold the number of their line. Overwrites sources and destination. False: out of memory.
+/* Distinct lines of each source that k reads, into lines[n]. Asks the kernel itself: it is run on sources
+ * whose elements hold the number of their line. Overwrites sources and destination. False: out of memory.
  * width: bytes of an element. bytes: of each source. */
-bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_t *bytes, size_t dst_bytes, int width,
-                 size_t *lines);
+bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_t *bytes, size_t dst_bytes,
+                 int width, size_t *lines);
 
 #endif

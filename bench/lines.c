@@ -1,5 +1,5 @@
-/* lines.c: how many 64-byte lines of its sources a kernel reads. Needs to know nothing of maps: line numbers go in
- * where the data are, and those that come out are the lines that were read. */
+/* lines.c: how many 64-byte lines of its sources a kernel reads. Needs to know nothing of maps: line numbers
+ * go in where the data are, and those that come out are the lines that were read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,8 @@
 
 enum { DIGITS = 4 }; /* bytes of a line's number: 2^32 lines are 256 GiB */
 
-/* Every element holds as many bytes of its line's number as it has room for, from byte `digit` on, xored with x. */
+/* Every element holds as many bytes of its line's number as it has room for, from byte `digit` on, xored with
+ * x. */
 static void write_numbers(char *p, size_t bytes, size_t first_line, int width, int digit, unsigned char x)
 {
     size_t w = (size_t)width;
@@ -37,8 +38,8 @@ static bool read_back(const struct probe *p, int digit, unsigned char x, char *d
     return !xt_run(p->k, dst, (const void *const *)p->src, NULL);
 }
 
-/* out[0 .. passes): the number's bytes; out[passes]: the first, complemented. Where the two do not differ in every bit there is
- * a fill or nothing. */
+/* out[0 .. passes): the number's bytes; out[passes]: the first, complemented. Where the two do not differ in
+ * every bit there is a fill or nothing. */
 static void mark(char *const *out, int passes, size_t dst_bytes, int width, unsigned char *seen)
 {
     size_t w = (size_t)width, low = w < DIGITS ? w : DIGITS;
@@ -52,8 +53,8 @@ static void mark(char *const *out, int passes, size_t dst_bytes, int width, unsi
     }
 }
 
-bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_t *bytes, size_t dst_bytes, int width,
-                 size_t *lines)
+bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_t *bytes, size_t dst_bytes,
+                 int width, size_t *lines)
 {
     struct probe p = {.k = k, .n = n, .width = width, .src = src, .bytes = bytes};
     int passes = width < DIGITS ? DIGITS / width : 1;

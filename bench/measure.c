@@ -10,9 +10,9 @@
 #include "limit.h"
 
 enum { MAX_SAMPLES = 101, N_RUNS = 5 };
-#define HUGE_PAGE ((size_t)2 << 20)
+#define HUGE_PAGE        ((size_t)2 << 20)
 #define ONE_THREAD_BYTES ((size_t)4 << 20) /* below it starting a thread costs more than it gains */
-#define SAMPLE_SECONDS 2e-3 /* a sample repeats its call until it lasts this long */
+#define SAMPLE_SECONDS   2e-3              /* a sample repeats its call until it lasts this long */
 
 static double now(void)
 {
@@ -139,7 +139,8 @@ static double median(double *t, int n, double *spread)
 
 static void time_all(const struct setup *s, int samples, struct bench_row *row)
 {
-    static void (*const run[N_RUNS])(const struct setup *) = {run_xt, run_memcpy, run_naive, run_stream, run_cached};
+    static void (*const run[N_RUNS])(const struct setup *) = {run_xt, run_memcpy, run_naive, run_stream,
+                                                              run_cached};
     double t[N_RUNS][MAX_SAMPLES], unused;
     int repeat[N_RUNS] = {1, 1, 1, 1, 1};
     for (int i = -1; i < samples; i++) /* the first round warms up */

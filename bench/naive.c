@@ -79,7 +79,7 @@ static struct step *add_step(struct naive *v)
 /* Copies view a (or fills, a == NULL) onto view b of the same shape. */
 static void copy_view(struct naive *v, const struct view *b, const struct view *a, const void *value)
 {
-    struct step *s = add_step(v);
+    struct step *s = numel(b) ? add_step(v) : NULL;
     if (!s)
         return;
     s->kind = a ? COPY : FILL;
@@ -273,7 +273,7 @@ static void triangle_steps(struct naive *v, const struct view *r, const struct v
                            const struct xt_node_info *f)
 {
     copy_view(v, r, a, NULL);
-    struct step *s = add_step(v);
+    struct step *s = numel(r) ? add_step(v) : NULL;
     if (!s)
         return;
     s->kind = TRIANGLE;
@@ -322,7 +322,8 @@ static struct view reshaped(const struct view *a, int rank, const int64_t *shape
 }
 
 /* One moving step, its result written to r. */
-static void move_steps(struct naive *v, const struct xt_node_info *f, const struct view *values, const struct view *r)
+static void move_steps(struct naive *v, const struct xt_node_info *f, const struct view *values,
+                       const struct view *r)
 {
     struct view a = values[f->args[0]], to;
     v->moves++;
@@ -377,8 +378,9 @@ static bool get_destination(const struct xt_graph *g, struct view *r, struct xt_
     return true;
 }
 
-/* The node whose step writes the destination itself: the result, or what the result is another shape of when the
- * destination is dense. An input, or a reshape into a layout, is copied once more at the end: it is none (-1). */
+/* The node whose step writes the destination itself: the result, or what the result is another shape of when
+ * the destination is dense. An input, or a reshape into a layout, is copied once more at the end: it is none
+ * (-1). */
 static xt_node writer(const struct xt_graph *g, const struct xt_output_info *o)
 {
     xt_node x = o->node;
@@ -421,8 +423,8 @@ static void plan(struct naive *v, struct view *values, bool *used)
             values[i] = reshaped(&values[f.args[0]], f.rank, f.shape);
         } else {
             values[i] = i == last ? reshaped(&r, f.rank, f.shape) : new_temp(v, f.rank, f.shape);
-            if (i == o.node)
-                values[i] = r;
+            if (i == last && i == o.node)
+                values[i] = r; /* in its layout */
             move_steps(v, &f, values, &values[i]);
         }
     }

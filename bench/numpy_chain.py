@@ -137,7 +137,7 @@ def random_bytes(rng, dtype, n):
 
 
 class Problem:
-    """A parsed line: inputs with random bytes, what computes the result, and the destination's layout or None."""
+    """A parsed line: inputs with random bytes, what computes the result, the destination's layout or None."""
 
     def __init__(self, line, rng):
         self.line, self.inputs, self.layout, self.lets = line, [], None, []

@@ -3,9 +3,9 @@
 
     peer_chain.py LIBRARY THREADS SAMPLES FILE     LIBRARY: numpy, torch or jax; a line of FILE a chain
 
-Prints the median seconds of each chain, one a line; 0 where the library cannot run it or its bytes are not NumPy's.
-What the library has as a view stays a view. NumPy and PyTorch copy the result once into a destination that is there
-already; JAX compiles the chain and allocates its result. Threads are limited by the process's processors.
+Prints the median seconds of each chain, one a line; 0 where the library cannot run it or its bytes are not
+NumPy's. What the library has as a view stays a view. NumPy and PyTorch copy the result once into memory
+that is there already; JAX compiles the chain and allocates its result. Threads are limited by processors.
 """
 import math
 import os
@@ -114,7 +114,8 @@ class Torch:
 
     def array(self, a):
         """PyTorch has no wide unsigned integers: the signed ones of the same bits."""
-        return self.lib.from_numpy(a.view("i%d" % a.itemsize) if a.dtype.kind == "u" and a.itemsize > 1 else a)
+        wide = a.dtype.kind == "u" and a.itemsize > 1
+        return self.lib.from_numpy(a.view("i%d" % a.itemsize) if wide else a)
 
     def prepare(self, problem):
         result = problem.evaluate()

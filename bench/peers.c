@@ -1,5 +1,6 @@
-/* peers.c: other libraries on the whole chain, each in one process of its own: chains go in by a file, seconds come
- * back a line each. Nothing is installed here: $PYTHON, python3 and /usr/bin/python3 are asked what they have. */
+/* peers.c: other libraries on the whole chain, each in one process of its own: chains go in by a file,
+ * seconds come back a line each. Nothing is installed here: $PYTHON, python3 and /usr/bin/python3 are asked
+ * what they have. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -102,7 +102,8 @@ static void row_json(FILE *f, const struct bench_row *r)
     fprintf(f,
             ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"bytes_read\": %" PRId64
             ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f",
-            r->map_class, r->pieces, r->strategy, r->bytes_read, r->bytes_written, r->samples, r->seconds, r->spread);
+            r->map_class, r->pieces, r->strategy, r->bytes_read, r->bytes_written, r->samples, r->seconds,
+            r->spread);
     fprintf(f, ", \"lines_read\": %" PRId64 ", \"naive_steps\": %d, \"naive_bytes\": %" PRId64, r->lines_read,
             r->naive_steps, r->naive_bytes);
     json_number(f, "limit_seconds", r->limit_seconds);
@@ -115,7 +116,8 @@ static void row_json(FILE *f, const struct bench_row *r)
     json_number(f, "ratio_to_limit", r->limit_seconds / r->seconds);
     json_number(f, "ratio_to_memcpy", r->memcpy_seconds / r->seconds);
     json_number(f, "ratio_to_best_peer", best_peer_seconds(r) / r->seconds);
-    fprintf(f, best < 0 ? ", \"best_peer\": null}" : ", \"best_peer\": \"%s\"}", best < 0 ? "" : bench_peer_name[best]);
+    fprintf(f, best < 0 ? ", \"best_peer\": null}" : ", \"best_peer\": \"%s\"}",
+            best < 0 ? "" : bench_peer_name[best]);
 }
 
 void bench_json(FILE *f, const struct bench_row *rows, int n)
@@ -166,8 +168,8 @@ static void row_table(FILE *f, const struct bench_row *r, struct mean *means)
 {
     double seconds[N_MEANS] = {r->limit_seconds, r->memcpy_seconds, r->naive_seconds, best_peer_seconds(r)};
     int best = best_peer(r);
-    fprintf(f, "%-19s %-12s %7.1f %7.1f %7.3f %5.0f%%", r->work->name, r->strategy, (double)r->bytes_read / 1e6,
-            (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
+    fprintf(f, "%-19s %-12s %7.1f %7.1f %7.3f %5.0f%%", r->work->name, r->strategy,
+            (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
     for (int i = 0; i < N_MEANS; i++) {
         ratio(f, seconds[i] / r->seconds);
         add(&means[i], seconds[i] / r->seconds);
@@ -178,8 +180,8 @@ static void row_table(FILE *f, const struct bench_row *r, struct mean *means)
 void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
     struct mean means[N_MEANS] = {{0}};
-    fprintf(f, "%-19s %-12s %7s %7s %7s %6s %8s %8s %8s %8s %-5s %5s\n", "", "", "read MB", "wr. MB", "ms", "spread",
-            "x limit", "x memcpy", "x naive", "x peer", "", "steps");
+    fprintf(f, "%-19s %-12s %7s %7s %7s %6s %8s %8s %8s %8s %-5s %5s\n", "", "", "read MB", "wr. MB", "ms",
+            "spread", "x limit", "x memcpy", "x naive", "x peer", "", "steps");
     for (int i = 0; i < n; i++)
         row_table(f, &rows[i], means);
     if (n > 1) {
@@ -188,9 +190,12 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
             ratio(f, geometric(&means[i]));
         fprintf(f, "\n");
     }
-    fputs("Ratios: their time / xt's time, so more is better. x limit: the same lines of memory read and written as\n"
-          "contiguous streams, by as many threads; 1 is the best possible. x memcpy: of the bytes written, one thread.\n"
-          "x naive: each moving step a plain strided copy, one thread. x peer: the fastest library installed here.\n"
+    fputs("Ratios: their time / xt's time, so more is better. x limit: the same lines of memory read and "
+          "written as\n"
+          "contiguous streams, by as many threads; 1 is the best possible. x memcpy: of the bytes written, "
+          "one thread.\n"
+          "x naive: each moving step a plain strided copy, one thread. x peer: the fastest library installed "
+          "here.\n"
           "Medians of interleaved runs; spread: between the quartiles.\n",
           f);
 }

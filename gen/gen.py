@@ -96,7 +96,8 @@ def widest_rows(isas, rows, ops):
                 return number[candidate, op, width, n]
         return -1
 
-    return [[[[find(isa, op, width, n) for n in range(kernels.MAX_PARAM + 1)] for width in kernels.WIDTHS] for op in ops]
+    params = range(kernels.MAX_PARAM + 1)
+    return [[[[find(isa, op, width, n) for n in params] for width in kernels.WIDTHS] for op in ops]
             for isa in range(len(kernels.VECTOR_BYTES))]
 
 

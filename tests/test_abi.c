@@ -1,11 +1,11 @@
 /* test_abi.c: xt's own declarations of NVRTC and of the CUDA driver are those of the toolkit's headers.
  * Without the headers there is nothing to compare. Most of it is done by the compiler: an enum there is an
  * integer of the same width here, a handle a pointer. */
-#include <check.h>
 #include <stdio.h>
 
 #include "cuda/driver_abi.h"
 #include "cuda/nvrtc_abi.h"
+#include "support/suite.h"
 
 #if __has_include("/usr/local/cuda/include/cuda.h") && __has_include("/usr/local/cuda/include/nvrtc.h")
 #define HAVE_HEADERS 1
@@ -79,7 +79,7 @@ START_TEST(declarations_and_numbers_are_those_of_the_toolkit)
     ck_assert_int_eq(XTI_CU_ATTR_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
     ck_assert_int_eq(XTI_CU_FUNC_NUM_REGS, CU_FUNC_ATTRIBUTE_NUM_REGS);
 #else
-    printf("test_abi: skipped: /usr/local/cuda/include has no cuda.h and nvrtc.h\n");
+    printf("skipped: /usr/local/cuda/include has no cuda.h and nvrtc.h\n");
 #endif
 }
 END_TEST
@@ -90,9 +90,5 @@ int main(void)
     TCase *c = tcase_create("abi");
     tcase_add_test(c, declarations_and_numbers_are_those_of_the_toolkit);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -1,5 +1,6 @@
-/* test_bench.c: the benchmark's own parts: the step-by-step baseline, which is also what verifies each row, against
- * the evaluation node by node; the lines that a chain must read against trying each; reading workloads; the report. */
+/* test_bench.c: the benchmark's own parts: the step-by-step baseline, which is also what verifies each row,
+ * against the evaluation node by node; the lines that a chain must read against trying each; reading
+ * workloads; the report. */
 #include <check.h>
 #include <ctype.h>
 #include <stdlib.h>
@@ -8,7 +9,8 @@
 #include "bench/lines.c"
 #include "bench/naive.c"
 #include "bench/strided.c"
-/* Every part is here as it stands: what is tested is static there, and linking does not depend on the command. */
+/* Every part is here as it stands: what is tested is static there, and linking does not depend on the
+ * command. */
 #include "bench/limit.c"
 #include "bench/measure.c"
 #include "bench/peers.c"
@@ -87,8 +89,8 @@ static void check_naive(const struct xt_graph *g, uint64_t seed)
     for (int times = 0; times < 2; times++) {
         memset(a.dst[1], CANARY, a.dst_bytes + PAD);
         naive_run(v, a.dst[1], a.at);
-        ck_assert_msg(!memcmp(a.dst[0], a.dst[1], a.dst_bytes + PAD), "seed %llu: %s", (unsigned long long)seed,
-                      graph_text(g));
+        ck_assert_msg(!memcmp(a.dst[0], a.dst[1], a.dst_bytes + PAD), "seed %llu: %s",
+                      (unsigned long long)seed, graph_text(g));
     }
     ck_assert_int_ge(naive_steps(v), 1);
     ck_assert_int_ge(naive_bytes(v), 0);
@@ -99,8 +101,10 @@ static void check_naive(const struct xt_graph *g, uint64_t seed)
 START_TEST(the_baseline_gives_what_the_definitions_give_on_random_chains)
 {
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct xt_graph *g = random_graph(seed + 1000 * (uint64_t)_i, &(struct random_graph_options){
-                                              .dense_inputs = _i & 1, .dense_output = _i & 2, .max_numel = 1024});
+        struct xt_graph *g =
+            random_graph(seed + 1000 * (uint64_t)_i, &(struct random_graph_options){.dense_inputs = _i & 1,
+                                                                                    .dense_output = _i & 2,
+                                                                                    .max_numel = 1024});
         ck_assert_ptr_nonnull(g);
         check_naive(g, seed + 1000 * (uint64_t)_i);
         xt_graph_free(g);
@@ -141,7 +145,8 @@ START_TEST(the_baseline_makes_one_step_of_each_move_and_none_of_a_reshape)
         struct naive *v = naive_new(g);
         ck_assert_ptr_nonnull(v);
         ck_assert_msg(naive_steps(v) == step_cases[i].steps, "%s: %d steps", chain, naive_steps(v));
-        ck_assert_msg(naive_bytes(v) == step_cases[i].bytes, "%s: %lld bytes", chain, (long long)naive_bytes(v));
+        ck_assert_msg(naive_bytes(v) == step_cases[i].bytes, "%s: %lld bytes", chain,
+                      (long long)naive_bytes(v));
         naive_free(v);
         check_naive(g, i);
         xt_graph_free(g);
@@ -190,17 +195,22 @@ static void check_lines(struct xt_ctx *ctx, const struct xt_graph *g)
 START_TEST(the_lines_counted_are_those_whose_bytes_matter)
 {
     struct xt_ctx *ctx;
-    ck_assert(!xt_ctx_new(&(struct xt_options){.size = sizeof(struct xt_options), .cache_dir = "", .threads = 1}, &ctx));
+    ck_assert(!xt_ctx_new(
+        &(struct xt_options){.size = sizeof(struct xt_options), .cache_dir = "", .threads = 1}, &ctx));
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        struct xt_graph *g = random_graph(seed, &(struct random_graph_options){.max_numel = 600, .max_ops = 4});
+        struct xt_graph *g =
+            random_graph(seed, &(struct random_graph_options){.max_numel = 600, .max_ops = 4});
         ck_assert_ptr_nonnull(g);
         check_lines(ctx, g);
         xt_graph_free(g);
     }
-    static const char *const wide[] = {/* line numbers past one byte and past two; fills that look like numbers */
-        "x: u8[40000]; x[7::4000]", "x: u8[200,96]; x[::7].pad((1,1),(3,3), value=255)",
-        "x: u16[30000]; x[::3000].flip(0)", "x: c128[5000]; x[::900]", "x: u8[4300000]; x[::430000]",
-        "x: f32[64]; x[:0]", "x: i32[64]; x[3:9].pad((2,2), value=1)"};
+    static const char *const wide[] = {/* line numbers past one byte; fills that look like numbers */
+                                       "x: u8[40000]; x[7::4000]",
+                                       "x: u8[200,96]; x[::7].pad((1,1),(3,3), value=255)",
+                                       "x: u16[30000]; x[::3000].flip(0)",
+                                       "x: c128[5000]; x[::900]",
+                                       "x: f32[64]; x[:0]",
+                                       "x: i32[64]; x[3:9].pad((2,2), value=1)"};
     for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
         struct xt_graph *g;
         ck_assert_msg(!xt_parse(wide[i], 0, NULL, &g), "%s: %s", wide[i], xt_last_error()->message);
@@ -211,7 +221,8 @@ START_TEST(the_lines_counted_are_those_whose_bytes_matter)
 }
 END_TEST
 
-/* The limit writes every line of its destination and no other, in every proportion and by any number of threads. */
+/* The limit writes every line of its destination and no other, in every proportion and by any number of
+ * threads. */
 START_TEST(the_limit_writes_its_lines_and_no_other)
 {
     static const size_t counts[] = {0, 1, 3, 64, 65, 1000};
@@ -225,8 +236,8 @@ START_TEST(the_limit_writes_its_lines_and_no_other)
         memset(dst, CANARY, (MOST + 1) * LINE);
         (i / (N * N) >= 3 ? limit_cached : limit_stream)(&l);
         for (size_t j = 0; j < (MOST + 1) * LINE; j++)
-            ck_assert_msg((dst[j] == CANARY) == (j >= writes * LINE), "%zu reads, %zu writes, %d threads: byte %zu",
-                          reads, writes, l.threads, j);
+            ck_assert_msg((dst[j] == CANARY) == (j >= writes * LINE),
+                          "%zu reads, %zu writes, %d threads: byte %zu", reads, writes, l.threads, j);
     }
     free(src);
     free(dst);
@@ -237,7 +248,8 @@ START_TEST(a_workload_line_has_three_or_four_fields)
 {
     struct bench_workload *w;
     char err[256];
-    ck_assert_int_eq(bench_workloads_read("# c\n a | b | x: f32[2]; x | y \r\n\nn||c", &w, err, sizeof err), 2);
+    ck_assert_int_eq(bench_workloads_read("# c\n a | b | x: f32[2]; x | y \r\n\nn||c", &w, err, sizeof err),
+                     2);
     ck_assert_str_eq(w[0].name, "a");
     ck_assert_str_eq(w[0].chain, "x: f32[2]; x");
     ck_assert_str_eq(w[0].small, "y");
@@ -300,7 +312,8 @@ static bool looks_like_json(const char *s)
 
 START_TEST(the_report_is_json_with_ratios_or_null)
 {
-    struct bench_workload w = {.name = "a \"name\"\t", .where = "back\\slash", .chain = "x: f32[64,48]; x.permute(1,0)"};
+    struct bench_workload w = {
+        .name = "a \"name\"\t", .where = "back\\slash", .chain = "x: f32[64,48]; x.permute(1,0)"};
     struct bench_row rows[2];
     struct xt_ctx *ctx;
     char err[256], *text = NULL;
@@ -317,8 +330,10 @@ START_TEST(the_report_is_json_with_ratios_or_null)
     fclose(f);
     ck_assert_msg(looks_like_json(text), "%s", text);
     ck_assert_msg(strstr(text, "\"ratio_to_best_peer\": 2, \"best_peer\": \"torch\"}"), "%s", text);
-    ck_assert_msg(strstr(text, "\"ratio_to_limit\": null, \"ratio_to_memcpy\": null, \"ratio_to_best_peer\": null, "
-                               "\"best_peer\": null}"), "%s", text);
+    ck_assert_msg(strstr(text,
+                         "\"ratio_to_limit\": null, \"ratio_to_memcpy\": null, \"ratio_to_best_peer\": null, "
+                         "\"best_peer\": null}"),
+                  "%s", text);
     free(text);
     f = open_memstream(&text, &size);
     bench_table(f, rows, 2);

@@ -2,10 +2,8 @@
  * directory, and never fails its caller. Memory: test_memo.c. */
 #include "cache/cache.h"
 
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -23,25 +21,21 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/os.h"
+#include "tests/support/scratch.h"
+#include "tests/support/suite.h"
 
 /* ---------------------------------------------------------------------------------------- helpers */
 
-static char root[64], dir[96], self_exe[512];
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    return remove(path), 0;
-}
+static char root[SCRATCH_PATH], dir[96], self_exe[512];
 
 static void start(void)
 {
-    strcpy(root, "/tmp/xt-cache-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    make_scratch(root, "cache");
     snprintf(dir, sizeof dir, "%s/xt", root);
     unsetenv("XT_CACHE_DIR");
 }
 
-static void finish(void) { nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+static void finish(void) { remove_scratch(root); }
 
 static struct xti_disk *open_dir(const char *path)
 {
@@ -137,7 +131,7 @@ static bool is_root(const char *what)
 {
     if (geteuid() == 0)
         return true;
-    printf("skipped, needs root: %s\n", what);
+    printf("skipped: needs root: %s\n", what);
     return false;
 }
 
@@ -692,7 +686,7 @@ START_TEST(a_directory_deleted_or_descriptors_closed_meanwhile_do_no_harm)
 {
     struct xti_disk *d = open_dir(dir);
     put_text(d, "k", "v");
-    nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    remove_scratch(dir);
     ck_assert_int_eq(get_text(d, "k", "v"), 0);
     put_text(d, "k", "v");
     ck_assert_int_eq(get_text(d, "k", "v"), 1);
@@ -1212,9 +1206,5 @@ int main(int argc, char **argv)
     tcase_add_test(c, each_allocation_may_fail);
     tcase_add_test(c, times_of_a_four_kilobyte_entry);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

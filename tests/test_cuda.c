@@ -1,13 +1,7 @@
 /* test_cuda.c: CUDA plans, sources and kernels. Kernels are compiled by NVRTC and run in the PTX interpreter;
  * without NVRTC those tests say so and the others still run. XT_TEST_FULL=1 proves every case on every
  * architecture. */
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "cuda/cuda.h"
-#include "support/cuda_proof.h"
+#include "support/cuda_made.h"
 #include "support/golden.h"
 #include "support/random_graph.h"
 
@@ -18,36 +12,6 @@ static bool full(void)
 {
     const char *s = getenv("XT_TEST_FULL");
     return s && *s == '1';
-}
-
-static bool skipped(void)
-{
-    const char *why = cuda_prove_unable();
-    if (why)
-        printf("test_cuda: skipped: %s\n", why);
-    return why != NULL;
-}
-
-static struct xt_graph *parse(const char *line)
-{
-    struct xt_graph *g;
-    xt_status s = xt_parse(line, 0, NULL, &g);
-    ck_assert_msg(s == XT_OK, "%s: %s", line, xt_last_error()->message);
-    return g;
-}
-
-static void fuse(const struct xt_graph *g, struct xti_map *m)
-{
-    struct xti_err err = {0};
-    xt_status s = xti_map_fuse(g, NULL, m, &err);
-    ck_assert_msg(s == XT_OK, "%s: %s", graph_text(g), err.e.message);
-}
-
-static void map_of(const char *line, struct xti_map *m)
-{
-    struct xt_graph *g = parse(line);
-    fuse(g, m);
-    xt_graph_free(g);
 }
 
 static void prove(const char *line, int sm, bool misaligned, struct proof *out)
@@ -91,7 +55,7 @@ START_TEST(every_family_copies_every_width)
 {
     char line[256];
     struct proof p;
-    if (skipped())
+    if (cuda_skipped())
         return;
     for (int c = 0, turn = 0; c < N_CHAINS; c++)
         for (int d = 0; d < N_DTYPES; d++)
@@ -128,7 +92,7 @@ static const char *const pieces[] = {
 START_TEST(pieces_of_every_kind_share_one_launch)
 {
     struct proof p;
-    if (skipped())
+    if (cuda_skipped())
         return;
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
         for (int k = 0; k < 2 * N_ARCHS; k++)
@@ -155,7 +119,7 @@ static struct xt_graph *concat_of(int n, int64_t rows)
 START_TEST(long_rows_of_bytes_that_disagree_are_realigned)
 {
     struct proof p;
-    if (skipped())
+    if (cuda_skipped())
         return;
     prove("x: u8[40,4099]; x[:, 1:4098]", 90, false, &p);
     ck_assert_str_eq(p.strategy, "realigned");
@@ -175,7 +139,7 @@ START_TEST(two_hundred_inputs_share_a_few_functions)
     fuse(g, &m);
     xt_graph_free(g);
     ck_assert_int_ge(m.n_pieces, 200);
-    if (!skipped())
+    if (!cuda_skipped())
         for (int k = 0; k < N_ARCHS; k++)
             ck_assert_msg(cuda_prove(&m, archs[k], k == 1, &p) && p.source_bytes < 200000,
                           "sm_%d: %zu bytes: %s", archs[k], p.source_bytes, p.error);
@@ -188,8 +152,8 @@ START_TEST(golden_chains_copy_what_the_map_says)
 {
     struct golden_case *c = malloc(sizeof *c);
     FILE *f = golden_open();
-    if (skipped() || !f) {
-        printf("%s", f ? "" : "test_cuda: skipped: no golden file\n");
+    if (cuda_skipped() || !f) {
+        printf("%s", f ? "" : "skipped: test_cuda: no golden file\n");
         return;
     }
     for (int i = 0; golden_next(f, c); i++) {
@@ -217,8 +181,8 @@ START_TEST(workloads_copy_what_the_map_says)
     char line[2048];
     struct proof p;
     FILE *f = fopen("bench/workloads.txt", "r");
-    if (skipped() || !f) {
-        printf("%s", f ? "" : "test_cuda: skipped: no bench/workloads.txt\n");
+    if (cuda_skipped() || !f) {
+        printf("%s", f ? "" : "skipped: test_cuda: no bench/workloads.txt\n");
         return;
     }
     for (int i = 0; fgets(line, sizeof line, f); i++) {
@@ -240,7 +204,7 @@ END_TEST
 START_TEST(random_chains_copy_what_the_map_says)
 {
     int n = full() ? 1000 : 150;
-    if (skipped())
+    if (cuda_skipped())
         return;
     for (int i = 0; i < n; i++) {
         struct proof p;
@@ -265,7 +229,7 @@ START_TEST(blocks_past_the_grid_limit_and_wide_indices_copy_too)
                                         "x: u8[5,6]; y: u8[5,7]; concat(1, x, y, x).flip(0)",
                                         "x: f16[300,40]; x[:, 3:39].pad((1,1),(0,1))",
                                         "x: f32[30,40]; x.tril(0)", "x: u8[7,901]; x[:, 2:900]"};
-    if (skipped())
+    if (cuda_skipped())
         return;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         for (int k = 0; k < 4; k++) {
@@ -286,7 +250,7 @@ START_TEST(whole_tiles_move_whole_sectors_without_bank_conflicts)
     static const char *const shape[] = {"x: %s[256,256]; x.permute(1,0)",
                                         "x: %s[2,128,3,128]; x.permute(2,3,0,1)", "x: %s[65536]; x",
                                         "x: %s[64,1024]; x[:, 256:768]", "x: %s[16,1024]; x.flip(1)"};
-    if (skipped())
+    if (cuda_skipped())
         return;
     for (int d = 0; d < N_DTYPES; d++)
         for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
@@ -306,31 +270,6 @@ END_TEST
 
 /* --------------------------------------------------------------------------------------- plans and sources
  */
-
-struct made {
-    struct xti_map map;
-    struct xti_plan plan;
-    struct xti_str source;
-};
-
-static void make(const char *line, struct made *o)
-{
-    struct xti_target t = {.backend = XT_CUDA, .sm = 90};
-    struct xti_err err = {0};
-    memset(o, 0, sizeof *o);
-    map_of(line, &o->map);
-    ck_assert_msg(xti_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
-    if (o->plan.n_steps)
-        ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s",
-                      err.e.message);
-}
-
-static void drop(struct made *o)
-{
-    xti_str_free(&o->source);
-    xti_plan_free(&o->plan);
-    xti_map_free(&o->map);
-}
 
 START_TEST(a_source_is_deterministic_plain_and_without_includes)
 {
@@ -489,9 +428,5 @@ int main(void)
     tcase_add_test(c, a_plan_covers_every_piece_once);
     tcase_add_test(c, every_failing_allocation_is_reported_and_leaks_nothing);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -4,7 +4,6 @@
 #include "support/api.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -12,38 +11,19 @@
 
 #include "api/api.h"
 #include "cache/entry.h"
-#include "support/cuda_proof.h"
+#include "support/cuda_made.h"
 #include "support/random_graph.h"
+#include "support/scratch.h"
 
 char now_running[2048];
 
-static char dir[64];  /* of the disk cache, a new one a test */
-static char xt[4200]; /* the command, "": not built */
+static char dir[SCRATCH_PATH]; /* of the disk cache, a new one a test */
+static char xt[4200];          /* the command, "": not built */
 
 /* Check runs each test in a process of its own: what is set here lasts for one test. */
-static void setup(void)
-{
-    strcpy(dir, "/tmp/xt-cuda-api-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-}
+static void setup(void) { make_scratch(dir, "cuda-api"); }
 
-static void remove_all(const char *path)
-{
-    DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char inner[512];
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-            continue;
-        snprintf(inner, sizeof inner, "%s/%s", path, e->d_name);
-        if (unlink(inner))
-            remove_all(inner);
-    }
-    if (d)
-        closedir(d);
-    rmdir(path);
-}
-
-static void teardown(void) { remove_all(dir); }
+static void teardown(void) { remove_scratch(dir); }
 
 static struct xt_ctx *cuda_ctx(bool disk)
 {
@@ -302,15 +282,6 @@ START_TEST(a_forked_child_keeps_the_cpu_and_is_told_of_cuda)
     xt_ctx_free(cpu_ctx);
 }
 END_TEST
-
-static void *double_symbol(const char *name)
-{
-    void *lib = dlopen(getenv("XT_LIBCUDA"), RTLD_NOW | RTLD_LOCAL);
-    ck_assert_ptr_nonnull(lib);
-    void *f = dlsym(lib, name);
-    ck_assert_msg(f != NULL, "%s", name);
-    return f;
-}
 
 /* One xt context in a program with several CUDA contexts, as one with several GPUs has. */
 START_TEST(each_cuda_context_gets_a_kernel_of_its_own)
@@ -669,23 +640,12 @@ END_TEST
 /* The double lies beside this program, the command a folder above. */
 static const char *find_files(void)
 {
-    static char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
     const char *why = cuda_prove_unable();
     if (why)
         return why;
-    if (n <= 0)
-        return "/proc is not there";
-    path[n] = 0;
-    char *name = strrchr(path, '/') + 1;
-    strcpy(name, "../xt");
-    if (!access(path, X_OK))
-        strcpy(xt, path);
-    strcpy(name, "libcuda_double.so");
-    if (access(path, R_OK))
-        return "libcuda_double.so is not there";
-    setenv("XT_LIBCUDA", path, 1);
-    return NULL;
+    if (!find_beside("../xt", xt))
+        *xt = 0;
+    return use_double() ? NULL : "libcuda_double.so is not there";
 }
 
 int main(void)

@@ -1,54 +1,11 @@
 /* test_driver.c: NVRTC and the CUDA driver from xt's side: finding them, compiling, loading, launching, and
  * every way in which they fail. The driver is tests/libcuda_double.so; without it, or without NVRTC, tests
  * say so. */
-#include <check.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "cuda/cuda.h"
-#include "support/cuda_proof.h"
-
-static bool skipped(void)
-{
-    const char *why = cuda_prove_unable();
-    if (why)
-        printf("test_driver: skipped: %s\n", why);
-    return why != NULL;
-}
-
-struct made {
-    struct xti_map map;
-    struct xti_plan plan;
-    struct xti_str source;
-};
-
-static void make(const char *line, struct made *o)
-{
-    struct xti_target t = {.backend = XT_CUDA, .sm = 90};
-    struct xti_err err = {0};
-    memset(o, 0, sizeof *o);
-    struct xt_graph *g;
-    ck_assert_msg(!xt_parse(line, 0, NULL, &g), "%s: %s", line, xt_last_error()->message);
-    ck_assert_msg(!xti_map_fuse(g, NULL, &o->map, &err), "%s: %s", line, err.e.message);
-    xt_graph_free(g);
-    ck_assert_msg(xti_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
-    if (o->plan.n_steps)
-        ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s",
-                      err.e.message);
-}
-
-static void drop(struct made *o)
-{
-    xti_str_free(&o->source);
-    xti_plan_free(&o->plan);
-    xti_map_free(&o->map);
-}
+#include "support/cuda_made.h"
 
 /* ---------------------------------------------------------------------------------------- NVRTC and driver
  */
@@ -70,7 +27,7 @@ START_TEST(a_source_that_does_not_compile_gives_the_first_error_of_the_log)
 {
     struct xti_code code;
     struct xti_err err = {0};
-    if (skipped())
+    if (cuda_skipped())
         return;
     ck_assert_int_eq(
         xti_nvrtc_compile("extern \"C\" __global__ void n() { undefined_thing; }", "n", 90, &code, &err),
@@ -87,7 +44,7 @@ START_TEST(one_compile_gives_ptx_and_cubin_and_the_same_bytes_again)
     struct made a;
     struct xti_code c, d;
     struct xti_err err = {0};
-    if (skipped())
+    if (cuda_skipped())
         return;
     make("x: f32[30,40]; x.permute(1,0)", &a);
     ck_assert_msg(!xti_nvrtc_compile(a.source.s, "xt_test_00000000", 90, &c, &err), "%s", err.e.message);
@@ -124,7 +81,7 @@ START_TEST(a_child_forked_during_a_compile_compiles)
 {
     atomic_bool stop = false;
     pthread_t thread;
-    if (skipped())
+    if (cuda_skipped())
         return;
     ck_assert_int_eq(pthread_create(&thread, NULL, compile_for_ever, &stop), 0);
     for (int i = 0; i < 12; i++) {
@@ -147,7 +104,7 @@ END_TEST
 START_TEST(a_compile_survives_every_failing_allocation)
 {
     struct xti_code c;
-    if (skipped())
+    if (cuda_skipped())
         return;
     int64_t live = xti_live_allocations();
     xt_status s = XT_ENOMEM;
@@ -220,30 +177,12 @@ END_TEST
 /* ------------------------------------------------------------------------------------------- driver double
  */
 
-/* Loads tests/libcuda_double.so, which lies beside this program. */
 static bool no_double(void)
 {
-    char path[4096];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
-    if (n <= 0)
-        return true;
-    path[n] = 0;
-    strcpy(strrchr(path, '/') + 1, "libcuda_double.so");
-    if (access(path, R_OK)) {
-        printf("test_driver: skipped: %s is not there\n", path);
-        return true;
-    }
-    setenv("XT_LIBCUDA", path, 1);
-    return false;
-}
-
-static void *double_symbol(const char *name)
-{
-    void *lib = dlopen(getenv("XT_LIBCUDA"), RTLD_NOW | RTLD_LOCAL);
-    ck_assert_ptr_nonnull(lib);
-    void *f = dlsym(lib, name);
-    ck_assert_msg(f != NULL, "%s", name);
-    return f;
+    bool there = use_double();
+    if (!there)
+        printf("skipped: libcuda_double.so is not there\n");
+    return !there;
 }
 
 struct device_run {
@@ -297,7 +236,7 @@ START_TEST(a_kernel_loads_and_launches_through_the_driver)
     struct device_run r;
     struct xti_target t;
     struct xti_err err = {0};
-    if (skipped() || no_double())
+    if (cuda_skipped() || no_double())
         return;
     ck_assert_msg(!xti_cuda_target(0, &t, &err), "%s", err.e.message);
     ck_assert_int_eq(t.sm, 90);
@@ -339,7 +278,7 @@ START_TEST(every_failing_driver_call_is_an_error_and_leaks_nothing)
                  {"cuModuleUnload", XT_OK},
                  {"cuCtxGetId", XT_OK}};
     struct device_run r;
-    if (skipped() || no_double())
+    if (cuda_skipped() || no_double())
         return;
     prepare(&r);
     int64_t live = xti_live_allocations();
@@ -361,7 +300,7 @@ START_TEST(a_destroyed_context_is_an_error_and_no_crash)
     struct device_run r;
     struct xti_err err = {0};
     void *ctx = NULL;
-    if (skipped() || no_double())
+    if (cuda_skipped() || no_double())
         return;
     prepare(&r);
     ck_assert_msg(!xti_cuda_probe(&err), "%s", err.e.message);
@@ -383,7 +322,7 @@ START_TEST(a_forked_child_is_told_so)
     struct device_run r;
     struct xti_err err = {0};
     int status = -1;
-    if (skipped() || no_double())
+    if (cuda_skipped() || no_double())
         return;
     prepare(&r);
     ck_assert_msg(!xti_module_load(&r.code, "xt_test_00000000", 0, &r.module, &err), "%s", err.e.message);
@@ -420,9 +359,5 @@ int main(void)
     tcase_add_test(c, a_destroyed_context_is_an_error_and_no_crash);
     tcase_add_test(c, a_forked_child_is_told_so);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

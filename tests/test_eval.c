@@ -2,7 +2,6 @@
  * NumPy. */
 #include "map/map.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +9,10 @@
 #include <sys/resource.h>
 
 #include "graph/graph.h"
+#include "tests/support/pick.h"
+#include "tests/support/suite.h"
 
 #define LEN(a) ((int)(sizeof(a) / sizeof *(a)))
-
-static uint64_t rng_state = 1;
-
-static int64_t pick(int64_t lo, int64_t hi)
-{
-    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
-    return lo + (int64_t)((rng_state >> 33) % (uint64_t)(hi - lo + 1));
-}
 
 /* ------------------------------------------------------------------------------------------- graphs: NumPy
  */
@@ -166,19 +159,11 @@ static const struct {
     /* clang-format on */
 };
 
-static struct xt_graph *parse(const char *line)
-{
-    struct xt_graph *g;
-    if (xt_parse(line, 0, NULL, &g))
-        ck_abort_msg("%s: %s", line, xt_last_error()->message);
-    return g;
-}
-
 static void check_line(const char *line, const char *hex, int n)
 {
     enum { CANARY = 32, MOST = 512 };
     unsigned char in[2][MOST], out[MOST + 2 * CANARY], want[MOST + 2 * CANARY];
-    struct xt_graph *g = parse(line);
+    struct xt_graph *g = parse_line(line);
     struct xti_err err = {0};
     memset(want, 0xee, sizeof want);
     memset(out, 0xee, sizeof out);
@@ -207,7 +192,7 @@ START_TEST(every_operation_is_among_those_lines)
 {
     bool seen[XT_OP_STACK + 1] = {false};
     for (int i = 0; i < LEN(numpy); i++) {
-        struct xt_graph *g = parse(numpy[i].line);
+        struct xt_graph *g = parse_line(numpy[i].line);
         for (xt_node k = 0; k < g->n_nodes; k++)
             seen[g->node[k].op] = true;
         xt_graph_free(g);
@@ -229,7 +214,7 @@ START_TEST(elements_of_every_width_are_copied_whole)
     };
     for (int i = 0; i < LEN(row); i++) {
         unsigned char in[6 * 16], out[8 * 16];
-        struct xt_graph *g = parse(row[i].line);
+        struct xt_graph *g = parse_line(row[i].line);
         size_t w = (size_t)row[i].width;
         for (int k = 0; k < LEN(in); k++)
             in[k] = (unsigned char)(k + 1);
@@ -247,7 +232,7 @@ END_TEST
 
 START_TEST(a_fill_value_has_the_bits_of_its_type)
 {
-    struct xt_graph *g = parse("x: f32[1]; x.pad((1,1), value=-1.5)");
+    struct xt_graph *g = parse_line("x: f32[1]; x.pad((1,1), value=-1.5)");
     float in = 7, out[3];
     ck_assert_int_eq(xti_graph_eval(g, out, (const void *[]){&in}, NULL), XT_OK);
     ck_assert(out[0] == -1.5f && out[1] == 7 && out[2] == -1.5f);
@@ -258,7 +243,7 @@ END_TEST
 START_TEST(only_the_addresses_of_the_destination_are_written)
 {
     uint16_t in[6] = {1, 2, 3, 4, 5, 6}, out[16];
-    struct xt_graph *g = parse("x: u16[2,3]; x -> [2,3]:[-7,2]+8");
+    struct xt_graph *g = parse_line("x: u16[2,3]; x -> [2,3]:[-7,2]+8");
     memset(out, 0xee, sizeof out);
     ck_assert_int_eq(xti_graph_eval(g, out, (const void *[]){in}, NULL), XT_OK);
     for (int a = 0; a < 16; a++) {
@@ -279,7 +264,7 @@ START_TEST(a_graph_without_output_or_with_a_null_input_is_an_error)
     ck_assert_int_eq(xti_graph_eval(g, out, (const void *[]){out}, &err), XT_EINVAL);
     xt_graph_free(g);
     xti_err_clear(&err);
-    g = parse("x: u8[3]; y: u8[3]; y.flip()");
+    g = parse_line("x: u8[3]; y: u8[3]; y.flip()");
     ck_assert_int_eq(xti_graph_eval(g, out, (const void *[]){NULL, "abc"}, &err),
                      XT_OK); /* x is not needed */
     ck_assert_mem_eq(out, "cba", 3);
@@ -291,7 +276,7 @@ END_TEST
 
 START_TEST(running_out_of_memory_is_an_error_that_leaks_nothing)
 {
-    struct xt_graph *g = parse("x: u8[2,3]; y: u8[2,3]; t = x.flip(); concat(0, t, y, t).permute(1,0)");
+    struct xt_graph *g = parse_line("x: u8[2,3]; y: u8[2,3]; t = x.flip(); concat(0, t, y, t).permute(1,0)");
     unsigned char in[16] = {0}, out[18];
     int64_t before = xti_live_allocations();
     for (int n = 1;; n++) {
@@ -307,7 +292,7 @@ START_TEST(running_out_of_memory_is_an_error_that_leaks_nothing)
         ck_assert_int_lt(n, 100);
     }
     xt_graph_free(g);
-    g = parse("x: c128[1]; x.expand(4611686018427387904)"); /* 2^66 bytes */
+    g = parse_line("x: c128[1]; x.expand(4611686018427387904)"); /* 2^66 bytes */
     before = xti_live_allocations();
     struct xti_err err = {0};
     ck_assert_int_eq(xti_graph_eval(g, out, (const void *[]){in}, &err), XT_ENOMEM);
@@ -588,9 +573,5 @@ int main(void)
     tcase_add_test(tc, a_map_without_pieces_writes_nothing_and_reads_no_pointer);
     tcase_add_test(tc, partial_sums_may_leave_int64);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -2,13 +2,13 @@
  * and that xti_map_check sees a broken map. */
 #include "map/map.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/os.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/suite.h"
 
 enum { MANY = 300 };
 
@@ -516,11 +516,4 @@ static Suite *fuse_suite(void)
     return s;
 }
 
-int main(void)
-{
-    SRunner *r = srunner_create(fuse_suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
-}
+int main(void) { return run_suite(fuse_suite()); }

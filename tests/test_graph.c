@@ -1,7 +1,5 @@
 /* test_graph.c: shape rules, attributes, layouts and errors of the builders, against expectations written by
  * hand from NumPy's and PyTorch's rules. */
-#include <check.h>
-
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +9,7 @@
 #include "base/str.h"
 #include "graph/graph.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/suite.h"
 
 #define MAX63 INT64_MAX
 
@@ -738,9 +737,5 @@ int main(void)
     tcase_add_test(t, a_hundred_thousand_operations_are_refused_in_bounded_memory);
     suite_add_tcase(s, plain);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -112,8 +112,8 @@ static void define(const struct xtk_row *k, const struct xtk_job *j, char *d, co
     for (int64_t r = 0; r < j->rows; r++)
         for (int64_t c = 0; c < j->cols; c++) {
             for (int64_t a = 0; k->op == XTI_CPU_TILES && a < j->cols; a++)
-                memcpy(d + r * j->d_row + table[a].d + c * k->unit, s + r * j->s_row + table[c].s + a * k->unit,
-                       (size_t)k->unit);
+                memcpy(d + r * j->d_row + table[a].d + c * k->unit,
+                       s + r * j->s_row + table[c].s + a * k->unit, (size_t)k->unit);
             if (k->op == XTI_CPU_TILES)
                 continue;
             int64_t dc = k->op == XTI_CPU_TABLE ? table[c].d : c * j->d_col;

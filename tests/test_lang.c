@@ -1,7 +1,5 @@
 /* test_lang.c: the problem-line language: what parses, what is refused and where, values, printing, sharing,
  * damage. */
-#include <check.h>
-
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -14,15 +12,7 @@
 #include "graph/parse.h"
 #include "graph/value.h"
 #include "tests/support/random_graph.h"
-
-static struct xt_graph *parse(const char *line)
-{
-    struct xt_graph *g = NULL;
-    xt_status s = xt_parse(line, 0, NULL, &g);
-    ck_assert_msg(s == XT_OK, "%s\n  %s", line, xt_last_error()->message);
-    ck_assert_ptr_nonnull(g);
-    return g;
-}
+#include "tests/support/suite.h"
 
 static char *print(const struct xt_graph *g)
 {
@@ -38,7 +28,7 @@ static char *print(const struct xt_graph *g)
 static void check_round_trip(const struct xt_graph *g, const char *what)
 {
     char *text = print(g), *again;
-    struct xt_graph *h = parse(text);
+    struct xt_graph *h = parse_line(text);
     ck_assert_msg(xti_graph_same(g, h), "not the same\n  %s\n  %s", what, text);
     again = print(h);
     ck_assert_msg(strcmp(text, again) == 0 || strchr(text, '='), "%s\n  %s", text, again);
@@ -49,7 +39,7 @@ static void check_round_trip(const struct xt_graph *g, const char *what)
 
 static void check_prints(const char *line, const char *want)
 {
-    struct xt_graph *g = parse(line);
+    struct xt_graph *g = parse_line(line);
     char *text = print(g);
     ck_assert_str_eq(text, want);
     free(text);
@@ -93,7 +83,7 @@ static int each_line(const char *path, void (*call)(char *line))
 
 static void check_good(char *line)
 {
-    struct xt_graph *g = parse(line);
+    struct xt_graph *g = parse_line(line);
     check_round_trip(g, line);
     xt_graph_free(g);
 }
@@ -198,7 +188,7 @@ START_TEST(an_error_names_column_operation_node_and_both_shapes)
     xt_parse("x: f32[2,3]; x.flip(4)", 0, NULL, &g);
     ck_assert_str_eq(e->message, "column 16: flip: op 1: axis 4 is not in [-2,2) for [2,3]");
     ck_assert_int_eq(e->axis, 4);
-    xt_graph_free(parse("x: f32[2]; x"));
+    xt_graph_free(parse_line("x: f32[2]; x"));
     ck_assert_int_eq(xt_last_error()->status, XT_OK);
 }
 END_TEST
@@ -271,7 +261,7 @@ END_TEST
 
 START_TEST(printing_cuts_at_the_size_and_tells_the_need)
 {
-    struct xt_graph *g = parse("x: f32[4,6]; x.flip(0)");
+    struct xt_graph *g = parse_line("x: f32[4,6]; x.flip(0)");
     char buf[32];
     size_t need;
     for (size_t size = 0; size <= sizeof buf; size++) {
@@ -447,8 +437,8 @@ END_TEST
 
 START_TEST(a_node_used_twice_stays_one_node)
 {
-    struct xt_graph *shared = parse("x: f32[4]; a = x.flip(0); concat(0, a, a)");
-    struct xt_graph *twice = parse("x: f32[4]; concat(0, x.flip(0), x.flip(0))");
+    struct xt_graph *shared = parse_line("x: f32[4]; a = x.flip(0); concat(0, a, a)");
+    struct xt_graph *twice = parse_line("x: f32[4]; concat(0, x.flip(0), x.flip(0))");
     ck_assert(!xti_graph_same(shared, twice));
     ck_assert(!xti_graph_same(twice, shared));
     ck_assert(xti_graph_same(shared, shared));
@@ -478,7 +468,7 @@ START_TEST(graphs_that_differ_in_one_thing_are_not_the_same)
     enum { N = sizeof line / sizeof *line };
     for (int i = 0; i < N; i++) {
         for (int k = 0; k < N; k++) {
-            struct xt_graph *a = parse(line[i]), *b = parse(line[k]);
+            struct xt_graph *a = parse_line(line[i]), *b = parse_line(line[k]);
             ck_assert_msg(xti_graph_same(a, b) == (i == k), "%s\n  %s", line[i], line[k]);
             xt_graph_free(a);
             xt_graph_free(b);
@@ -560,7 +550,7 @@ END_TEST
 START_TEST(a_chain_of_four_thousand_operations_prints_and_parses)
 {
     char *t = repeat_text("x: f32[2,3]; x", ".permute(1,0)", 4000, "");
-    struct xt_graph *g = parse(t);
+    struct xt_graph *g = parse_line(t);
     check_round_trip(g, "4000 permutes");
     xt_graph_free(g);
     free(t);
@@ -710,9 +700,5 @@ int main(void)
     tcase_add_test(t, a_hundred_thousand_damaged_lines_parse_or_fail_cleanly);
     tcase_add_test(t, every_allocation_that_fails_is_reported_and_leaks_nothing);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -1,7 +1,6 @@
 /* test_map.c: the fuser. */
 #include "map/map.h"
 
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/os.h"
 #include "tests/support/golden.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/suite.h"
 
 enum { CANARY = 64 }; /* elements around a table */
 
@@ -377,11 +377,4 @@ static Suite *map_suite(void)
     return s;
 }
 
-int main(void)
-{
-    SRunner *r = srunner_create(map_suite());
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
-}
+int main(void) { return run_suite(map_suite()); }

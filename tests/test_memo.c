@@ -2,7 +2,6 @@
  * recently used, and survives a fork. */
 #include "cache/cache.h"
 
-#include <check.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/os.h"
+#include "tests/support/suite.h"
 
 struct thing {
     atomic_int refs;
@@ -454,9 +454,5 @@ int main(void)
     tcase_add_test(c, a_build_that_forks_ends_in_both_processes);
     tcase_add_test(c, time_of_a_hit);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

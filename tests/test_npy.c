@@ -2,26 +2,21 @@
  * /usr/bin/python3 has NumPy, files go through it both ways. */
 #include "../tools/npy.c"
 
-#include <check.h>
-#include <ftw.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-static char dir[64], file[128];
+#include "tests/support/scratch.h"
+#include "tests/support/suite.h"
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    return remove(path), 0;
-}
+static char dir[SCRATCH_PATH], file[128];
 
 static void start(void)
 {
-    strcpy(dir, "/tmp/xt-npy-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
+    make_scratch(dir, "npy");
     snprintf(file, sizeof file, "%s/a.npy", dir);
 }
 
-static void finish(void) { nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+static void finish(void) { remove_scratch(dir); }
 
 static void put_file(const char *path, const void *p, size_t n)
 {
@@ -520,9 +515,5 @@ int main(void)
     tcase_add_test(c, files_that_numpy_wrote_are_read);
     tcase_add_test(c, files_that_are_written_are_read_by_numpy);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

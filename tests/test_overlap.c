@@ -2,12 +2,13 @@
  */
 #include "map/map.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/os.h"
+#include "tests/support/pick.h"
+#include "tests/support/suite.h"
 
 enum { ARENA = 64 };
 
@@ -15,14 +16,6 @@ struct box {
     int rank;
     int64_t n[4], st[4], off;
 };
-
-static uint64_t rng_state;
-
-static int64_t pick(int64_t lo, int64_t hi)
-{
-    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
-    return lo + (int64_t)((rng_state >> 33) % (uint64_t)(hi - lo + 1));
-}
 
 /* Bit a of the result: address a - 32 is in the box. *twice: some address is there more than once.
  * False when an address leaves [-32, 32). */
@@ -274,7 +267,6 @@ int main(void)
 {
     Suite *suite = suite_create("overlap");
     TCase *tc = tcase_create("overlap");
-    rng_state = 1;
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, every_pair_of_one_dimensional_boxes_is_answered_exactly);
     tcase_add_test(tc, every_small_two_dimensional_box_is_answered_exactly);
@@ -285,9 +277,5 @@ int main(void)
     tcase_add_test(tc, a_hard_pair_ends_within_the_cap);
     tcase_add_test(tc, boxes_with_the_most_dims_are_answered);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

@@ -121,6 +121,27 @@ START_TEST(only_copies_past_the_cache_stream)
 }
 END_TEST
 
+START_TEST(pieces_over_the_same_bytes_run_slab_by_slab)
+{
+    static const char border[] = "x: f32[8,32,64,64]; x.pad((0,0),(0,0),(1,1),(1,1))";
+    for (int threads = 1; threads <= 4; threads += 3) {
+        struct xti_target t = cpu;
+        t.threads = threads;
+        struct xti_plan p = plan_of(border, &t);
+        ck_assert_int_gt(p.n_steps, 1);
+        ck_assert_int_gt(p.slabs, 1);
+        for (int k = 0; k < p.n_steps; k++) {
+            ck_assert_int_eq(p.step[k].split, 0);
+            ck_assert_int_ge(p.step[k].loop[0].n, p.slabs * threads);
+        }
+        xti_plan_free(&p);
+    }
+    struct xti_plan p = plan_of("x: f32[64,64]; x.pad((1,1),(1,1))", &cpu);
+    ck_assert_int_eq(p.slabs, 1); /* all of it stays in the cache */
+    xti_plan_free(&p);
+}
+END_TEST
+
 /* ---- coverage: the loops of a step, executed slowly, visit exactly the units of its piece */
 
 struct visit {
@@ -261,6 +282,7 @@ int main(void)
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, only_copies_past_the_cache_stream);
+    tcase_add_test(t, pieces_over_the_same_bytes_run_slab_by_slab);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);
     suite_add_tcase(s, t);

@@ -1,7 +1,6 @@
 /* test_sig.c: units, normal form, key, index width and text of maps made by hand and at random. */
 #include "map/map.h"
 
-#include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +8,11 @@
 
 #include "graph/graph.h"
 #include "map/clone.h"
+#include "tests/support/pick.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/suite.h"
 
 #define LEN(a) ((int)(sizeof(a) / sizeof *(a)))
-
-static uint64_t rng_state = 1;
-
-static int64_t pick(int64_t lo, int64_t hi)
-{
-    rng_state = rng_state * 6364136223846793005u + 1442695040888963407u;
-    return lo + (int64_t)((rng_state >> 33) % (uint64_t)(hi - lo + 1));
-}
 
 /* ------------------------------------------------------------------------------------------- maps by hand */
 
@@ -1112,9 +1105,5 @@ int main(void)
     tcase_add_test(tc, the_text_of_a_map_shows_its_formulas);
     tcase_add_test(tc, the_json_of_a_map_has_every_key_of_every_piece);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return run_suite(suite);
 }

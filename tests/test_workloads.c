@@ -1,7 +1,6 @@
 /* test_workloads.c: every workload of bench/workloads.txt: on the CPU by every instruction set, and its CUDA
  * kernel for three architectures in the PTX interpreter; byte-equal to the reference, every output byte once,
  * no race. Small chains by default; XT_TEST_FULL=1: those that the benchmark times. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "cpu/cpu.h"
 #include "support/cuda_proof.h"
 #include "support/random_graph.h"
+#include "support/suite.h"
 
 static struct bench_workload *work;
 static int n_work;
@@ -128,10 +128,7 @@ int main(void)
     suite_add_tcase(s, c);
     if (cuda_prove_unable())
         printf("skipped: workloads in the PTX interpreter: %s\n", cuda_prove_unable());
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
+    int failed = run_suite(s);
     bench_workloads_free(work, n_work);
-    return failed != 0;
+    return failed;
 }

@@ -1,8 +1,10 @@
 /* map.h: the index map a chain fuses to. A list of pieces; a piece is a box of iteration points, each of
  * which reads one source element (or a fill value) and writes one destination element:
  *
- *     for x in box(n):  q[j] = floor((div[j].c + sum div[j].x*x + sum div[j].q*q) / div[j].den)   in order of
- * j if every guard: c + sum x*x + sum q*q >= 0 dst[doff + sum d*x] = src[soff + sum s*x + sum sq*q]
+ *     for x in box(n):
+ *         q[j] = floor((div[j].c + sum div[j].x*x + sum div[j].q*q) / div[j].den), j ascending
+ *         if every guard: c + sum guard.x*x + sum guard.q*q >= 0
+ *             dst[doff + sum d*x] = src[soff + sum s*x + sum sq*q]
  *
  * Invariants of a finished map (xti_map_check): n > 1, d > 0, dims by d descending (outermost first),
  * coalesced; numerators of divs are never negative on the box (their coefficients may be: they lie in
@@ -104,8 +106,8 @@ void xti_map_visit(const struct xti_map *m,
                    bool (*visit)(void *arg, const struct xti_piece *p, int64_t d, int64_t s), void *arg);
 
 /* The chain without any map: evaluates the graph node by node, each into a dense temporary, by the definition
- * of its operation. Independent of the fuser: what fuse is tested against. dst is a buffer of dst_elems
- * elements (only the output's addresses are written). XT_ENOMEM when a temporary does not fit. */
+ * of its operation. Independent of the fuser: what fuse is tested against. dst and src[i] are buffer starts;
+ * only the output's addresses are written. XT_ENOMEM when a temporary does not fit. */
 xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const *src, struct xti_err *err);
 /* The same where a buffer holds only what the map needs: of source i the elements lo[i]..hi[i] may be read,
  * none when hi[i] < lo[i], and then src[i] may be NULL. */

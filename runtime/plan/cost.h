@@ -37,8 +37,8 @@ void xti_cost_take_row(struct xti_step *step);
 /* Chooses the loop that threads share, adding a blocked one when none serves. */
 void xti_cost_split(const struct xti_target *t, struct xti_step *step);
 
-/* In how many parts the steps of a plan run through the destination together; makes the outermost loop of each
- * the shared one when it is more than 1. (see xti_plan.slabs) */
+/* In how many parts the steps of a plan run through the destination together; makes the outermost loop of
+ * each the shared one when it is more than 1. (see xti_plan.slabs) */
 int xti_cost_slabs(const struct xti_plan *p);
 
 #endif

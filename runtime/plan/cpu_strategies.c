@@ -255,6 +255,14 @@ static void deinterleave_make(const struct xti_plan *p, int piece, struct xti_st
     finish(step);
 }
 
+static int64_t longest(const struct xti_nest *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->n_dims; i++)
+        n = t->dim[i].n > n ? t->dim[i].n : n;
+    return n;
+}
+
 static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
@@ -266,6 +274,10 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
     if (t.dim[t.cd].n * t.unit < LANE_BYTES)
         return xti_refuse(why, "destination's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cd].n,
                           t.unit, LANE_BYTES);
+    /* Left to the table: f32 2^16 took three times as long in squares of 2 x 2. */
+    if (longest(&t) * t.unit < TABLE_MAX_CALL_BYTES && t.dim[t.cs].n * t.dim[t.cd].n * t.unit < XTI_LINE)
+        return xti_refuse(why, "%lld x %lld units of %d B are not worth a call", (long long)t.dim[t.cs].n,
+                          (long long)t.dim[t.cd].n, t.unit);
     return true;
 }
 
@@ -438,14 +450,6 @@ static void strided_make(const struct xti_plan *p, int piece, struct xti_step *s
 }
 
 /* ---- table: many small dims. The innermost ones of both sides become a list of offsets. */
-
-static int64_t longest(const struct xti_nest *t)
-{
-    int64_t n = 1;
-    for (int i = 0; i < t->n_dims; i++)
-        n = t->dim[i].n > n ? t->dim[i].n : n;
-    return n;
-}
 
 static bool table_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {

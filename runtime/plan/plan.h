@@ -136,7 +136,7 @@ struct xti_plan {
     struct xti_map map;       /* CUDA: normalised and widened; CPU: as fused. Owned */
     struct xti_origin origin; /* CUDA only */
     int n_steps;
-    struct xti_step *step;           /* CPU; owned */
+    struct xti_step *step; /* CPU; owned */
     int slabs; /* CPU, >= 1: the outermost loops of all steps go over the same bytes of the destination, and
                   run so many parts of them one after the other, each part through all steps */
     struct xti_cuda_step *cuda_step; /* CUDA; owned */

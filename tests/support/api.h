@@ -3,7 +3,6 @@
 #ifndef TESTS_SUPPORT_API_H
 #define TESTS_SUPPORT_API_H
 
-#include <check.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <xt/xt.h>
+#include "support/suite.h"
 
 static inline struct xt_ctx *new_ctx(xt_backend backend, int threads)
 {
@@ -20,14 +19,6 @@ static inline struct xt_ctx *new_ctx(xt_backend backend, int threads)
     struct xt_ctx *ctx;
     ck_assert_msg(xt_ctx_new(&o, &ctx) == XT_OK, "%s", xt_last_error()->message);
     return ctx;
-}
-
-static inline struct xt_graph *parse_line(const char *line)
-{
-    struct xt_graph *g;
-    xt_status s = xt_parse(line, 0, NULL, &g);
-    ck_assert_msg(s == XT_OK, "%s: %s", line, xt_last_error()->message);
-    return g;
 }
 
 static inline struct xt_kernel *compile_line(struct xt_ctx *ctx, const char *line)
@@ -112,15 +103,6 @@ static inline uint64_t fill_pattern(void *p, size_t bytes, uint64_t seed)
         ((unsigned char *)p)[i] = (unsigned char)(seed >> 56);
     }
     return seed;
-}
-
-static inline int run_suite(Suite *s)
-{
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
 }
 
 #endif

@@ -1,0 +1,96 @@
+/* cuda_made.h: what the tests of the CUDA back end share: a line's map, plan and source for sm_90; whether
+ * NVRTC and the driver double are there. */
+#ifndef TESTS_SUPPORT_CUDA_MADE_H
+#define TESTS_SUPPORT_CUDA_MADE_H
+
+#include <check.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/cuda.h"
+#include "support/cuda_proof.h"
+#include "support/random_graph.h"
+#include "support/suite.h"
+
+static inline bool cuda_skipped(void)
+{
+    const char *why = cuda_prove_unable();
+    if (why)
+        printf("skipped: %s\n", why);
+    return why != NULL;
+}
+
+static inline void fuse(const struct xt_graph *g, struct xti_map *m)
+{
+    struct xti_err err = {0};
+    xt_status s = xti_map_fuse(g, NULL, m, &err);
+    ck_assert_msg(s == XT_OK, "%s: %s", graph_text(g), err.e.message);
+}
+
+static inline void map_of(const char *line, struct xti_map *m)
+{
+    struct xt_graph *g = parse_line(line);
+    fuse(g, m);
+    xt_graph_free(g);
+}
+
+struct made {
+    struct xti_map map;
+    struct xti_plan plan;
+    struct xti_str source; /* empty: there is nothing to launch */
+};
+
+static inline void make(const char *line, struct made *o)
+{
+    struct xti_target t = {.backend = XT_CUDA, .sm = 90};
+    struct xti_err err = {0};
+    memset(o, 0, sizeof *o);
+    map_of(line, &o->map);
+    ck_assert_msg(xti_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
+    if (o->plan.n_steps)
+        ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s",
+                      err.e.message);
+}
+
+static inline void drop(struct made *o)
+{
+    xti_str_free(&o->source);
+    xti_plan_free(&o->plan);
+    xti_map_free(&o->map);
+}
+
+/* The path of a file that lies beside this program (name may begin with ..). False: it is not there. */
+static inline bool find_beside(const char *name, char path[4200])
+{
+    ssize_t n = readlink("/proc/self/exe", path, 4096);
+    path[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return false;
+    snprintf(slash + 1, (size_t)(path + 4200 - slash - 1), "%s", name);
+    return !access(path, R_OK);
+}
+
+/* Has xt load the driver double. False: it is not built. */
+static inline bool use_double(void)
+{
+    char path[4200];
+    bool there = find_beside("libcuda_double.so", path);
+    if (there)
+        setenv("XT_LIBCUDA", path, 1);
+    return there;
+}
+
+static inline void *double_symbol(const char *name)
+{
+    void *lib = dlopen(getenv("XT_LIBCUDA"), RTLD_NOW | RTLD_LOCAL);
+    ck_assert_ptr_nonnull(lib);
+    void *f = dlsym(lib, name);
+    ck_assert_msg(f != NULL, "%s", name);
+    return f;
+}
+
+#endif

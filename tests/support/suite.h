@@ -1,0 +1,29 @@
+/* suite.h: what test programs share whatever they test: running the suite, a graph from a problem line. */
+#ifndef TESTS_SUPPORT_SUITE_H
+#define TESTS_SUPPORT_SUITE_H
+
+#include <check.h>
+
+#include <xt/xt.h>
+
+/* Runs and frees the suite. The exit status: 0 when nothing failed. Ends with Check's counting line, which
+ * tests/run.sh reads. */
+static inline int run_suite(Suite *s)
+{
+    SRunner *r = srunner_create(s);
+    srunner_run_all(r, CK_NORMAL);
+    int failed = srunner_ntests_failed(r);
+    srunner_free(r);
+    return failed != 0;
+}
+
+static inline struct xt_graph *parse_line(const char *line)
+{
+    struct xt_graph *g = NULL;
+    xt_status s = xt_parse(line, 0, NULL, &g);
+    ck_assert_msg(s == XT_OK, "%s\n  %s", line, xt_last_error()->message);
+    ck_assert_ptr_nonnull(g);
+    return g;
+}
+
+#endif
