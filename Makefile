@@ -52,7 +52,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib run test lint clean help one install gpu-check need-build need-test FORCE
+.PHONY: all lib run test lint clean help one gpu-check need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	@$(SUBMAKE) lib $(XT)

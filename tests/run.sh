@@ -20,7 +20,7 @@ count() { # name, exit status: adds the last counting line of $log
     esac
     if [ "$2" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
     passed=$((passed + good)) failed=$((failed + bad))
-    if [ "$bad" -ne 0 ]; then cat "$log"; else grep -E '^(skipped|note):' "$log"; fi
+    if [ "$bad" -ne 0 ]; then cat "$log"; else grep -E '^(skipped|note):' "$log" | sort -u; fi
     printf '%-28s %5d passed %5d failed\n' "$1" "$good" "$bad"
 }
 

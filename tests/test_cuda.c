@@ -412,7 +412,7 @@ int main(void)
 {
     Suite *s = suite_create("cuda");
     TCase *c = tcase_create("cuda");
-    tcase_set_timeout(c, 3600);
+    tcase_set_timeout(c, 1200);
     tcase_add_test(c, every_family_copies_every_width);
     tcase_add_test(c, pieces_of_every_kind_share_one_launch);
     tcase_add_test(c, long_rows_of_bytes_that_disagree_are_realigned);

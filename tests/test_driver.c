@@ -345,7 +345,7 @@ int main(void)
 {
     Suite *s = suite_create("driver");
     TCase *c = tcase_create("driver");
-    tcase_set_timeout(c, 3600);
+    tcase_set_timeout(c, 1200);
     tcase_add_test(c, a_missing_nvrtc_says_where_to_point);
     tcase_add_test(c, a_source_that_does_not_compile_gives_the_first_error_of_the_log);
     tcase_add_test(c, one_compile_gives_ptx_and_cubin_and_the_same_bytes_again);

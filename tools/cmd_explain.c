@@ -13,8 +13,10 @@ static int compile(const char *chain, const struct xt_compile_options *opt, stru
 {
     struct xt_graph *g = NULL;
     int status = 0;
-    if (xt_parse(chain, 0, NULL, &g) || xt_ctx_new(NULL, ctx) || xt_compile(*ctx, g, opt, k))
+    if (xt_parse(chain, 0, NULL, &g))
         status = fail_last("chain");
+    else if (xt_ctx_new(NULL, ctx) || xt_compile(*ctx, g, opt, k))
+        status = fail_last("compile");
     xt_graph_free(g);
     return status;
 }
@@ -66,6 +68,7 @@ static int emit(const struct xt_kernel *k, const char *dir)
                  {XT_PTX, "kernel.ptx"},
                  {XT_CUBIN, "kernel.cubin"},
                  {XT_LAUNCH, "launch.json"}};
+    const char *cubin = "kernel.cubin";
     struct xt_kernel_info info;
     xt_kernel_get(k, &info);
     for (int i = 0; i < 4; i++) {
@@ -76,12 +79,18 @@ static int emit(const struct xt_kernel *k, const char *dir)
             return fail("emit: the path is longer than %zu bytes", sizeof path);
         if (info.n_pieces == 0)
             data = files[i].what == XT_LAUNCH ? "[]\n" : "", bytes = files[i].what == XT_LAUNCH ? 3 : 0;
-        else if (xt_kernel_artifact(k, files[i].what, &data, &bytes))
-            return fail_last(files[i].file);
+        else if (xt_kernel_artifact(k, files[i].what, &data, &bytes)) {
+            if (files[i].what != XT_CUBIN)
+                return fail_last(files[i].file);
+            remove(path); /* one of another kernel would mislead */
+            cubin =
+                "(no kernel.cubin: this NVRTC does not know the architecture, the driver compiles the PTX)";
+            continue;
+        }
         if (write_file(path, data, bytes))
             return EXIT_BAD_INPUT;
     }
-    printf("%s %s: %s/kernel.cu kernel.ptx kernel.cubin launch.json\n", info.strategy, info.origin, dir);
+    printf("%s %s: %s/kernel.cu kernel.ptx launch.json %s\n", info.strategy, info.origin, dir, cubin);
     return 0;
 }
 

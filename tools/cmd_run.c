@@ -92,7 +92,7 @@ static int parse(struct job *j)
     if (s)
         return fail_last("chain");
     if (xt_input_count(j->graph) != j->n)
-        return fail("run: the chain has %d inputs, %d files were given", xt_input_count(j->graph), j->n);
+        return fail("run: inputs of the chain: %d, files given: %d", xt_input_count(j->graph), j->n);
     return 0;
 }
 

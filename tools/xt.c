@@ -8,7 +8,7 @@ static const char help[] =
     "xt compiles a chain of views into one copy.\n"
     "\n"
     "  xt run 'CHAIN' IN.npy .. -o OUT.npy [--backend ref|cpu|cuda]\n"
-    "  xt explain 'CHAIN' [--json] [--backend cpu|cuda] [--arch sm_90]\n"
+    "  xt explain 'CHAIN' [--json] [--backend ref|cpu|cuda] [--arch sm_90]\n"
     "  xt emit 'CHAIN' --arch sm_90 --dir DIR      kernel.cu, kernel.ptx, kernel.cubin, launch.json\n"
     "  xt bench [--quick] [--json FILE] [--as DTYPE] [--pages 4k] [FILE]\n"
     "      FILE: lines \"name | where | chain\"; --as: every element of this dtype; 4k: no huge pages\n"
@@ -20,29 +20,36 @@ static const char help[] =
     "  xt run 'x: u8[480,640,3]; x[::2, ::2].permute(2,0,1).pad((0,0),(8,8),(8,8))' photo.npy -o planes.npy\n"
     "  xt emit 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90 --dir out\n";
 
+static int cmd_help(int n, char **argv)
+{
+    (void)n, (void)argv;
+    fputs(help, stdout);
+    return 0;
+}
+
+static int cmd_version(int n, char **argv)
+{
+    (void)n, (void)argv;
+    printf("xt %s\n", xt_version());
+    return 0;
+}
+
 static const struct {
     const char *name;
     int (*run)(int n, char **argv);
 } commands[] = {
-    {"run", cmd_run},     {"explain", cmd_explain}, {"emit", cmd_emit},
-    {"bench", cmd_bench}, {"env", cmd_env},         {"cache", cmd_cache},
+    {"help", cmd_help},         {"--help", cmd_help}, {"-h", cmd_help},         {"version", cmd_version},
+    {"--version", cmd_version}, {"run", cmd_run},     {"explain", cmd_explain}, {"emit", cmd_emit},
+    {"bench", cmd_bench},       {"env", cmd_env},     {"cache", cmd_cache},
 };
 
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "help";
-    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) {
-        fputs(help, stdout);
-        return 0;
-    }
-    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
-        printf("xt %s\n", xt_version());
-        return 0;
-    }
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(name, commands[i].name))
             continue;
-        int status = commands[i].run(argc - 2, argv + 2);
+        int status = commands[i].run(argc > 2 ? argc - 2 : 0, argv + 2);
         if (fflush(stdout) || ferror(stdout))
             return status ? status : fail("standard output: write failed");
         return status;

@@ -10,8 +10,8 @@
  * one index map and makes, or finds in its caches, the copy kernel for exactly that map. xt_run runs it.
  *
  * Units       Extents, strides and offsets count elements, in int64_t. Names that end in _bytes count bytes.
- * Errors      Every function that can fail returns an xt_status (or a negative node) and sets the calling
- *             thread's xt_last_error(); out-pointers are then NULL. Nothing prints, exits or aborts.
+ * Errors      Every function that returns an xt_status (or a node) sets the calling thread's xt_last_error()
+ *             when it fails; out-pointers are then NULL. Nothing prints, exits or aborts.
  * Ownership   Whoever makes an object frees it. Arguments are copied: they may go after the call.
  *             Every free accepts NULL.
  * Threads     A context and a kernel may be used by any number of threads at once. A graph belongs to one
@@ -52,7 +52,7 @@ typedef enum xt_status {
     XT_EDTYPE = -6,       /* unknown or differing element types */
     XT_EALIGN = -7,       /* a pointer is not aligned to its element (CPU: 8 bytes do) */
     XT_EALIAS = -8,       /* destination overlaps itself or a source */
-    XT_EBUFFER = -9,      /* a buffer is too small */
+    XT_EBUFFER = -9,      /* a buffer is too small (reserved: xt_run is not told their sizes) */
     XT_ESYNTAX = -10,     /* a problem line does not parse */
     XT_ENOMEM = -11,
     XT_EDEVICE = -12,     /* the driver reported an error; the message has its name */
@@ -102,7 +102,8 @@ XT_API void xt_graph_free(struct xt_graph *g);
 XT_API xt_status xt_graph_status(const struct xt_graph *g);    /* the first error; also in xt_last_error */
 
 /* An input. strides NULL: dense, row-major. Any stride may be negative or 0. The buffer's first element is
- * element 0; offset is where index (0,..,0) lies. name: [A-Za-z_][A-Za-z0-9_]*, NULL: x, y, z, x3, x4 ..
+ * element 0; offset is where index (0,..,0) lies. name: a C identifier of at most 127 characters, new
+ * in this graph and no operation's name; NULL: x, y, z, x3, x4 ..
  * Inputs are numbered by the order of these calls: that is the order of xt_run's srcs.
  * XT_ERANGE when an index would lie before the buffer's start. */
 XT_API xt_node xt_input(struct xt_graph *g, const char *name, xt_dtype t, int rank, const int64_t *shape,
@@ -141,7 +142,8 @@ struct xt_index {
 XT_API xt_node xt_index(struct xt_graph *g, xt_node x, int n, const struct xt_index *items);
 
 /* Makes x the graph's result. strides NULL: dense, offset 0. Otherwise the destination's layout in its
- * buffer; every element must have its own address (XT_EALIAS). Last call wins. */
+ * buffer; every element must have its own address (XT_EALIAS), none before the start (XT_ERANGE). Last call
+ * wins. */
 XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides, int64_t offset);
 
 /* ------------------------------------------------------------------------------------------ problem lines */
@@ -249,12 +251,13 @@ struct xt_kernel;
 struct xt_compile_options {
     size_t size;
     xt_backend backend; /* XT_AUTO: the context's */
-    const char *arch;   /* CUDA: "sm_90"; needs no device until xt_run. NULL: the device's */
+    const char *arch;   /* CUDA: "sm_90" or "90"; needs no device until xt_run. NULL: the device's */
 };
 
-/* Compiles the graph's output. Two chains with the same map share one kernel (*out is then another reference
- * to it). Cost: microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on
- * disk. Blocks; any thread. */
+/* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it); on CUDA,
+ * chains with the same map share their compiled code. Cost: microseconds on the CPU; on CUDA 30 to 60 ms the
+ * first time, then a lookup in memory or on disk. XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
+ * Blocks; any thread. */
 XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g,
                             const struct xt_compile_options *opt, struct xt_kernel **out);
 XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
@@ -268,7 +271,9 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
  *       other byte of dst is written; no byte outside the inputs' elements is read.
  * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
- * No allocation, no lock. Any thread. */
+ * Any thread. Takes no lock and allocates nothing, but: XT_REF evaluates through temporaries (XT_ENOMEM), and
+ * CPU copies of some MiB start threads unless the context has a parallel_for or one thread. With XT_CHECK=1
+ * also XT_EINTERNAL, after writing. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
 /* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device
@@ -279,10 +284,10 @@ struct xt_kernel_info {
     xt_backend backend;
     const char *strategy;       /* "memcpy", "rows", "transpose", ..: of the piece with the most bytes */
     const char *map_class;      /* "empty", "memcpy", "fill", "affine" or "general" */
-    const char *signature;      /* 32 hex digits: equal signature and arch, same kernel */
+    const char *signature;      /* 32 hex digits: equal signature and arch, same map */
     const char *origin;         /* CUDA code: "built", "memory" or "disk"; CPU: "built in" */
     int n_pieces;
-    int64_t bytes_read;         /* distinct or not: elements loaded x element size */
+    int64_t bytes_read;         /* elements loaded x element size; of huge masks at most this */
     int64_t bytes_written;
     int64_t dst_min_bytes;      /* a destination buffer needs at least this many bytes */
 };

@@ -204,8 +204,8 @@ static uint32_t defined_byte(const struct warp *w, int slot, int byte)
     return slot < 0 ? ALL_LANES : w->defined[slot] | w->part[slot][byte];
 }
 
-/* Where byte i of the result of prmt or of bfi of whole bytes comes from, in one lane: source and byte; false:
- * not known. */
+/* Where byte i of the result of prmt or of bfi of whole bytes comes from, in one lane: source and byte;
+ * false: not known. */
 static bool source_byte(const struct machine *mc, const struct warp *w, const struct insn *in, int l, int i,
                         int *source, int *byte)
 {
@@ -226,8 +226,8 @@ static bool source_byte(const struct machine *mc, const struct warp *w, const st
     return false;
 }
 
-/* The lanes in which byte i of the result was written, of a result that as a whole was not. Compilers fill the
- * bytes that dp2a does not read with anything. */
+/* The lanes in which byte i of the result was written, of a result that as a whole was not. Compilers fill
+ * the bytes that dp2a does not read with anything. */
 static uint32_t written_byte(const struct machine *mc, const struct warp *w, const struct insn *in, int i)
 {
     uint32_t lanes = 0;
@@ -284,7 +284,8 @@ static void run_alu(struct machine *mc, struct warp *w, const struct insn *in, u
     bad &= ~rescued_lanes(mc, w, in);
     uint32_t part[4], any = 0;
     for (int i = 0; i < 4; i++)
-        any |= part[i] = bad && (in->op == OP_PRMT || in->op == OP_BFI) ? written_byte(mc, w, in, i) & bad : 0;
+        any |= part[i] =
+            bad && (in->op == OP_PRMT || in->op == OP_BFI) ? written_byte(mc, w, in, i) & bad : 0;
     if ((lanes & ~bad) | any)
         ptx_alu(mc, w, in, (lanes & ~bad) | any);
     for (int i = 0; i < in->n_dst; i++)
