@@ -1,7 +1,7 @@
 /* plan.h: chooses how a map is run on a target. A strategy is one row {name, applicable, make}; the planner
  * tries the rows of the target's table in order, takes the first that applies, and remembers why each one
- * before it was refused: explain prints that. A plan knows its target as a struct of numbers and never touches
- * a device. Layer 3. */
+ * before it was refused: explain prints that. A plan knows its target as a struct of numbers and never
+ * touches a device. Layer 3. */
 #ifndef XTI_PLAN_PLAN_H
 #define XTI_PLAN_PLAN_H
 
