@@ -67,7 +67,8 @@ test: need-test ## every test; SAN=address,undefined under sanitizers
 	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLE) $(EXAMPLES)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
-lint: need-build ## layers, names, headers, formatting
+lint: need-build ## layers, names, headers, exported symbols, line lengths
+	@$(SUBMAKE) lib
 	@$(PYTHON) gen/lint.py
 
 need-build:
