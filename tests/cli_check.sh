@@ -90,10 +90,19 @@ bad 'unknown option' '--frob' explain 'x: u8[2]; x' --frob
 bad 'unknown command' 'frob' frob
 bad 'explain without a shape' 'x' explain 'x; x'
 bad 'unknown arch' 'sm_1' explain 'x: u8[4,4]; x.T' --arch sm_1
+export XT_THREADS=many
+bad 'unknown number of threads' 'XT_THREADS many' explain 'x: u8[2]; x'
+export XT_THREADS=1 XT_ISA=sse9
+bad 'unknown instruction set' 'XT_ISA sse9 avx512' explain 'x: u8[2]; x'
+unset XT_THREADS XT_ISA
 bad 'output directory' 'nowhere' run 'x; x' "$dir/a.npy" -o "$dir/nowhere/o.npy"
 expect 'nothing left behind' '[ -z "$(find "$dir" -mindepth 1 -name "*tmp*")" ]'
 
 # the others
+"$xt" >&- 2>"$dir/err"
+status=$?
+expect 'help to a closed output is an error' '[ $status -eq 2 ] && grep -q "write failed" "$dir/err"'
+expect 'version' '"$xt" --version | grep -q "^xt [0-9]"'
 expect 'help' '"$xt" | grep -q "xt run"'
 expect 'explain' '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "strategy"'
 "$xt" explain 'x: u8[2,3]; y: u8[1,3]; concat(0, x, y).pad((1,1),(0,2), value=7)' --json >"$dir/j.json"

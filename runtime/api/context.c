@@ -29,6 +29,22 @@ static xt_status parse_backend(const char *s, xt_backend *out, struct xti_err *e
     return xti_fail(err, XT_EINVAL, "XT_BACKEND: '%s' is not ref, cpu or cuda", s);
 }
 
+/* A variable that is set to what nobody understands would silently do nothing. */
+static xt_status check_environment(struct xti_err *err)
+{
+    const char *isa = xti_env(XTI_ENV_ISA);
+    bool known = !isa || !*isa;
+    for (int i = 0; i < XTI_ISA_COUNT && !known; i++)
+        known = !strcmp(isa, xti_isa_name[i]);
+    if (!known)
+        return xti_fail(err, XT_EINVAL, "XT_ISA: '%s' is not scalar, avx2 or avx512", isa);
+    /* What is no number gives back either default. */
+    if (xti_env_int(XTI_ENV_THREADS, 0) != xti_env_int(XTI_ENV_THREADS, 1) && xti_env(XTI_ENV_THREADS) &&
+        *xti_env(XTI_ENV_THREADS))
+        return xti_fail(err, XT_EINVAL, "XT_THREADS: '%s' is not a number", xti_env(XTI_ENV_THREADS));
+    return XT_OK;
+}
+
 static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti_err *err)
 {
     static const struct xti_memo_ops kernel_ops = {ref_kernel, unref_kernel};
@@ -37,6 +53,8 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     if (o->threads < 0 || o->device < 0 || o->backend < XT_AUTO || o->backend > XT_CUDA)
         return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads %d, device %d or backend %d is out of range",
                         o->threads, o->device, (int)o->backend);
+    if ((s = check_environment(err)))
+        return s;
     ctx->backend = o->backend;
     if (!ctx->backend &&
         (s = parse_backend(xti_env(XTI_ENV_BACKEND) ? xti_env(XTI_ENV_BACKEND) : "", &ctx->backend, err)))
