@@ -416,7 +416,7 @@ END_TEST
 int main(void)
 {
     if (!ptx_nvrtc_present()) {
-        printf("ptx_cuda: skipped, no NVRTC library\n");
+        printf("skipped: ptx_cuda: no NVRTC library\n");
         return EXIT_SUCCESS;
     }
     Suite *s = suite_create("ptx_cuda");
