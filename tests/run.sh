@@ -1,6 +1,7 @@
 #!/bin/sh
 # run.sh: runs the test programs given as arguments, then the scripts, and ends with one line that counts it
-# all: "N passed, N failed". B: build directory. Each program ends with Check's line, each script so too.
+# all: "N passed, N failed". Each program ends with Check's line, each script so too.
+# B: build directory. V: set, to see the notes of tests that pass too (sectors moved, times).
 set -u
 B=${B:-build}
 passed=0 failed=0
@@ -20,7 +21,7 @@ count() { # name, exit status: adds the last counting line of $log
     esac
     if [ "$2" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
     passed=$((passed + good)) failed=$((failed + bad))
-    if [ "$bad" -ne 0 ]; then cat "$log"; else grep -E '^(skipped|note):' "$log" | sort -u; fi
+    if [ "$bad" -ne 0 ]; then cat "$log"; else grep -E "^(skipped${V:+|note}):" "$log" | sort -u; fi
     printf '%-28s %5d passed %5d failed\n' "$1" "$good" "$bad"
 }
 
