@@ -169,7 +169,7 @@ static int run(struct job *j, char **paths, const struct xt_compile_options *opt
     if (!status)
         status = parse(j);
     if (!status && xt_compile(j->ctx, j->graph, opt, &j->kernel))
-        status = fail_last("chain");
+        status = fail_last("compile");
     if (!status)
         status = check_buffers(j);
     if (!status)
