@@ -18,6 +18,7 @@
 
 #include "map/map.h"
 #include "support/random_graph.h"
+#include "support/suite.h"
 
 enum { CANARY = 0x5a, PAD = 64, SEEDS = 400 };
 
@@ -371,9 +372,5 @@ int main(void)
     tcase_add_test(c, the_report_is_json_with_ratios_or_null);
     tcase_add_test(c, a_chain_that_cannot_be_measured_says_why);
     suite_add_tcase(s, c);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -10,6 +10,7 @@
 #include "cpu/cpu.h"
 #include "cpu/run.h"
 #include "tests/support/random_graph.h"
+#include "support/suite.h"
 
 /* ------------------------------------------------------------------------------------------- random maps */
 
@@ -484,9 +485,5 @@ int main(void)
     tcase_add_test(t, an_empty_map_copies_nothing);
     tcase_add_test(t, a_plan_that_runs_out_of_memory_leaks_nothing);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

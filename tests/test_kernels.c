@@ -9,6 +9,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/kernels.h"
+#include "support/suite.h"
 
 enum { AREA = 1 << 20, PAGE = 4096, CANARY = 0xa5 };
 
@@ -264,9 +265,5 @@ int main(void)
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);
     suite_add_tcase(s, t);
-    SRunner *r = srunner_create(s);
-    srunner_run_all(r, CK_NORMAL);
-    int failed = srunner_ntests_failed(r);
-    srunner_free(r);
-    return failed != 0;
+    return run_suite(s);
 }

@@ -67,7 +67,7 @@ START_TEST(the_cpu_copies_what_the_map_says)
     fuse(_i, &g, &m);
     xti_cpu_target(1, &t);
     int64_t bytes = (m.dst_hi + 1) * m.esize;
-    unsigned char *want = new_bytes(bytes, 99), *got = new_bytes(bytes, 99);
+    unsigned char *before = new_bytes(bytes, 99), *want = new_bytes(bytes, 99), *got = new_bytes(bytes, 99);
     for (int j = 0; j < m.n_srcs; j++)
         src[j] = new_bytes((m.src_hi[j] + 1) * m.esize, (uint64_t)j);
     xti_map_eval(&m, want, (const void *const *)src);
@@ -75,10 +75,7 @@ START_TEST(the_cpu_copies_what_the_map_says)
         struct xti_err err = {0};
         struct xti_plan p;
         t.isa = (enum xti_isa)isa;
-        memset(got, 0, (size_t)bytes);
-        unsigned char *before = new_bytes(bytes, 99);
         memcpy(got, before, (size_t)bytes);
-        free(before);
         ck_assert_msg(!xti_plan_make(&m, &t, &p, &err), "%s: %s", chain_of(_i), err.e.message);
         ck_assert_msg(!xti_cpu_run(&p, got, (const void *const *)src, NULL, &err), "%s: %s", chain_of(_i),
                       err.e.message);
@@ -88,6 +85,7 @@ START_TEST(the_cpu_copies_what_the_map_says)
     }
     for (int j = 0; j < m.n_srcs; j++)
         free(src[j]);
+    free(before);
     free(want);
     free(got);
     xti_map_free(&m);
