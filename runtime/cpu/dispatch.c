@@ -60,6 +60,18 @@ static int64_t cache_bytes(int name, int64_t otherwise)
     return n > 0 ? n : otherwise;
 }
 
+/* A streaming copy with NTA instead of T0 prefetches: 13 GB/s instead of 21 on Emerald Rapids (2026-11), the
+ * best of all hints on Zen 4. */
+static bool prefers_nta(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    return __builtin_cpu_is("amd");
+#else
+    return false;
+#endif
+}
+
 enum { MAX_THREADS = 1024 };
 
 void xti_cpu_target(int threads, struct xti_target *t)
@@ -73,6 +85,7 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
         .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
         .l3_bytes = l3 > 0 ? l3 : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
+        .prefetch_nta = prefers_nta(),
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };
 }

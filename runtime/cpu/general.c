@@ -114,13 +114,13 @@ static bool next_row(struct general *g, int64_t end)
 }
 
 /* Runs are contiguous on both sides, fills of contiguous bytes, or anything. */
-static void choose_kernel(struct general *g, enum xti_isa isa)
+static void choose_kernel(struct general *g, const struct xti_target *target)
 {
     const struct xti_piece *p = g->p;
     const struct xti_dim *x = g->inner < 0 ? NULL : &p->dim[g->inner];
     enum xti_cpu_op op = XTI_CPU_WALK;
     g->per_unit = 1;
-    g->job = (struct xtk_job){.rows = 1, .value = g->value};
+    g->job = (struct xtk_job){.rows = 1, .value = g->value, .nta = target->prefetch_nta};
     if (x) {
         g->job.d_col = x->d * g->esize;
         g->job.s_col = p->src < 0 ? 0 : x->s * g->esize;
@@ -131,19 +131,19 @@ static void choose_kernel(struct general *g, enum xti_isa isa)
         op = XTI_CPU_BLOCKS;
         g->per_unit = g->esize;
     }
-    g->kernel = xtk_find(isa, op, op == XTI_CPU_BLOCKS ? 1 : g->esize, 0)->fn;
+    g->kernel = xtk_find(target->isa, op, op == XTI_CPU_BLOCKS ? 1 : g->esize, 0)->fn;
     for (int i = 0; i < 16; i++)
         g->value[i] = p->value[i % g->esize];
 }
 
-void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, bool stream, char *dst,
-                     const char *src, struct xti_share share)
+void xti_run_general(const struct xti_piece *p, int esize, const struct xti_target *target, bool stream,
+                     char *dst, const char *src, struct xti_share share)
 {
     struct general g;
     g.p = p;
     g.esize = esize;
     g.inner = p->n_dims - 1;
-    choose_kernel(&g, isa);
+    choose_kernel(&g, target);
     g.job.stream = stream;
     g.d = dst + p->doff * esize;
     g.s = p->src < 0 ? NULL : src + p->soff * esize;

@@ -13,6 +13,7 @@ struct xtk_job {
     const struct xti_offset *table; /* table: cols entries */
     int64_t s_next; /* from this job's source to the next job's, for prefetching; 0: unknown */
     bool stream;    /* whole destination lines may bypass the cache; the caller fences */
+    bool nta;       /* how lines that are read once are prefetched: xti_target.prefetch_nta */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

@@ -101,12 +101,12 @@ static void run_loops(struct nest *t)
     }
 }
 
-void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned char *value, char *d,
-                  const char *s, struct xti_share share)
+void xti_run_nest(const struct xti_step *step, const struct xti_target *target, const unsigned char *value,
+                  char *d, const char *s, struct xti_share share)
 {
     struct nest t; /* 10 KB, written as far as there are loops */
     t.step = step;
-    t.kernel = xtk_find(isa, step->kernel, step->unit, step->param)->fn;
+    t.kernel = xtk_find(target->isa, step->kernel, step->unit, step->param)->fn;
     t.share = share;
     t.job = (struct xtk_job){.rows = step->row.n,
                              .cols = step->n_table ? step->n_table : step->col.n,
@@ -116,7 +116,8 @@ void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned 
                              .d_col = step->col.d,
                              .value = value,
                              .table = step->table,
-                             .stream = step->stream};
+                             .stream = step->stream,
+                             .nta = target->prefetch_nta};
     for (int k = 0; k < step->n_loops; k++)
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
@@ -144,12 +145,12 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
     const char *src = piece->src < 0 ? NULL : c->src[piece->src];
     unsigned char value[16];
     if (step->general) {
-        xti_run_general(piece, p->map.esize, p->target.isa, step->stream, c->dst, src, share);
+        xti_run_general(piece, p->map.esize, &p->target, step->stream, c->dst, src, share);
         return;
     }
     if (piece->src < 0)
         repeat_value(piece->value, p->map.esize, value);
-    xti_run_nest(step, p->target.isa, value, c->dst + step->d_byte,
+    xti_run_nest(step, &p->target, value, c->dst + step->d_byte,
                  piece->src < 0 ? (const char *)value : src + step->s_byte, share);
 }
 

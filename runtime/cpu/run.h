@@ -22,11 +22,11 @@ struct xti_copy {
 
 /* Runs the share of every step and makes its stores visible to others. Shares write different bytes. */
 void xti_run_share(const struct xti_copy *c, struct xti_share share);
-void xti_run_nest(const struct xti_step *step, enum xti_isa isa, const unsigned char *value, char *d,
-                  const char *s, struct xti_share share);
+void xti_run_nest(const struct xti_step *step, const struct xti_target *target, const unsigned char *value,
+                  char *d, const char *s, struct xti_share share);
 /* A piece with divs and guards. (general.c) */
-void xti_run_general(const struct xti_piece *p, int esize, enum xti_isa isa, bool stream, char *dst,
-                     const char *src, struct xti_share share);
+void xti_run_general(const struct xti_piece *p, int esize, const struct xti_target *target, bool stream,
+                     char *dst, const char *src, struct xti_share share);
 
 /* Call xti_run_share for every part and return when all are done. (threads.c) */
 void xti_run_threads(const struct xti_copy *c, int parts);

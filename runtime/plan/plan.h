@@ -16,6 +16,7 @@ struct xti_target {
     /* CPU */
     enum xti_isa isa;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
+    bool prefetch_nta; /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
     int threads;
     /* CUDA */
     int sm;    /* 90 for sm_90 */
