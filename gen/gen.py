@@ -56,6 +56,8 @@ def cuda(out):
 # Ops that share a template; the others have one of their own name.
 TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave",
                "mirror": "weave"}
+# Templates that others include.
+INCLUDED = {"avx2": ["isa_x86"], "avx512": ["isa_x86", "square"]}
 
 
 def cpu_ops():
@@ -82,7 +84,7 @@ def cpu_source(templates, isa):
             extra["index_type"] = f"int{8 * k['esize']}_t"
         prototype = f"void {k['name']}(const struct xtk_job *j, char *d, const char *s);\n"
         parts.append(prototype + templates.get_template(f"{name}.c.j2").render(isa=isa, k=k, **extra))
-    used += ["square"] if isa == "avx512" else []  # included by others
+    used += INCLUDED.get(isa, [])
     return "\n".join(parts), [f"{name}.c.j2" for name in used]
 
 
