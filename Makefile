@@ -52,7 +52,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib run test lint clean help one gpu-check need-build need-test
+.PHONY: all lib run test lint clean help one gpu-check bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	@$(SUBMAKE) lib $(XT)
@@ -136,6 +136,15 @@ $(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS
 gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its figures into bench/results/
 	@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check
 	@$(B)/tests/gpu_check --json bench/results/gpu-$(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown).json
+
+$(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/kernel_job.o $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+bench-kernels: need-build ## every CPU micro-kernel in the first cache beside its scalar row and memcpy; K=transpose: those so named
+	@$(SUBMAKE) $(B)/tests/bench_kernels
+	@$(B)/tests/bench_kernels $(K)
 
 $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
 	@mkdir -p $(@D)
