@@ -62,6 +62,9 @@ void bench_refuse_huge_pages(void);
 /* Fills peer_seconds of the rows where a library is installed and copes. */
 void bench_peers(struct bench_row *rows, int n, int samples);
 
+/* ---- calls.c: nanoseconds of a call of xt_run and of xt_compile, as a table. 0, or -1: xt_last_error */
+int bench_calls(struct xt_ctx *ctx, FILE *f);
+
 /* ---- report.c */
 void bench_table(FILE *f, const struct bench_row *rows, int n);
 void bench_json(FILE *f, const struct bench_row *rows, int n);

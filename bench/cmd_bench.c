@@ -76,14 +76,29 @@ static int write_json(const char *path, const struct bench_row *rows, int n)
     return status;
 }
 
+static int measure_calls(int n)
+{
+    struct xt_ctx *ctx = NULL;
+    if (n)
+        return fail("bench: --calls takes no workload file");
+    int status = xt_ctx_new(NULL, &ctx) || bench_calls(ctx, stdout) ? fail_last("bench: --calls") : 0;
+    xt_ctx_free(ctx);
+    return status;
+}
+
 int cmd_bench(int n, char **argv)
 {
     const char *json = NULL, *as = NULL, *pages = NULL;
-    bool quick = false;
-    const struct option_row rows[] = {
-        {"--json", &json, NULL}, {"--as", &as, NULL}, {"--pages", &pages, NULL}, {"--quick", NULL, &quick}};
-    if (take_options("bench", &n, argv, rows, 4))
+    bool quick = false, calls = false;
+    const struct option_row rows[] = {{"--json", &json, NULL},
+                                      {"--as", &as, NULL},
+                                      {"--pages", &pages, NULL},
+                                      {"--quick", NULL, &quick},
+                                      {"--calls", NULL, &calls}};
+    if (take_options("bench", &n, argv, rows, 5))
         return EXIT_BAD_INPUT;
+    if (calls)
+        return measure_calls(n);
     xt_dtype unused;
     if (as && xt_dtype_parse(as, &unused))
         return fail_last("bench: --as");

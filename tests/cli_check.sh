@@ -87,6 +87,7 @@ bad 'overlapping destination' 'destination' \
 bad 'no output' '-o' run 'x; x' "$dir/a.npy"
 bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu
 bad 'unknown option' '--frob' explain 'x: u8[2]; x' --frob
+bad 'calls of a workload file' '--calls' bench --calls bench/workloads.txt
 bad 'unknown command' 'frob' frob
 bad 'explain without a shape' 'x' explain 'x; x'
 bad 'unknown arch' 'sm_1' explain 'x: u8[4,4]; x.T' --arch sm_1

@@ -12,6 +12,7 @@ static const char help[] =
     "  xt emit 'CHAIN' --arch sm_90 --dir DIR      kernel.cu, kernel.ptx, kernel.cubin, launch.json\n"
     "  xt bench [--quick] [--json FILE] [--as DTYPE] [--pages 4k] [FILE]\n"
     "      FILE: lines \"name | where | chain\"; --as: every element of this dtype; 4k: no huge pages\n"
+    "  xt bench --calls                            nanoseconds of xt_run and xt_compile, memcpy beside them\n"
     "  xt env                                      every XT_* variable and what it does\n"
     "  xt cache [list|clear|path]\n"
     "\n"
