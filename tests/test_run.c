@@ -35,7 +35,7 @@ static void make_buffers(struct buffers *b, const struct xt_kernel *k, const str
     const void *whole[8] = {NULL};
     struct xt_kernel_info info;
     struct xti_err err = {0};
-    size_t es = (size_t)k->map.esize;
+    size_t es = (size_t)k->map->esize;
     b->n = xt_input_count(g);
     ck_assert_int_le(b->n, 8);
     for (int i = 0; i < b->n; i++) {
@@ -46,8 +46,8 @@ static void make_buffers(struct buffers *b, const struct xt_kernel *k, const str
         unsigned char *p = malloc(all + 1);
         fill_pattern(p, all, 17 + (uint64_t)i);
         whole[i] = p;
-        ck_assert_msg(need <= all, "%s: input %d needs %zu bytes of %zu", k->text, i, need, all);
-        size_t skip = need && !at_end ? (size_t)k->map.src_lo[i] * es : 0;
+        ck_assert_msg(need <= all, "%s: input %d needs %zu bytes of %zu", graph_text(k->graph), i, need, all);
+        size_t skip = need && !at_end ? (size_t)k->map->src_lo[i] * es : 0;
         b->src[i] = guard(need - skip, at_end);
         memcpy(b->src[i].p, p + skip, need - skip);
         mprotect(b->src[i].map + sysconf(_SC_PAGESIZE),
@@ -59,7 +59,7 @@ static void make_buffers(struct buffers *b, const struct xt_kernel *k, const str
     fill_pattern(b->dst.p, b->dst.bytes, 99);
     b->want = malloc(b->dst.bytes + 1);
     memcpy(b->want, b->dst.p, b->dst.bytes);
-    ck_assert_msg(!xti_graph_eval(g, b->want, whole, &err), "%s: %s", k->text, err.e.message);
+    ck_assert_msg(!xti_graph_eval(g, b->want, whole, &err), "%s: %s", graph_text(k->graph), err.e.message);
     for (int i = 0; i < b->n; i++)
         free((void *)(uintptr_t)whole[i]);
 }
@@ -76,13 +76,13 @@ static void check_run(const struct xt_kernel *k, const struct xt_graph *g, bool 
 {
     struct buffers b;
     make_buffers(&b, k, g, at_end);
-    snprintf(now_running, sizeof now_running, "%s", k->text);
+    snprintf(now_running, sizeof now_running, "%s", graph_text(k->graph));
     xt_status s = xt_run(k, b.dst.p, b.at, NULL);
-    ck_assert_msg(s == XT_OK, "%s: %s", k->text, xt_last_error()->message);
+    ck_assert_msg(s == XT_OK, "%s: %s", now_running, xt_last_error()->message);
     for (size_t i = 0; i < b.dst.bytes; i++)
-        ck_assert_msg(b.dst.p[i] == b.want[i], "%s: byte %zu is %d, want %d", k->text, i, b.dst.p[i],
+        ck_assert_msg(b.dst.p[i] == b.want[i], "%s: byte %zu is %d, want %d", now_running, i, b.dst.p[i],
                       b.want[i]);
-    ck_assert_msg(slack_is_whole(&b.dst), "%s: wrote beside the destination", k->text);
+    ck_assert_msg(slack_is_whole(&b.dst), "%s: wrote beside the destination", now_running);
     free_buffers(&b);
 }
 
@@ -299,16 +299,17 @@ END_TEST
 static void run_in_arena(const struct xt_kernel *k, int64_t dst, int64_t src, xt_status want)
 {
     static _Alignas(64) unsigned char arena[8192], before[8192], in[8192];
+    const char *text = graph_text(k->graph);
     struct xt_kernel_info info;
     fill_pattern(arena, sizeof arena, 3);
     memcpy(before, arena, sizeof arena);
     memcpy(in, arena, sizeof arena);
     xt_status s = xt_run(k, arena + dst, (const void *[]){arena + src}, NULL);
-    ck_assert_msg(s == want, "%s: dst %+lld, src %+lld: %s, want %s: %s", k->text, (long long)dst,
+    ck_assert_msg(s == want, "%s: dst %+lld, src %+lld: %s, want %s: %s", text, (long long)dst,
                   (long long)src, xt_status_name(s), xt_status_name(want), xt_last_error()->message);
     if (!s)
-        ck_assert_msg(!xt_run(k, before + dst, (const void *[]){in + src}, NULL), "%s", k->text);
-    ck_assert_msg(!memcmp(arena, before, sizeof arena), "%s: dst %+lld, src %+lld", k->text, (long long)dst,
+        ck_assert_msg(!xt_run(k, before + dst, (const void *[]){in + src}, NULL), "%s", text);
+    ck_assert_msg(!memcmp(arena, before, sizeof arena), "%s: dst %+lld, src %+lld", text, (long long)dst,
                   (long long)src);
     expect(XT_OK, xt_kernel_get(k, &info));
 }
@@ -392,9 +393,9 @@ static bool touch(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
 static xt_status alias_by_bytes(const struct xt_kernel *k, int64_t dst, int64_t src, unsigned char *byte,
                                 size_t n)
 {
-    struct touched t = {byte, dst, src, k->map.esize, true};
+    struct touched t = {byte, dst, src, k->map->esize, true};
     memset(byte, 0, n);
-    xti_map_visit(&k->map, touch, &t);
+    xti_map_visit(k->map, touch, &t);
     for (size_t i = 0; i < n && !t.identity; i++)
         if (byte[i] == 3)
             return XT_EALIAS;
@@ -412,10 +413,10 @@ START_TEST(random_chains_are_refused_exactly_where_bytes_meet)
         struct xt_kernel *k;
         struct xt_kernel_info info;
         ck_assert(!xt_compile(ctx, g, NULL, &k) && !xt_kernel_get(k, &info));
-        int64_t step = k->map.esize < 8 ? k->map.esize : 8, s_bytes = xt_src_min_bytes(k, 0);
+        int64_t step = k->map->esize < 8 ? k->map->esize : 8, s_bytes = xt_src_min_bytes(k, 0);
         bool one_affine = xt_input_count(g) == 1 && info.dst_min_bytes + 2 * s_bytes < 4000;
-        for (int i = 0; i < k->map.n_pieces; i++)
-            one_affine = one_affine && xti_piece_affine(&k->map.piece[i]);
+        for (int i = 0; i < k->map->n_pieces; i++)
+            one_affine = one_affine && xti_piece_affine(&k->map->piece[i]);
         for (int64_t src = 2048 - s_bytes - step; one_affine && src <= 2048 + info.dst_min_bytes + step;
              src += step) {
             int64_t at = src / 16 * 16 + src % 16; /* aligned as the arena is */
@@ -586,10 +587,10 @@ START_TEST(check_mode_finds_a_wrong_element)
         a[i] = 100 + i;
     expect(XT_OK, xt_run(k, b, (const void *[]){a}, NULL));
     ck_assert_int_eq(b[1], 104);
-    k->plan.step[0].s_byte += 4; /* what a wrong plan would do */
+    k->plan->step[0].s_byte += 4; /* what a wrong plan would do */
     expect(XT_EINTERNAL, xt_run(k, b, (const void *[]){a}, NULL));
     ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "x[:4"));
-    k->plan.step[0].s_byte -= 4;
+    k->plan->step[0].s_byte -= 4;
     expect(XT_OK, xt_run(k, b, (const void *[]){a}, NULL));
     xt_kernel_free(k);
     xt_ctx_free(ctx);

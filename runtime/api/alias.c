@@ -17,11 +17,6 @@ static void add_dim(struct box *b, int64_t n, int64_t st)
     b->st[b->rank++] = st;
 }
 
-static bool ranges_meet(uintptr_t a, int64_t a_bytes, uintptr_t b, int64_t b_bytes)
-{
-    return a < b + (uint64_t)b_bytes && b < a + (uint64_t)a_bytes;
-}
-
 /* The piece copies every element onto itself. */
 static bool is_identity(const struct xti_piece *p, int64_t apart, int es)
 {
@@ -65,7 +60,7 @@ static bool input_box(const struct xti_node *in, int es, struct box *b, int64_t 
  * and the highest address read. */
 static void source_box(const struct xt_kernel *k, const struct xti_piece *p, struct box *b, int64_t *off)
 {
-    const struct xti_map *m = &k->map;
+    const struct xti_map *m = k->map;
     int es = m->esize;
     if (xti_piece_affine(p)) {
         for (int i = 0; i < p->n_dims; i++)
@@ -85,7 +80,7 @@ static bool boxes_meet(const struct xt_kernel *k, const struct xti_piece *p, int
     const struct xti_node *o = &k->graph->node[k->graph->out];
     struct box a = {0}, b = {0};
     int64_t off = 0;
-    int es = k->map.esize;
+    int es = k->map->esize;
     for (int j = 0; j < o->rank; j++)
         add_dim(&a, o->shape[j], o->shape[j] > 1 ? k->graph->out_strides[j] * es : 0);
     add_dim(&a, es, 1);
@@ -97,7 +92,7 @@ static bool boxes_meet(const struct xt_kernel *k, const struct xti_piece *p, int
 xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void *const *src, bool *unchanged,
                           struct xti_err *err)
 {
-    const struct xti_map *m = &k->map;
+    const struct xti_map *m = k->map;
     int es = m->esize;
     uintptr_t d = (uintptr_t)dst + (uintptr_t)(m->dst_lo * es);
     *unchanged = false;
@@ -106,8 +101,8 @@ xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void
         if (p->src < 0)
             continue;
         int64_t lo = m->src_lo[p->src], hi = m->src_hi[p->src];
-        if (!ranges_meet(d, (m->dst_hi - m->dst_lo + 1) * es, (uintptr_t)src[p->src] + (uintptr_t)(lo * es),
-                         (hi - lo + 1) * es))
+        if (!xti_ranges_meet(d, (m->dst_hi - m->dst_lo + 1) * es,
+                             (uintptr_t)src[p->src] + (uintptr_t)(lo * es), (hi - lo + 1) * es))
             continue;
         if ((*unchanged = is_unchanged(m, dst, src)))
             return XT_OK;

@@ -20,7 +20,10 @@ struct xt_ctx {
     int threads, device;
     struct xti_parallel parallel;
     struct xti_disk *disk;
+    struct xti_target cpu;                      /* this machine: asking takes 100 us, in a VM */
+    bool check;                                 /* XT_CHECK */
     struct xti_memo *kernels;                   /* request key -> struct xt_kernel */
+    struct xti_memo *plans;                     /* exact map -> struct xti_shared_plan */
     struct xti_memo *codes;                     /* exact key -> struct xti_shared_code */
     atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
 };
@@ -49,22 +52,55 @@ xt_status xti_home_get(struct xti_home *home, struct xti_err *err);
 void *xti_code_ref(void *code);
 void xti_code_unref(void *code);
 
+/* Bytes that a map touches in a buffer, from the buffer's start; bytes 0: none. */
+struct xti_span {
+    int64_t lo, bytes;
+};
+struct xti_read {
+    int input;
+    struct xti_span span;
+};
+
+/* A map and its plan, shared by every kernel with the same map. Immutable but for refs and signature. */
+struct xti_shared_plan {
+    atomic_int refs;
+    struct xti_map map; /* as fused: elements, absolute offsets */
+    struct xti_target target;
+    struct xti_plan plan; /* CPU and CUDA */
+    struct xti_call call; /* CPU */
+    struct xti_span dst;
+    int n_reads; /* inputs that are read */
+    struct xti_read *read;
+    char *_Atomic signature; /* NULL: nobody has asked */
+};
+/* Fuses g, and finds in `plans` or makes what its kernels share. */
+xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, xt_backend backend,
+                              const struct xti_target *t, struct xti_shared_plan **out, struct xti_err *err);
+void *xti_shared_plan_ref(void *plan);
+void xti_shared_plan_unref(void *plan);
+/* 32 hex digits that live as long as p; NULL: no memory. */
+const char *xti_shared_plan_signature(const struct xti_shared_plan *p, struct xti_err *err);
+
 /* Immutable once made, but for refs. Needs nothing of its context: it may outlive it. */
 struct xt_kernel {
     atomic_int refs;
     xt_backend backend;
+    bool check;                           /* XT_CHECK */
+    uintptr_t misaligned;                 /* bits that no pointer may have */
+    const struct xti_shared_plan *direct; /* shared, when a run is shared->call and nothing else; or NULL */
+    struct xti_shared_plan *shared;
+    const struct xti_map *map;   /* shared's */
+    const struct xti_plan *plan; /* shared's */
     struct xti_parallel parallel;
     struct xt_graph *graph; /* a copy: the output's shape and layout, the inputs, and the reference backend */
-    char *text;             /* its problem line */
-    struct xti_map map;     /* as fused: elements, absolute offsets */
-    struct xti_plan plan;   /* CPU and CUDA */
     struct xti_shared_code *code;
     char *launch;  /* CUDA: launch.json */
     char name[64]; /* CUDA entry */
-    char signature[XTI_SIGNATURE_CHARS];
     const char *origin;
-    bool check; /* XT_CHECK */
 };
+
+/* Appends the kernel's problem line; b->failed when there is no memory. */
+void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b);
 
 /* Appends the byte string that identifies a request: the graph, its layouts, backend, architecture, home. */
 void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
@@ -73,6 +109,12 @@ void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *a
 /* The signature of a map for a target, as hex. */
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],
                         struct xti_err *err);
+
+/* Do the bytes [a, a + a_bytes) and [b, b + b_bytes) meet? */
+static inline bool xti_ranges_meet(uintptr_t a, int64_t a_bytes, uintptr_t b, int64_t b_bytes)
+{
+    return a < b + (uint64_t)b_bytes && b < a + (uint64_t)a_bytes;
+}
 
 /* XT_EALIAS when a byte of dst may be a byte of a source that the map reads: exact where all pieces that read
  * it are affine, and else by the whole input. *unchanged: every element is copied onto itself, there is

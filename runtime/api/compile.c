@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/env.h"
 #include "base/log.h"
-#include "base/num.h"
+#include "graph/parse.h"
 
 struct request {
     struct xt_ctx *ctx;
@@ -19,11 +18,9 @@ struct request {
 
 static void destroy(struct xt_kernel *k)
 {
-    xt_graph_free(k->graph);
-    xti_free(k->text);
+    xti_free(k->graph);
     xti_free(k->launch);
-    xti_map_free(&k->map);
-    xti_plan_free(&k->plan);
+    xti_shared_plan_unref(k->shared);
     xti_code_unref(k->code);
     xti_free(k);
 }
@@ -41,43 +38,39 @@ void xt_kernel_free(struct xt_kernel *k)
         destroy(k);
 }
 
-/* A private copy through the problem line: printing and parsing are inverse. */
-static xt_status copy_graph(struct xt_kernel *k, const struct xt_graph *g, struct xti_err *err)
+/* More than the problem line of g can have. */
+static size_t text_bound(const struct xt_graph *g)
 {
-    size_t need = 0;
-    xt_status s = xt_print(g, NULL, 0, &need);
-    if (!s && !(k->text = xti_alloc(need)))
-        s = XT_ENOMEM;
-    if (!s)
-        s = xt_print(g, k->text, need, NULL);
-    if (!s)
-        s = xt_parse(k->text, 0, NULL, &k->graph);
-    return s ? xti_fail(err, s, "%s", xt_last_error()->status ? xt_last_error()->message : "problem line")
-             : XT_OK;
+    size_t n = 0;
+    for (int i = 0; i < g->n_nodes; i++)
+        n += 512 + 160 * (size_t)g->node[i].n_args + 32 * (size_t)g->node[i].n_attrs +
+             48 * (size_t)g->node[i].rank;
+    return n;
 }
 
-/* Addresses are multiplied by the element's width from here on: that must fit too. */
-static xt_status check_bytes(const struct xti_map *m, struct xti_err *err)
+/* A graph that cannot be written down could not be explained either. */
+static xt_status check_text(const struct xt_graph *g, struct xti_err *err)
 {
-    int64_t unused;
-    if (m->dst_hi >= m->dst_lo && !xti_mad64(m->dst_hi, m->esize, m->esize, &unused))
-        return xti_fail(err, XT_EOVERFLOW,
-                        "destination: the end of element %lld of %d bytes does not fit in 63 bits",
-                        (long long)m->dst_hi, m->esize);
-    for (int i = 0; i < m->n_srcs; i++)
-        if (m->src_hi[i] >= m->src_lo[i] && !xti_mad64(m->src_hi[i], m->esize, m->esize, &unused))
-            return xti_fail(err, XT_EOVERFLOW,
-                            "input %d: the end of element %lld of %d bytes does not fit in 63 bits", i,
-                            (long long)m->src_hi[i], m->esize);
-    return XT_OK;
+    xt_status s = text_bound(g) > XTI_MAX_TEXT ? xt_print(g, NULL, 0, NULL) : XT_OK;
+    return s ? xti_fail(err, s, "%s", xt_last_error()->message) : XT_OK;
+}
+
+void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b)
+{
+    size_t need = 0;
+    char *text = xt_print(k->graph, NULL, 0, &need) ? NULL : xti_alloc(need);
+    if (text && !xt_print(k->graph, text, need, NULL))
+        xti_str_add(b, text);
+    else
+        b->failed = true;
+    xti_free(text);
 }
 
 static xt_status make_target(const struct request *r, struct xti_target *t, struct xti_err *err)
 {
     memset(t, 0, sizeof *t);
     if (r->backend != XT_CUDA) {
-        xti_cpu_target(r->ctx->threads, t);
-        t->backend = XT_CPU;
+        *t = r->ctx->cpu;
         return XT_OK;
     }
     return r->arch ? xti_cuda_arch(r->arch, t, err) : xti_cuda_target(r->ctx->device, t, err);
@@ -85,36 +78,56 @@ static xt_status make_target(const struct request *r, struct xti_target *t, stru
 
 static xt_status make_code(const struct request *r, struct xt_kernel *k, struct xti_err *err)
 {
-    struct xti_str launch = {0};
-    snprintf(k->name, sizeof k->name, "xt_%s_%.8s", xti_plan_strategy(&k->plan), k->signature);
-    xti_cuda_launch_json(&k->plan, k->name, &launch);
+    struct xti_str launch = {0}, text = {0};
+    xt_status s = XT_OK;
+    const char *signature = xti_shared_plan_signature(k->shared, err);
+    if (!signature)
+        return XT_ENOMEM;
+    snprintf(k->name, sizeof k->name, "xt_%s_%.8s", xti_plan_strategy(k->plan), signature);
+    xti_cuda_launch_json(k->plan, k->name, &launch);
     k->launch = launch.s; /* the builder's buffer changes owner */
-    if (launch.failed)
-        return xti_fail(err, XT_ENOMEM, "launch record");
-    return xti_code_get(r->ctx, &k->plan, k->name, k->text, r->load ? &r->home : NULL, &k->code, &k->origin,
-                        err);
+    xti_kernel_text(k, &text);
+    if (launch.failed || text.failed)
+        s = xti_fail(err, XT_ENOMEM, "launch record");
+    else
+        s = xti_code_get(r->ctx, k->plan, k->name, text.s, r->load ? &r->home : NULL, &k->code, &k->origin,
+                         err);
+    xti_str_free(&text);
+    return s;
 }
 
 static void log_kernel(const struct xt_kernel *k)
 {
-    if (xti_log_on(XTI_LOG_GRAPH))
-        xti_logf(XTI_LOG_GRAPH, "%s", k->text);
-    if (xti_log_on(XTI_LOG_MAP)) {
-        struct xti_str b = {0};
-        xti_map_text(&k->map, &b);
-        xti_logf(XTI_LOG_MAP, "%s %s\n%s", xti_class_name(xti_map_class(&k->map)), k->signature,
-                 b.s ? b.s : "");
-        xti_str_free(&b);
-    }
+    struct xti_str text = {0}, map = {0}, refused = {0};
+    const char *signature = xti_shared_plan_signature(k->shared, NULL);
+    xti_kernel_text(k, &text);
+    xti_map_text(k->map, &map);
+    xti_plan_refusals(k->plan, &refused);
+    xti_logf(XTI_LOG_GRAPH, "%s", text.s ? text.s : "");
+    xti_logf(XTI_LOG_MAP, "%s %s\n%s", xti_class_name(xti_map_class(k->map)), signature ? signature : "",
+             map.s ? map.s : "");
     if (k->backend != XT_REF)
-        xti_logf(XTI_LOG_PLAN, "%s; refused:\n%s", xti_plan_strategy(&k->plan),
-                 k->plan.refused.s ? k->plan.refused.s : "");
+        xti_logf(XTI_LOG_PLAN, "%s; refused:\n%s", xti_plan_strategy(k->plan), refused.s ? refused.s : "");
+    xti_str_free(&text);
+    xti_str_free(&map);
+    xti_str_free(&refused);
+}
+
+static void take_shared(struct xt_kernel *k, struct xti_shared_plan *p)
+{
+    int align = k->backend == XT_CUDA || p->map.esize < 8 ? p->map.esize : 8;
+    k->shared = p;
+    k->map = &p->map;
+    k->plan = &p->plan;
+    k->misaligned = (uintptr_t)align - 1;
+    k->direct = k->backend == XT_CPU && p->call.fn && !k->check ? p : NULL;
 }
 
 static xt_status build(void *arg, void **out, struct xti_err *err)
 {
     const struct request *r = arg;
     struct xti_target target;
+    struct xti_shared_plan *shared;
     xt_status s = XT_OK;
     struct xt_kernel *k = xti_alloc(sizeof *k);
     if (!k)
@@ -123,21 +136,21 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     k->backend = r->backend;
     k->parallel = r->ctx->parallel;
     k->origin = "built in";
-    k->check = xti_env_int(XTI_ENV_CHECK, 0) > 0;
-    if ((s = copy_graph(k, r->graph, err)))
+    k->check = r->ctx->check;
+    if ((s = check_text(r->graph, err)))
         goto done;
-    if ((s = xti_map_fuse(k->graph, NULL, &k->map, err)))
+    if (!(k->graph = xti_graph_copy(r->graph))) {
+        s = xti_fail(err, XT_ENOMEM, "graph of the kernel");
         goto done;
-    if ((s = check_bytes(&k->map, err)))
-        goto done;
+    }
     if ((s = make_target(r, &target, err)))
         goto done;
-    if ((s = xti_signature(&k->map, &target, k->signature, err)))
+    if ((s = xti_shared_plan_get(r->ctx->plans, k->graph, k->backend, &target, &shared, err)))
         goto done;
-    if (k->backend != XT_REF && (s = xti_plan_make(&k->map, &target, &k->plan, err)))
-        goto done;
-    log_kernel(k);
-    if (k->backend == XT_CUDA && k->map.n_pieces && (s = make_code(r, k, err)))
+    take_shared(k, shared);
+    if (xti_log_any())
+        log_kernel(k);
+    if (k->backend == XT_CUDA && k->map->n_pieces && (s = make_code(r, k, err)))
         goto done;
     *out = k;
     k = NULL;
@@ -174,8 +187,9 @@ static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_e
 xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct xt_compile_options *opt,
                      struct xt_kernel **out)
 {
-    struct xti_err err = {0};
+    struct xti_err err;
     struct xt_compile_options o = {0};
+    xti_err_clear(&err);
     if (!out)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: out is NULL"), &err);
     *out = NULL;

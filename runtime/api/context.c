@@ -8,7 +8,7 @@
 #include "base/os.h"
 
 /* Kernels are small on the CPU, and a loaded module is a few hundred KB: enough for any one program. */
-enum { MAX_KERNELS = 4096, MAX_CODES = 1024 };
+enum { MAX_KERNELS = 4096, MAX_PLANS = 4096, MAX_CODES = 1024 };
 
 static void *ref_kernel(void *k) { return xt_kernel_ref(k); }
 
@@ -48,6 +48,7 @@ static xt_status check_environment(struct xti_err *err)
 static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti_err *err)
 {
     static const struct xti_memo_ops kernel_ops = {ref_kernel, unref_kernel};
+    static const struct xti_memo_ops plan_ops = {xti_shared_plan_ref, xti_shared_plan_unref};
     static const struct xti_memo_ops code_ops = {xti_code_ref, xti_code_unref};
     xt_status s = XT_OK;
     if (o->threads < 0 || o->device < 0 || o->backend < XT_AUTO || o->backend > XT_CUDA)
@@ -66,9 +67,13 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->threads = (int)threads;
     ctx->device = o->device;
     ctx->parallel = (struct xti_parallel){o->parallel_for, o->pool};
+    ctx->check = xti_env_int(XTI_ENV_CHECK, 0) > 0;
+    xti_cpu_target(ctx->threads, &ctx->cpu);
     if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
         return s;
     if ((s = xti_memo_new(&kernel_ops, MAX_KERNELS, &ctx->kernels, err)))
+        return s;
+    if ((s = xti_memo_new(&plan_ops, MAX_PLANS, &ctx->plans, err)))
         return s;
     return xti_memo_new(&code_ops, MAX_CODES, &ctx->codes, err);
 }
@@ -76,6 +81,7 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
 static void destroy(struct xt_ctx *ctx)
 {
     xti_memo_free(ctx->kernels);
+    xti_memo_free(ctx->plans);
     xti_memo_free(ctx->codes);
     xti_disk_close(ctx->disk);
     xti_free(ctx);

@@ -15,9 +15,9 @@ static void target_text(const struct xt_kernel *k, struct xti_str *b)
 {
     xti_str_add(b, backend_name(k->backend));
     if (k->backend == XT_CUDA)
-        xti_str_addf(b, " sm_%d", k->plan.target.sm);
+        xti_str_addf(b, " sm_%d", k->plan->target.sm);
     else if (k->backend == XT_CPU)
-        xti_str_addf(b, " %s", xti_isa_name[k->plan.target.isa]);
+        xti_str_addf(b, " %s", xti_isa_name[k->plan->target.isa]);
 }
 
 /* One line of the plan's refusals: "piece 0: rows: inner run of 4 B is a unit". */
@@ -49,9 +49,9 @@ static bool given(const char *at, const char *end, const struct refusal *r)
 }
 
 /* One line a reason: "piece 0: memcpy, rows, walk: 1 guard". The lines of a piece follow each other. */
-static void refusals_text(const struct xt_kernel *k, struct xti_str *b)
+static void refusals_text(const char *refused, struct xti_str *b)
 {
-    const char *piece_at = k->plan.refused.s, *line = piece_at, *next = piece_at, *head = "refused";
+    const char *piece_at = refused, *line = piece_at, *next = piece_at, *head = "refused";
     struct refusal r, other;
     for (int piece = -1; next_refusal(&next, &r); line = next) {
         if (r.piece != piece)
@@ -68,15 +68,26 @@ static void refusals_text(const struct xt_kernel *k, struct xti_str *b)
     }
 }
 
-static void refusals_json(const struct xt_kernel *k, struct xti_str *b)
+static void refusals_json(const char *refused, struct xti_str *b)
 {
-    const char *at = k->plan.refused.s;
+    const char *at = refused;
     struct refusal r;
     for (const char *comma = ""; next_refusal(&at, &r); comma = ", ") {
         xti_str_addf(b, "%s{\"piece\": %d, \"strategy\": \"%s\", \"reason\": ", comma, r.piece, r.strategy);
         xti_str_json(b, r.reason);
         xti_str_add(b, "}");
     }
+}
+
+/* What the strategies say today is what they said when the plan was made: it depends on nothing else. */
+static void add_refusals(const struct xt_kernel *k, void (*add)(const char *refused, struct xti_str *b),
+                         struct xti_str *b)
+{
+    struct xti_str refused = {0};
+    xti_plan_refusals(k->plan, &refused);
+    add(refused.s, b);
+    b->failed |= refused.failed;
+    xti_str_free(&refused);
 }
 
 static void loops_text(const struct xti_step *s, struct xti_str *b)
@@ -87,7 +98,7 @@ static void loops_text(const struct xti_step *s, struct xti_str *b)
 
 static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 {
-    const struct xti_step *s = &k->plan.step[i];
+    const struct xti_step *s = &k->plan->step[i];
     xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte units%s", i, s->piece, s->strategy->name, s->unit,
                  s->stream ? ", streaming stores" : "");
     if (s->general) {
@@ -105,7 +116,7 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 
 static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 {
-    const struct xti_cuda_step *s = &k->plan.cuda_step[i];
+    const struct xti_cuda_step *s = &k->plan->cuda_step[i];
     xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte accesses, blocks %" PRId64 "..%" PRId64 "\n", i,
                  s->piece, s->strategy->name, s->vec_bytes, s->first_block, s->first_block + s->blocks - 1);
 }
@@ -126,27 +137,29 @@ static void map_text(const struct xti_map *m, struct xti_str *b)
 static void plan_text(const struct xt_kernel *k, struct xti_str *b)
 {
     bool loops = false;
-    for (int i = 0; i < k->plan.n_steps && k->backend == XT_CPU; i++)
-        loops = loops || !k->plan.step[i].general;
+    for (int i = 0; i < k->plan->n_steps && k->backend == XT_CPU; i++)
+        loops = loops || !k->plan->step[i].general;
     if (loops)
         xti_str_add(b, "  steps     n(source,destination): n times, this many bytes further each time\n");
-    for (int i = 0; i < k->plan.n_steps && k->backend != XT_REF; i++) {
+    for (int i = 0; i < k->plan->n_steps && k->backend != XT_REF; i++) {
         if (k->backend == XT_CUDA)
             cuda_step_text(k, i, b);
         else
             cpu_step_text(k, i, b);
     }
-    refusals_text(k, b);
+    add_refusals(k, refusals_text, b);
 }
 
 static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
 {
     const struct xti_node *o = &k->graph->node[k->graph->out];
-    xti_str_addf(b, "  chain     %s\n  result    %s", k->text, xt_dtype_name(o->dtype));
+    xti_str_add(b, "  chain     ");
+    xti_kernel_text(k, b);
+    xti_str_addf(b, "\n  result    %s", xt_dtype_name(o->dtype));
     xti_str_list(b, o->rank, o->shape);
     xti_str_addf(b, "\n  map       %s, %d piece%s\n", info->map_class, info->n_pieces,
                  info->n_pieces == 1 ? "" : "s");
-    map_text(&k->map, b);
+    map_text(k->map, b);
     xti_str_add(b, "  target    ");
     target_text(k, b);
     xti_str_addf(b, "\n  strategy  %s\n", info->strategy);
@@ -158,22 +171,26 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
 static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
 {
     const struct xti_node *o = &k->graph->node[k->graph->out];
+    struct xti_str chain = {0};
+    xti_kernel_text(k, &chain);
+    b->failed |= chain.failed;
     xti_str_add(b, "{\"chain\": ");
-    xti_str_json(b, k->text);
+    xti_str_json(b, chain.s ? chain.s : "");
+    xti_str_free(&chain);
     xti_str_addf(b, ", \"dtype\": \"%s\", \"shape\": ", xt_dtype_name(o->dtype));
     xti_str_list(b, o->rank, o->shape);
     xti_str_add(b, ", \"strides\": ");
     xti_str_list(b, o->rank, k->graph->out_strides);
     xti_str_addf(b, ", \"offset\": %" PRId64 ", \"class\": \"%s\", \"pieces\": ", k->graph->out_offset,
                  info->map_class);
-    xti_map_json(&k->map, b);
+    xti_map_json(k->map, b);
     xti_str_addf(b,
                  ", \"bytes_read\": %" PRId64 ", \"bytes_written\": %" PRId64
                  ", \"strategy\": \"%s\", \"target\": \"",
                  info->bytes_read, info->bytes_written, info->strategy);
     target_text(k, b);
     xti_str_add(b, "\", \"refused\": [");
-    refusals_json(k, b);
+    add_refusals(k, refusals_json, b);
     xti_str_addf(b, "], \"signature\": \"%s\", \"origin\": \"%s\"}", info->signature, info->origin);
 }
 
@@ -188,7 +205,8 @@ xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t siz
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_explain: %s",
                                     k ? "flags has a bit other than XT_JSON" : "kernel is NULL"),
                            &err);
-    xt_kernel_get(k, &info);
+    if (xt_kernel_get(k, &info))
+        return xt_last_error()->status;
     if (flags & XT_JSON)
         explain_json(k, &info, &b);
     else

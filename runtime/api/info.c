@@ -71,9 +71,9 @@ static int64_t bytes_read(const struct xti_map *m)
 
 static const char *strategy(const struct xt_kernel *k)
 {
-    if (k->map.n_pieces == 0)
+    if (k->map->n_pieces == 0)
         return "nothing";
-    return k->backend == XT_REF ? "reference" : xti_plan_strategy(&k->plan);
+    return k->backend == XT_REF ? "reference" : xti_plan_strategy(k->plan);
 }
 
 xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
@@ -84,27 +84,30 @@ xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
     if (!k || !out)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: %s is NULL", k ? "out" : "kernel"),
                            &err);
+    const char *signature = xti_shared_plan_signature(k->shared, &err);
+    if (!signature)
+        return xti_publish(XT_ENOMEM, &err);
     *out = (struct xt_kernel_info){
         .backend = k->backend,
         .strategy = strategy(k),
-        .map_class = xti_class_name(xti_map_class(&k->map)),
-        .signature = k->signature,
+        .map_class = xti_class_name(xti_map_class(k->map)),
+        .signature = signature,
         .origin = k->origin,
-        .n_pieces = k->map.n_pieces,
-        .bytes_read = bytes_read(&k->map),
-        .bytes_written = k->map.numel * k->map.esize,
-        .dst_min_bytes = (k->map.dst_hi + 1) * k->map.esize,
+        .n_pieces = k->map->n_pieces,
+        .bytes_read = bytes_read(k->map),
+        .bytes_written = k->map->numel * k->map->esize,
+        .dst_min_bytes = (k->map->dst_hi + 1) * k->map->esize,
     };
-    if (k->map.n_pieces == 0)
+    if (k->map->n_pieces == 0)
         out->dst_min_bytes = 0;
     return xti_publish(XT_OK, NULL);
 }
 
 int64_t xt_src_min_bytes(const struct xt_kernel *k, int input)
 {
-    if (!k || input < 0 || input >= k->map.n_srcs)
+    if (!k || input < 0 || input >= k->map->n_srcs)
         return -1;
-    return k->map.src_hi[input] >= k->map.src_lo[input] ? (k->map.src_hi[input] + 1) * k->map.esize : 0;
+    return k->map->src_hi[input] >= k->map->src_lo[input] ? (k->map->src_hi[input] + 1) * k->map->esize : 0;
 }
 
 xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data,

@@ -5,14 +5,27 @@
 
 static bool is_read(const struct xt_kernel *k, int input)
 {
-    return k->map.src_hi[input] >= k->map.src_lo[input];
+    return k->map->src_hi[input] >= k->map->src_lo[input];
 }
 
-/* x86 and the compiler want nothing for 16-byte elements that 8-byte alignment does not give. */
-static bool misaligned(const struct xt_kernel *k, const void *p)
+static bool misaligned(const struct xt_kernel *k, const void *p) { return (uintptr_t)p & k->misaligned; }
+
+/* Do all pointers pass check_pointers, and are the bytes written apart from all bytes read? Nearly every run
+ * is so, and nothing else has to be asked of it. */
+static inline bool is_plain(const struct xt_kernel *k, const struct xti_shared_plan *p, const void *dst,
+                            const void *const *src)
 {
-    size_t want = k->backend == XT_CUDA || k->map.esize < 8 ? (size_t)k->map.esize : 8;
-    return (uintptr_t)p % want != 0;
+    uintptr_t bits = (uintptr_t)dst, lo = bits + (uintptr_t)p->dst.lo;
+    if (!dst || (p->n_reads && !src))
+        return false;
+    for (int i = 0; i < p->n_reads; i++) {
+        const struct xti_read *r = &p->read[i];
+        uintptr_t s = (uintptr_t)src[r->input];
+        if (!s || xti_ranges_meet(lo, p->dst.bytes, s + (uintptr_t)r->span.lo, r->span.bytes))
+            return false;
+        bits |= s;
+    }
+    return !(bits & k->misaligned);
 }
 
 static xt_status check_pointers(const struct xt_kernel *k, const void *dst, const void *const *src,
@@ -22,8 +35,8 @@ static xt_status check_pointers(const struct xt_kernel *k, const void *dst, cons
         return xti_fail(err, XT_EINVAL, "xt_run: dst is NULL");
     if (misaligned(k, dst))
         return xti_fail(err, XT_EALIGN, "xt_run: dst %p is not aligned to its %d-byte elements", dst,
-                        k->map.esize);
-    for (int i = 0; i < k->map.n_srcs; i++) {
+                        k->map->esize);
+    for (int i = 0; i < k->map->n_srcs; i++) {
         if (!is_read(k, i))
             continue;
         if (!src || !src[i])
@@ -32,12 +45,20 @@ static xt_status check_pointers(const struct xt_kernel *k, const void *dst, cons
         if (misaligned(k, src[i]))
             return xti_fail(err, XT_EALIGN,
                             "xt_run: input %d (%s) at %p is not aligned to its %d-byte elements", i,
-                            k->graph->node[k->graph->input[i]].name, src[i], k->map.esize);
+                            k->graph->node[k->graph->input[i]].name, src[i], k->map->esize);
     }
     return XT_OK;
 }
 
-struct check {
+/* The exact answers, and the words for what is wrong. */
+static xt_status check(const struct xt_kernel *k, const void *dst, const void *const *src, bool *unchanged,
+                       struct xti_err *err)
+{
+    xt_status s = check_pointers(k, dst, src, err);
+    return s ? s : xti_alias_check(k, dst, src, unchanged, err);
+}
+
+struct checked {
     const struct xt_kernel *k;
     const unsigned char *dst;
     const void *const *src;
@@ -46,8 +67,8 @@ struct check {
 
 static bool same_element(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
 {
-    struct check *c = arg;
-    size_t es = (size_t)c->k->map.esize;
+    struct checked *c = arg;
+    size_t es = (size_t)c->k->map->esize;
     const unsigned char *want =
         p->src < 0 ? p->value : (const unsigned char *)c->src[p->src] + s * (int64_t)es;
     if (!memcmp(c->dst + d * (int64_t)es, want, es))
@@ -60,41 +81,49 @@ static bool same_element(void *arg, const struct xti_piece *p, int64_t d, int64_
 static xt_status check_result(const struct xt_kernel *k, const void *dst, const void *const *src,
                               struct xti_err *err)
 {
-    struct check c = {k, dst, src, -1};
-    xti_map_visit(&k->map, same_element, &c);
+    struct checked c = {k, dst, src, -1};
+    struct xti_str text = {0};
+    xti_map_visit(k->map, same_element, &c);
     if (c.bad < 0)
         return XT_OK;
-    return xti_fail(err, XT_EINTERNAL, "XT_CHECK: destination element %lld is wrong (%s): %s",
-                    (long long)c.bad, xti_plan_strategy(&k->plan), k->text);
+    xti_kernel_text(k, &text);
+    xti_fail(err, XT_EINTERNAL, "XT_CHECK: destination element %lld is wrong (%s): %s", (long long)c.bad,
+             xti_plan_strategy(k->plan), text.s ? text.s : "");
+    xti_str_free(&text);
+    return XT_EINTERNAL;
 }
 
 static xt_status run(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
                      struct xti_err *err)
 {
     bool unchanged = false;
-    if (k->map.n_pieces == 0)
+    xt_status s = XT_OK;
+    if (k->map->n_pieces == 0)
         return XT_OK;
-    xt_status s = check_pointers(k, dst, src, err);
-    if (!s)
-        s = xti_alias_check(k, dst, src, &unchanged, err);
+    if (!is_plain(k, k->shared, dst, src))
+        s = check(k, dst, src, &unchanged, err);
     if (s || unchanged)
         return s;
     if (k->backend == XT_REF)
-        return xti_graph_eval_within(k->graph, dst, src, k->map.src_lo, k->map.src_hi, err);
+        return xti_graph_eval_within(k->graph, dst, src, k->map->src_lo, k->map->src_hi, err);
     if (k->backend == XT_CPU) {
-        s = xti_cpu_run(&k->plan, dst, src, &k->parallel, err);
+        s = xti_cpu_run(k->plan, dst, src, &k->parallel, err);
         return !s && k->check ? check_result(k, dst, src, err) : s;
     }
     if (!k->code->module)
         return xti_fail(err, XT_ENODEVICE,
                         "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
-                        k->plan.target.sm);
-    return xti_cuda_launch(&k->plan, k->code->module, dst, src, stream, err);
+                        k->plan->target.sm);
+    return xti_cuda_launch(k->plan, k->code->module, dst, src, stream, err);
 }
 
 xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream)
 {
     struct xti_err err;
+    if (k && k->direct && is_plain(k, k->direct, dst, srcs)) {
+        xti_call_run(&k->direct->call, dst, srcs);
+        return xti_publish(XT_OK, NULL);
+    }
     xti_err_clear(&err);
     if (!k)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_run: kernel is NULL"), &err);
@@ -104,18 +133,16 @@ xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, 
 static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *const *src, struct xti_err *err)
 {
     bool unchanged = false;
-    xt_status s = check_pointers(k, dst, src, err);
-    if (!s)
-        s = xti_alias_check(k, dst, src, &unchanged, err);
+    xt_status s = check(k, dst, src, &unchanged, err);
     if (s || unchanged)
         return s;
-    size_t *bytes = xti_alloc_array((size_t)k->map.n_srcs + 1, sizeof *bytes);
+    size_t *bytes = xti_alloc_array((size_t)k->map->n_srcs + 1, sizeof *bytes);
     if (!bytes)
-        return xti_fail(err, XT_ENOMEM, "sizes of %d inputs", k->map.n_srcs);
-    for (int i = 0; i < k->map.n_srcs; i++)
+        return xti_fail(err, XT_ENOMEM, "sizes of %d inputs", k->map->n_srcs);
+    for (int i = 0; i < k->map->n_srcs; i++)
         bytes[i] = (size_t)xt_src_min_bytes(k, i);
-    s = xti_cuda_run_host(&k->plan, k->code->module, dst, (size_t)((k->map.dst_hi + 1) * k->map.esize), src,
-                          bytes, k->map.n_srcs, err);
+    s = xti_cuda_run_host(k->plan, k->code->module, dst, (size_t)((k->map->dst_hi + 1) * k->map->esize), src,
+                          bytes, k->map->n_srcs, err);
     xti_free(bytes);
     return s;
 }
@@ -124,7 +151,7 @@ xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *s
 {
     struct xti_err err;
     xti_err_clear(&err);
-    if (!k || k->backend != XT_CUDA || !k->map.n_pieces || !k->code->module)
+    if (!k || k->backend != XT_CUDA || !k->map->n_pieces || !k->code->module)
         return xt_run(k, dst, srcs, NULL);
     return xti_publish(run_staged(k, dst, srcs, &err), &err);
 }

@@ -7,16 +7,14 @@
 
 static _Thread_local struct xt_error last = {XT_OK, -1, -1, 0, ""};
 
-void xti_err_clear(struct xti_err *err) { err->e = (struct xt_error){.status = XT_OK, .op = -1, .axis = -1}; }
-
 static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, va_list ap)
 {
     if (!err || err->e.status)
         return s;
-    xti_err_clear(err);
     err->e.status = s;
     err->e.op = op;
     err->e.axis = axis;
+    err->e.column = 0;
     vsnprintf(err->e.message, sizeof err->e.message, fmt, ap);
     return s;
 }

@@ -9,6 +9,8 @@
 
 static const char *const topic[] = {"graph", "map", "plan", "src", "ptx", "cache", "time"};
 
+bool xti_log_any(void) { return xti_env(XTI_ENV_DEBUG) != NULL; }
+
 bool xti_log_on(enum xti_log what)
 {
     const char *s = xti_env(XTI_ENV_DEBUG);

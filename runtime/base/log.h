@@ -15,6 +15,7 @@ enum xti_log {
     XTI_LOG_TIME
 };
 
+bool xti_log_any(void);             /* XT_DEBUG is set */
 bool xti_log_on(enum xti_log what); /* reads XT_DEBUG at each call: cheap next to what is logged */
 void xti_logf(enum xti_log what, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

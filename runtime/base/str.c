@@ -18,13 +18,16 @@ static bool reserve(struct xti_str *b, size_t extra)
     size_t cap = b->cap ? b->cap : 64;
     while (cap - b->n <= extra)
         cap *= 2;
-    char *s = xti_realloc(b->s, cap);
+    char *s = b->lent ? xti_alloc(cap) : xti_realloc(b->s, cap);
     if (!s) {
         b->failed = true;
         return false;
     }
+    if (b->lent)
+        memcpy(s, b->s, b->n);
     b->s = s;
     b->cap = cap;
+    b->lent = false;
     return true;
 }
 
@@ -88,7 +91,8 @@ void xti_str_u64le(struct xti_str *b, uint64_t v)
 
 void xti_str_free(struct xti_str *b)
 {
-    xti_free(b->s);
+    if (!b->lent)
+        xti_free(b->s);
     *b = (struct xti_str){0};
 }
 

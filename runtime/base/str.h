@@ -13,7 +13,11 @@ struct xti_str {
     char *s;
     size_t n, cap;
     bool failed; /* an allocation failed: the text is incomplete and later appends do nothing */
+    bool lent;   /* s is the caller's */
 };
+
+/* Starts in the caller's array, and allocates when that is full. */
+#define XTI_STR_ON(array) ((struct xti_str){.s = (array), .cap = sizeof(array), .lent = true})
 
 void xti_str_add(struct xti_str *b, const char *text);
 void xti_str_addn(struct xti_str *b, const void *bytes, size_t n);

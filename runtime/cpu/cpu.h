@@ -3,10 +3,14 @@
 #ifndef XTI_CPU_CPU_H
 #define XTI_CPU_CPU_H
 
+#include "cpu/kernels.h"
 #include "plan/plan.h"
 
 /* This machine: instruction set, caches, threads (0: all). Reads XT_ISA and XT_THREADS. */
 void xti_cpu_target(int threads, struct xti_target *t);
+
+/* Copies of fewer bytes run on one thread, and should be planned for one. */
+enum { XTI_SHARED_BYTES = 1 << 19 };
 
 struct xti_parallel {
     xt_parallel_for fn; /* NULL: threads of xt's own */
@@ -17,5 +21,33 @@ struct xti_parallel {
  * post: dst bytes == xti_map_eval(&p->map, ..) (test_cpu: every kernel row, strategy, width, tail). */
 xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src,
                       const struct xti_parallel *par, struct xti_err *err);
+
+/* A plan that is one micro-kernel in a row of calls at most, made ready: what small copies take is the way to
+ * their kernel. */
+struct xti_call {
+    xtk_fn fn; /* NULL: the plan is more than that */
+    struct xtk_job job;
+    int src; /* number of the input, or -1: value */
+    bool stream;
+    int64_t n, s_step, d_step; /* calls, and bytes from one to the next */
+    int64_t s_byte, d_byte;    /* of the first, from the buffers' starts */
+    unsigned char value[16];
+};
+
+/* out stays where it is: it points into itself and into p, which outlives it. */
+void xti_call_make(const struct xti_plan *p, struct xti_call *out);
+
+/* post: as xti_cpu_run. */
+static inline void xti_call_run(const struct xti_call *c, void *dst, const void *const *src)
+{
+    char *d = (char *)dst + c->d_byte;
+    const char *s = c->src < 0 ? (const char *)c->value : (const char *)src[c->src] + c->s_byte;
+    for (int64_t i = 0; i < c->n; i++, d += c->d_step, s += c->s_step)
+        c->fn(&c->job, d, s);
+#if defined(__x86_64__)
+    if (c->stream)
+        __builtin_ia32_sfence(); /* streaming stores are not ordered by what tells others that we are done */
+#endif
+}
 
 #endif

@@ -101,34 +101,44 @@ static void run_loops(struct nest *t)
     }
 }
 
+static xtk_fn kernel_of(const struct xti_step *step, const struct xti_target *target)
+{
+    return xtk_find(target->isa, step->kernel, step->unit, step->param)->fn;
+}
+
+static struct xtk_job job_of(const struct xti_step *step, const struct xti_target *target,
+                             const unsigned char *value)
+{
+    const struct xti_loop *last = step->n_loops ? &step->loop[step->n_loops - 1] : NULL;
+    return (struct xtk_job){.rows = step->row.n,
+                            .cols = step->n_table ? step->n_table : step->col.n,
+                            .s_row = step->row.s,
+                            .s_col = step->col.s,
+                            .d_row = step->row.d,
+                            .d_col = step->col.d,
+                            .value = value,
+                            .table = step->table,
+                            .s_next = last ? last->s * (last->cuts == XTI_CUTS_NONE ? 1 : last->block) : 0,
+                            .stream = step->stream,
+                            .nta = target->prefetch_nta};
+}
+
 void xti_run_nest(const struct xti_step *step, const struct xti_target *target, const unsigned char *value,
                   char *d, const char *s, struct xti_share share)
 {
     struct nest t; /* 10 KB, written as far as there are loops */
     t.step = step;
-    t.kernel = xtk_find(target->isa, step->kernel, step->unit, step->param)->fn;
+    t.kernel = kernel_of(step, target);
     t.share = share;
-    t.job = (struct xtk_job){.rows = step->row.n,
-                             .cols = step->n_table ? step->n_table : step->col.n,
-                             .s_row = step->row.s,
-                             .s_col = step->col.s,
-                             .d_row = step->row.d,
-                             .d_col = step->col.d,
-                             .value = value,
-                             .table = step->table,
-                             .stream = step->stream,
-                             .nta = target->prefetch_nta};
+    t.job = job_of(step, target, value);
     for (int k = 0; k < step->n_loops; k++)
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
     t.level[0].s = s;
-    if (step->n_loops) {
-        const struct xti_loop *l = &step->loop[step->n_loops - 1];
-        t.job.s_next = l->cuts == XTI_CUTS_NONE ? l->s : l->s * l->block;
+    if (step->n_loops)
         run_loops(&t);
-    } else {
+    else
         t.kernel(&t.job, d, s);
-    }
 }
 
 /* Sixteen bytes of a fill's value, whatever its width. */
@@ -179,16 +189,40 @@ void xti_run_share(const struct xti_copy *c, struct xti_share share)
 #endif
 }
 
+void xti_call_make(const struct xti_plan *p, struct xti_call *out)
+{
+    static const struct xti_loop once = {.n = 1, .cuts = XTI_CUTS_NONE};
+    const struct xti_step *step = p->step;
+    *out = (struct xti_call){0};
+    if (p->n_steps != 1 || step->general || step->n_loops > 1 || step->split >= 0)
+        return;
+    const struct xti_loop *l = step->n_loops ? &step->loop[0] : &once;
+    if (l->cuts != XTI_CUTS_NONE)
+        return;
+    const struct xti_piece *piece = &p->map.piece[step->piece];
+    *out = (struct xti_call){.fn = kernel_of(step, &p->target),
+                             .job = job_of(step, &p->target, out->value),
+                             .src = piece->src,
+                             .stream = step->stream,
+                             .n = l->n,
+                             .s_step = l->s,
+                             .d_step = l->d,
+                             .s_byte = step->s_byte,
+                             .d_byte = step->d_byte};
+    if (piece->src < 0)
+        repeat_value(piece->value, p->map.esize, out->value);
+}
+
 /* Below it one thread is faster: two pthreads cost 50 us to start and join, in which one core copies 1 MiB; 4
- * MiB are left as a margin for a busy machine. A caller's own pool is asked from a tenth of that on. */
-enum { THREAD_BYTES = 4 << 20, POOL_BYTES = 1 << 19 };
+ * MiB are left as a margin for a busy machine. A caller's own pool is asked from XTI_SHARED_BYTES on. */
+enum { THREAD_BYTES = 4 << 20 };
 
 xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src,
                       const struct xti_parallel *par, struct xti_err *err)
 {
     struct xti_copy c = {.plan = p, .dst = dst, .src = src};
     bool pool = par && par->fn;
-    int parts = p->bytes_written < (pool ? POOL_BYTES : THREAD_BYTES) ? 1 : p->target.threads;
+    int parts = p->bytes_written < (pool ? XTI_SHARED_BYTES : THREAD_BYTES) ? 1 : p->target.threads;
     if (parts < 2)
         xti_run_share(&c, (struct xti_share){0, 1});
     else if (pool)

@@ -69,6 +69,10 @@ bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t of
  * let: not an operation's, not a literal's. */
 bool xti_name_ok(const char *s, size_t n);
 
+/* The graph as it is now, in one block: for looking, not for building, and freed by xti_free. g has an output
+ * and no failure. NULL: no memory. */
+struct xt_graph *xti_graph_copy(const struct xt_graph *g);
+
 /* True when the used part of the two graphs is the same, node for node, names and layouts included: equal
  * sharing too. Inputs count as used. False for a graph without an output. Cost: one pass. */
 bool xti_graph_same(const struct xt_graph *a, const struct xt_graph *b);

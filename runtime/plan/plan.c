@@ -19,15 +19,33 @@ const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT] = {
 bool xti_refuse(struct xti_why *why, const char *fmt, ...)
 {
     va_list ap;
+    if (!why)
+        return false;
     va_start(ap, fmt);
     vsnprintf(why->text, sizeof why->text, fmt, ap);
     va_end(ap);
     return false;
 }
 
+static void add_refusal(struct xti_str *b, int piece, const char *strategy, const struct xti_why *why)
+{
+    xti_str_addf(b, "piece %d: %s: %s\n", piece, strategy, why->text);
+}
+
 void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const struct xti_why *why)
 {
-    xti_str_addf(&p->refused, "piece %d: %s: %s\n", piece, strategy, why->text);
+    add_refusal(&p->refused, piece, strategy, why);
+}
+
+void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
+{
+    struct xti_why why;
+    if (p->refused.s)
+        xti_str_addn(b, p->refused.s, p->refused.n);
+    for (int k = 0; k < p->n_steps && p->step; k++)
+        for (int i = 0; &xti_cpu_strategies[i] != p->step[k].strategy; i++)
+            if (!xti_cpu_strategies[i].applicable(p, p->step[k].piece, &why))
+                add_refusal(b, p->step[k].piece, xti_cpu_strategies[i].name, &why);
 }
 
 /* ---- CPU */
@@ -74,15 +92,12 @@ static xt_status list_offsets(struct xti_plan *p, struct xti_step *step, struct 
     return XT_OK;
 }
 
-static const struct xti_strategy *choose(struct xti_plan *p, int piece)
+static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
 {
-    struct xti_why why = {{0}};
-    for (int i = 0; i + 1 < xti_n_cpu_strategies; i++) {
-        if (xti_cpu_strategies[i].applicable(p, piece, &why))
-            return &xti_cpu_strategies[i];
-        xti_plan_refused(p, piece, xti_cpu_strategies[i].name, &why);
-    }
-    return &xti_cpu_strategies[xti_n_cpu_strategies - 1];
+    int i = 0;
+    while (i + 1 < xti_n_cpu_strategies && !xti_cpu_strategies[i].applicable(p, piece, NULL))
+        i++;
+    return &xti_cpu_strategies[i];
 }
 
 static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)

@@ -23,11 +23,12 @@ struct xti_target {
     int n_sms; /* 0: unknown */
 };
 
-/* Why a strategy does not serve a piece: written by its `applicable`, one condition a line. */
+/* Why a strategy does not serve a piece: written by its `applicable`, one condition a line, when somebody
+ * wants to know: choosing goes without. */
 struct xti_why {
     char text[120];
 };
-/* Sets why and is false: `return xti_refuse(why, "inner run %d B < 16 B", n);` */
+/* Sets why, unless it is NULL, and is false: `return xti_refuse(why, "inner run %d B < 16 B", n);` */
 bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---------------------------------------------------------------------------------------------- CPU plans */
@@ -151,7 +152,7 @@ struct xti_plan {
     bool table;   /* CUDA: their numbers come from a table, because several pieces share one */
     bool index32;
     int64_t bytes_read, bytes_written;
-    struct xti_str refused; /* "transpose: inner extent 3 < 16\n" .. */
+    struct xti_str refused; /* CUDA: what xti_plan_refusals tells */
     struct xti_arena arena; /* tables of CPU steps */
 };
 
@@ -182,6 +183,9 @@ void xti_plan_cuda_free(struct xti_plan *p);
 
 /* Appends "piece 0: transpose: inner extent 3 < 16\n" to p->refused. */
 void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const struct xti_why *why);
+
+/* Appends a line for every strategy that was asked before the chosen one and said no. */
+void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b);
 
 /* Plans m for t. On failure *p is zeroed. m is not kept.
  * post: every piece of p->map is covered by exactly one step. */
