@@ -56,7 +56,7 @@ void xti_code_unref(void *code);
 struct xti_span {
     int64_t lo, bytes;
 };
-struct xti_read {
+struct xti_read_span {
     int input;
     struct xti_span span;
 };
@@ -70,7 +70,7 @@ struct xti_shared_plan {
     struct xti_call call; /* CPU */
     struct xti_span dst;
     int n_reads; /* inputs that are read */
-    struct xti_read *read;
+    struct xti_read_span *read;
     char *_Atomic signature; /* NULL: nobody has asked */
 };
 /* Fuses g, and finds in `plans` or makes what its kernels share. */
@@ -102,9 +102,11 @@ struct xt_kernel {
 /* Appends the kernel's problem line; b->failed when there is no memory. */
 void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b);
 
-/* Appends the byte string that identifies a request: the graph, its layouts, backend, architecture, home. */
+/* Writes what identifies a request: the graph, its layouts, backend, architecture (or NULL), home. w has room
+ * for xti_request_words(g, arch). */
+size_t xti_request_words(const struct xt_graph *g, const char *arch);
 void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
-                     const struct xti_home *home, struct xti_str *key);
+                     const struct xti_home *home, uint64_t *w);
 
 /* The signature of a map for a target, as hex. */
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],

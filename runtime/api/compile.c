@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "graph/parse.h"
 
+enum { ROOM_WORDS = 256 }; /* of a request key: some fifteen operations of rank 4 */
+
 struct request {
     struct xt_ctx *ctx;
     const struct xt_graph *graph;
@@ -159,8 +161,9 @@ done:
     return s;
 }
 
-static void count_compile(struct xt_ctx *ctx, const char *origin)
+static void count_compile(struct xt_ctx *ctx, bool hit, const struct xt_kernel *k)
 {
+    const char *origin = hit ? "memory" : k->origin;
     atomic_llong *n = !strcmp(origin, "memory") ? &ctx->memory_hits
                       : !strcmp(origin, "disk") ? &ctx->disk_hits
                                                 : &ctx->built;
@@ -169,17 +172,20 @@ static void count_compile(struct xt_ctx *ctx, const char *origin)
 
 static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_err *err)
 {
-    struct xti_str key = {0};
+    uint64_t room[ROOM_WORDS], *key = room;
     void *kernel = NULL;
     bool hit = false;
     if (r->load && xti_home_get(&r->home, err))
         return err->e.status;
-    xti_request_key(r->graph, r->backend, r->arch, &r->home, &key);
-    xt_status s = key.failed ? xti_fail(err, XT_ENOMEM, "request key")
-                             : xti_memo_get(r->ctx->kernels, key.s, key.n, build, r, &kernel, &hit, err);
+    size_t words = xti_request_words(r->graph, r->arch);
+    if (words > ROOM_WORDS && !(key = xti_alloc_array(words, sizeof *key)))
+        return xti_fail(err, XT_ENOMEM, "request key");
+    xti_request_key(r->graph, r->backend, r->arch, &r->home, key);
+    xt_status s = xti_memo_get(r->ctx->kernels, key, words * sizeof *key, build, r, &kernel, &hit, err);
     if (!s)
-        count_compile(r->ctx, hit ? "memory" : ((struct xt_kernel *)kernel)->origin);
-    xti_str_free(&key);
+        count_compile(r->ctx, hit, kernel);
+    if (key != room)
+        xti_free(key);
     *out = kernel;
     return s;
 }

@@ -5,47 +5,81 @@
 
 #include "base/hash.h"
 
-static void add_numbers(struct xti_str *key, int n, const int64_t *v)
+/* Each function writes at w and returns what lies behind. */
+static uint64_t *put_numbers(uint64_t *w, int n, const int64_t *v)
 {
     for (int i = 0; i < n; i++)
-        xti_str_u64le(key, (uint64_t)v[i]);
+        *w++ = (uint64_t)v[i];
+    return w;
 }
 
-/* Every count comes before its numbers, so that two different graphs never give the same bytes. Names of
- * inputs are in: they change nothing that a kernel does, but explain prints them. */
-static void add_node(struct xti_str *key, const struct xti_node *n)
+static size_t text_words(const char *s) { return 1 + (strlen(s) + 7) / 8; }
+
+static uint64_t *put_text(uint64_t *w, const char *s)
 {
-    int64_t head[] = {(int64_t)n->op, (int64_t)n->dtype, n->rank, n->n_args, n->n_attrs, n->input};
-    add_numbers(key, 6, head);
+    size_t bytes = strlen(s), n = text_words(s);
+    w[n - 1] = 0;
+    w[0] = bytes;
+    memcpy(w + 1, s, bytes);
+    return w + n;
+}
+
+static bool has_value(const struct xti_node *n)
+{
+    return n->op == XT_OP_PAD || n->op == XT_OP_TRIL || n->op == XT_OP_TRIU;
+}
+
+enum { HEAD_WORDS = 8, NODE_WORDS = 1, VALUE_WORDS = 2, INPUT_WORDS = 2 };
+
+/* Every count comes before its numbers, so that two different graphs never give the same words. Inputs are
+ * numbered in the order of their nodes. Their names are in: they change nothing that a kernel does, but
+ * explain prints them. */
+static uint64_t *put_node(uint64_t *w, const struct xti_node *n)
+{
+    *w++ = (uint64_t)n->op | (uint64_t)n->dtype << 8 | (uint64_t)n->rank << 16 | (uint64_t)n->n_attrs << 24 |
+           (uint64_t)n->n_args << 40;
     for (int i = 0; i < n->n_args; i++)
-        xti_str_u64le(key, (uint64_t)n->arg[i]);
-    add_numbers(key, n->n_attrs, n->attr);
-    xti_str_addn(key, n->value, sizeof n->value);
+        *w++ = (uint64_t)n->arg[i];
+    w = put_numbers(w, n->n_attrs, n->attr);
+    if (has_value(n)) {
+        memcpy(w, n->value, sizeof n->value);
+        w += VALUE_WORDS;
+    }
     if (n->op != XT_OP_INPUT)
-        return;
-    add_numbers(key, n->rank, n->shape);
-    add_numbers(key, n->rank, n->strides);
-    xti_str_u64le(key, n->dense);
-    xti_str_u64le(key, (uint64_t)n->offset);
-    xti_str_u64le(key, strlen(n->name));
-    xti_str_add(key, n->name);
+        return w;
+    w = put_numbers(w, n->rank, n->shape);
+    w = put_numbers(w, n->rank, n->strides);
+    *w++ = n->dense;
+    *w++ = (uint64_t)n->offset;
+    return put_text(w, n->name);
+}
+
+size_t xti_request_words(const struct xt_graph *g, const char *arch)
+{
+    size_t words = HEAD_WORDS + (arch ? text_words(arch) : 1) + (size_t)g->node[g->out].rank;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct xti_node *n = &g->node[i];
+        words += NODE_WORDS + (size_t)n->n_args + (size_t)n->n_attrs + (has_value(n) ? VALUE_WORDS : 0);
+        if (n->op == XT_OP_INPUT)
+            words += 2 * (size_t)n->rank + INPUT_WORDS + text_words(n->name);
+    }
+    return words;
 }
 
 void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
-                     const struct xti_home *home, struct xti_str *key)
+                     const struct xti_home *home, uint64_t *w)
 {
-    int64_t head[] = {(int64_t)backend,    arch ? (int64_t)strlen(arch) : -1,
-                      g->n_nodes,          g->out,
-                      g->out_offset,       g->out_dense,
-                      g->node[g->out].rank};
-    xti_str_u64le(key, home->context);
-    xti_str_u64le(key, home->number);
-    add_numbers(key, 7, head);
+    int64_t head[HEAD_WORDS] = {
+        (int64_t)home->context, (int64_t)home->number, (int64_t)backend,    g->n_nodes, g->out,
+        g->out_offset,          g->out_dense,          g->node[g->out].rank};
+    w = put_numbers(w, HEAD_WORDS, head);
     if (arch)
-        xti_str_add(key, arch);
+        w = put_text(w, arch);
+    else
+        *w++ = UINT64_MAX;
     for (int i = 0; i < g->n_nodes; i++)
-        add_node(key, &g->node[i]);
-    add_numbers(key, g->node[g->out].rank, g->out_strides);
+        w = put_node(w, &g->node[i]);
+    put_numbers(w, g->node[g->out].rank, g->out_strides);
 }
 
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],

@@ -19,7 +19,7 @@ static inline bool is_plain(const struct xt_kernel *k, const struct xti_shared_p
     if (!dst || (p->n_reads && !src))
         return false;
     for (int i = 0; i < p->n_reads; i++) {
-        const struct xti_read *r = &p->read[i];
+        const struct xti_read_span *r = &p->read[i];
         uintptr_t s = (uintptr_t)src[r->input];
         if (!s || xti_ranges_meet(lo, p->dst.bytes, s + (uintptr_t)r->span.lo, r->span.bytes))
             return false;

@@ -39,7 +39,7 @@ static bool list_reads(struct xti_shared_plan *p)
         return false;
     for (int i = 0; i < m->n_srcs; i++)
         if (m->src_hi[i] >= m->src_lo[i])
-            p->read[p->n_reads++] = (struct xti_read){i, span_of(m->src_lo[i], m->src_hi[i], m->esize)};
+            p->read[p->n_reads++] = (struct xti_read_span){i, span_of(m->src_lo[i], m->src_hi[i], m->esize)};
     p->dst = span_of(m->dst_lo, m->dst_hi, m->esize);
     return true;
 }

@@ -81,7 +81,7 @@ struct xti_chunk {
     size_t used, size;
 };
 
-enum { CHUNK_BYTES = 4096, HEADER_BYTES = 32 };
+enum { FIRST_BYTES = 1024, CHUNK_BYTES = 4096, HEADER_BYTES = 32 };
 _Static_assert(sizeof(struct xti_chunk) <= HEADER_BYTES, "chunk header");
 
 void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
@@ -91,7 +91,8 @@ void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     struct xti_chunk *c = a->head;
     if (!c || c->size - c->used < bytes) {
-        size_t size = bytes > CHUNK_BYTES - HEADER_BYTES ? bytes : CHUNK_BYTES - HEADER_BYTES;
+        size_t size = (c ? CHUNK_BYTES : FIRST_BYTES) - HEADER_BYTES;
+        size = bytes > size ? bytes : size;
         c = xti_alloc(HEADER_BYTES + size);
         if (!c)
             return NULL;

@@ -81,7 +81,7 @@ void xti_str_json(struct xti_str *b, const char *text)
     xti_str_add(b, "\"");
 }
 
-void xti_str_u64le(struct xti_str *b, uint64_t v)
+void xti_str_u64le_slow(struct xti_str *b, uint64_t v)
 {
     unsigned char byte[8];
     for (int i = 0; i < 8; i++)

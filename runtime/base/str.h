@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <xt/xt.h>
 
@@ -24,8 +25,22 @@ void xti_str_addn(struct xti_str *b, const void *bytes, size_t n);
 void xti_str_addf(struct xti_str *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void xti_str_list(struct xti_str *b, int n, const int64_t *v); /* "[2,3,4]" */
 void xti_str_json(struct xti_str *b, const char *text);        /* quoted and escaped */
-void xti_str_u64le(struct xti_str *b, uint64_t v);             /* eight bytes: for keys */
 void xti_str_free(struct xti_str *b);
+
+/* Eight bytes, lowest first: for keys. */
+void xti_str_u64le_slow(struct xti_str *b, uint64_t v);
+static inline void xti_str_u64le(struct xti_str *b, uint64_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (!b->failed && b->cap - b->n > sizeof v) {
+        memcpy(b->s + b->n, &v, sizeof v);
+        b->n += sizeof v;
+        b->s[b->n] = 0;
+        return;
+    }
+#endif
+    xti_str_u64le_slow(b, v);
+}
 
 /* "[2,3,4]" into a fixed buffer, cut with "..]" when it does not fit; returns buf: for error messages. */
 char *xti_shape_text(char *buf, size_t size, int n, const int64_t *v);

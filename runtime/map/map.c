@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MANY_PIECES = 64, FIRST_PIECES = 8 };
+enum { MANY_PIECES = 64, FIRST_PIECES = 2 };
 
 int xti_fuser_room(const struct xti_fuser *f)
 {
@@ -70,7 +70,10 @@ static void emit(struct xti_fuser *f, struct xti_work *p, int src, const unsigne
 {
     struct xti_works boxes = {0};
     xti_work_forget(p);
-    xti_work_resolve(p, f->opt.div_boxes, &boxes);
+    if (p->n_divs)
+        xti_work_resolve(p, f->opt.div_boxes, &boxes);
+    else
+        xti_works_add(&boxes, p);
     while (boxes.head) {
         struct xti_work *s = xti_works_pop(&boxes);
         struct xti_piece *out = !f->pool.st && xti_work_guards(s) ? new_piece(f) : NULL;
@@ -265,6 +268,8 @@ static xt_status tighten_reads(struct xti_map *m, struct xti_err *err)
 
 static xt_status run(struct xti_fuser *f)
 {
+    struct xti_first_work first;
+    xti_pool_lend(&f->pool, &first);
     mark_reshapes(f);
     f->at = f->g->out;
     if (!f->pool.st)

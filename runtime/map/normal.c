@@ -139,8 +139,9 @@ static bool known_merges(const struct xti_work *p, int i, int a, int b, int64_t 
 /* Outer a and inner b become one dim, in column b, if they can. */
 static bool merge_dims(struct xti_work *p, int n_rows, const short *rows, int a, int b)
 {
-    struct renames rn = {.n = 0};
+    struct renames rn; /* 1 KB: not cleared */
     int64_t n = p->ext[b];
+    rn.n = 0;
     if (!row_merges(xti_row(p, XTI_ROW_DST), a, b, n, &rn))
         return false;
     if (p->n_divs && !find_renames(p, n_rows, rows, a, b, n, &rn))

@@ -4,8 +4,6 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { FIRST_COLS = 16, FIRST_ROWS = 36 };
-
 /* Gives p a matrix of at least rows x w and keeps what it holds. */
 static bool resize(struct xti_work *p, int rows, int w)
 {
@@ -20,7 +18,8 @@ static bool resize(struct xti_work *p, int rows, int w)
         memcpy(m + (size_t)r * (size_t)w, xti_row(p, r), (size_t)p->w * sizeof *m);
     if (p->m)
         memcpy(ref, p->ref, (size_t)p->nr * sizeof *ref);
-    xti_free(p->m);
+    if (p->m != p->lent)
+        xti_free(p->m);
     p->m = m;
     p->ref = ref;
     p->rows = rows;
@@ -48,7 +47,7 @@ static struct xti_work *take(struct xti_pool *pool, int rows, int w)
 
 struct xti_work *xti_work_new(struct xti_pool *pool)
 {
-    struct xti_work *p = take(pool, FIRST_ROWS, FIRST_COLS);
+    struct xti_work *p = take(pool, XTI_FIRST_ROWS, XTI_FIRST_COLS);
     if (!p)
         return NULL;
     p->nc = 1;
@@ -113,9 +112,22 @@ void xti_pool_free(struct xti_pool *pool)
     while (pool->spare) {
         struct xti_work *p = pool->spare;
         pool->spare = p->next;
-        xti_free(p->m);
-        xti_free(p);
+        if (p->m != p->lent)
+            xti_free(p->m);
+        if (!p->lent)
+            xti_free(p);
     }
+}
+
+void xti_pool_lend(struct xti_pool *pool, struct xti_first_work *first)
+{
+    struct xti_work *p = &first->work;
+    p->pool = pool;
+    p->m = p->lent = first->m;
+    p->ref = first->ref;
+    p->rows = XTI_FIRST_ROWS;
+    p->w = XTI_FIRST_COLS;
+    xti_work_free(p);
 }
 
 int xti_row_new(struct xti_work *p)

@@ -41,6 +41,7 @@ struct xti_work {
     struct xti_work *next; /* list */
     struct xti_pool *pool;
     int64_t *m;       /* [rows][w] */
+    int64_t *lent;    /* this piece is lent by the caller, and was with this matrix; else NULL */
     short *ref;       /* [rows]: 0: free */
     int w, rows;      /* allocated */
     int nc, nr;       /* used: highest column and row + 1 */
@@ -94,6 +95,15 @@ struct xti_work *xti_work_copy(const struct xti_work *p);
 void xti_work_free(struct xti_work *p); /* to the pool. Accepts NULL */
 void xti_works_free(struct xti_works *l);
 void xti_pool_free(struct xti_pool *pool);
+/* A first piece in the caller's memory, which outlives the pool: most chains need no other. Nothing of it is
+ * read before it is written. */
+enum { XTI_FIRST_COLS = 16, XTI_FIRST_ROWS = 36 };
+struct xti_first_work {
+    struct xti_work work;
+    int64_t m[XTI_FIRST_ROWS * XTI_FIRST_COLS];
+    short ref[XTI_FIRST_ROWS];
+};
+void xti_pool_lend(struct xti_pool *pool, struct xti_first_work *first);
 
 int xti_row_new(struct xti_work *p);                    /* zeroed, one reference */
 int xti_row_from(struct xti_work *p, const int64_t *v); /* v: scratch */

@@ -100,21 +100,30 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
     return &xti_cpu_strategies[i];
 }
 
+static xt_status make_step(struct xti_plan *p, int piece, struct xti_err *err)
+{
+    struct xti_loop room[XTI_MAX_LOOPS];
+    struct xti_step *step = &p->step[piece];
+    step->piece = piece;
+    step->strategy = choose(p, piece);
+    step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
+    step->loop = room;
+    step->strategy->make(p, piece, step);
+    xti_cost_split(&p->target, step);
+    step->loop = xti_arena_dup(&p->arena, room, (size_t)(step->n_loops + step->n_table_dims) * sizeof *room);
+    if (!step->loop)
+        return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
+    return step->n_table ? list_offsets(p, step, err) : XT_OK;
+}
+
 static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
 {
     xt_status s = XT_OK;
     if (p->map.n_pieces && !(p->step = xti_alloc_array((size_t)p->map.n_pieces, sizeof *p->step)))
         return xti_fail(err, XT_ENOMEM, "%d steps", p->map.n_pieces);
     p->n_steps = p->map.n_pieces;
-    for (int i = 0; i < p->n_steps && !s; i++) {
-        struct xti_step *step = &p->step[i];
-        step->piece = i;
-        step->strategy = choose(p, i);
-        step->bytes = xti_piece_numel(&p->map.piece[i]) * p->map.esize;
-        step->strategy->make(p, i, step);
-        xti_cost_split(&p->target, step);
-        s = step->n_table ? list_offsets(p, step, err) : XT_OK;
-    }
+    for (int i = 0; i < p->n_steps && !s; i++)
+        s = make_step(p, i, err);
     p->slabs = xti_cost_slabs(p);
     return s;
 }

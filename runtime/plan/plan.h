@@ -95,7 +95,7 @@ struct xti_step {
     int unit;  /* bytes the micro-kernel moves at a time */
     int param; /* N of the kernels that have one, else 0 */
     int n_loops;
-    struct xti_loop loop[XTI_MAX_LOOPS];
+    struct xti_loop *loop; /* owned by the plan's arena; while it is made: room for XTI_MAX_LOOPS */
     struct xti_loop row,
         col;          /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
     int n_table_dims; /* XTI_CPU_TABLE, TILES: loop[n_loops ..] that the table replaces, outermost first */
