@@ -57,7 +57,7 @@ def cuda(out):
 TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave",
                "mirror": "weave"}
 # Templates that others include.
-INCLUDED = {"avx2": ["isa_x86"], "avx512": ["isa_x86", "square"]}
+INCLUDED = {"avx2": ["isa_x86"], "avx512": ["isa_x86", "square"], "neon": ["weave_neon"]}
 
 
 def cpu_ops():
@@ -78,7 +78,7 @@ def cpu_source(templates, isa):
         if name in ("transpose", "tiles"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
             extra["square"] = kernels.SQUARES[name]
-        if name == "weave":
+        if name == "weave" and isa != "neon":
             numbers = kernels.weave_indices if isa == "avx512" else kernels.weave_masks
             extra["indices" if isa == "avx512" else "masks"] = numbers(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"
@@ -88,19 +88,18 @@ def cpu_source(templates, isa):
     return "\n".join(parts), [f"{name}.c.j2" for name in used]
 
 
-def widest_rows(isas, rows, ops):
+def widest_rows(rows, ops):
     """[isa][op][log2 width][param] -> number of the row of the widest instruction set up to isa, or -1."""
     number = {(k["isa"], k["op"], k["esize"], k["n"]): i for i, k in enumerate(rows)}
 
     def find(isa, op, width, n):
-        for candidate in reversed(isas[:isa + 1]):
-            if (candidate, op, width, n) in number:
-                return number[candidate, op, width, n]
-        return -1
+        while isa and (isa, op, width, n) not in number:
+            isa = kernels.NARROWER.get(isa)
+        return number.get((isa, op, width, n), -1)
 
     params = range(kernels.MAX_PARAM + 1)
     return [[[[find(isa, op, width, n) for n in params] for width in kernels.WIDTHS] for op in ops]
-            for isa in range(len(kernels.VECTOR_BYTES))]
+            for isa in kernels.VECTOR_BYTES]
 
 
 def squeeze(text):
@@ -120,7 +119,7 @@ def cpu(isas, out):
         head = banner("templates/cpu: " + ", ".join(used), digest, f"cpu, {isa}")
         write(out / f"kernels_{isa}.c", head + squeeze(text))
     rows = list(kernels.kernels(isas))
-    widest = widest_rows(isas, rows, cpu_ops())
+    widest = widest_rows(rows, cpu_ops())
     text = templates.get_template("registry.c.j2").render(rows=rows, widest=widest)
     digest = sha256((folder / "registry.c.j2").read_text())
     head = banner("templates/cpu/registry.c.j2", digest, "cpu, " + " ".join(isas))

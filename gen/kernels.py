@@ -5,7 +5,8 @@ A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registr
 runtime/plan/plan.h.
 Every op has a scalar row at every width; another instruction set has a row where it is faster.
 """
-VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64}
+VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64, "neon": 32}  # in the order of enum xti_isa
+NARROWER = {"avx2": "scalar", "avx512": "avx2", "neon": "scalar"}  # whose rows serve where a set has none
 WIDTHS = [1, 2, 4, 8, 16]
 LANE = 16  # bytes: the shuffles of AVX stay inside lanes of that size
 LINE = 64  # bytes of a cache line

@@ -24,8 +24,8 @@ for c in "$dir"/*.cmd; do
     sed "s|build/xt|$B/xt|" "$c" >"$c.sh"
     XT_ISA=avx2 sh "$c.sh" >"$c.got" 2>&1
     # The instruction set is the machine's own.
-    sed -E 's/cpu (scalar|avx2|avx512)/cpu ISA/' "$c.got" >"$c.g"
-    sed -E 's/cpu (scalar|avx2|avx512)/cpu ISA/' "$want" >"$c.w"
+    sed -E 's/cpu (scalar|avx2|avx512|neon)/cpu ISA/' "$c.got" >"$c.g"
+    sed -E 's/cpu (scalar|avx2|avx512|neon)/cpu ISA/' "$want" >"$c.w"
     diff -u "$c.w" "$c.g"
     check "$(cat "$c")" $?
 done

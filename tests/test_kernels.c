@@ -142,38 +142,31 @@ static void test_alignments(const struct xtk_row *k)
             }
 }
 
-static enum xti_isa machine(void)
-{
-    struct xti_target t;
-    xti_cpu_target(1, &t);
-    return t.isa;
-}
-
 START_TEST(every_row_copies_every_extent_and_nothing_else)
 {
-    if (xtk_rows[_i].isa <= machine())
+    if (xti_cpu_has(xtk_rows[_i].isa))
         test_extents(&xtk_rows[_i]);
 }
 END_TEST
 
 START_TEST(every_row_copies_from_and_to_every_alignment)
 {
-    if (xtk_rows[_i].isa <= machine())
+    if (xti_cpu_has(xtk_rows[_i].isa))
         test_alignments(&xtk_rows[_i]);
 }
 END_TEST
 
 START_TEST(every_run_length_is_copied_whole)
 {
-    for (int isa = 0; isa <= (int)machine(); isa++)
-        for (int64_t n = 0; n < 700; n += n < 300 ? 1 : 37)
+    for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
+        for (int64_t n = 0; n < 700 && xti_cpu_has((enum xti_isa)isa); n += n < 300 ? 1 : 37)
             check_extent(xtk_find((enum xti_isa)isa, XTI_CPU_BLOCKS, 1, 0), 3, n);
 }
 END_TEST
 
 START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
 {
-    for (int isa = 0; isa <= (int)machine(); isa++)
+    for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
         for (int op = 0; op < XTI_CPU_OP_COUNT; op++)
             for (int u = 1; u <= 16; u *= 2)
                 for (int n = 2; n <= 8; n++) {
@@ -186,8 +179,8 @@ START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
                     const struct xtk_row *k = xtk_find((enum xti_isa)isa, (enum xti_cpu_op)op, u, param);
                     ck_assert_msg(k >= xtk_rows && k < xtk_rows + xtk_n_rows, "%s b%d", xti_cpu_op_name[op],
                                   u);
-                    ck_assert(k->op == (enum xti_cpu_op)op && k->unit == u && k->param == param &&
-                              (int)k->isa <= isa);
+                    ck_assert(k->op == (enum xti_cpu_op)op && k->unit == u && k->param == param);
+                    ck_assert(!xti_cpu_has((enum xti_isa)isa) || xti_cpu_has(k->isa));
                 }
 }
 END_TEST
@@ -204,7 +197,7 @@ int main(void)
 {
     int beyond = 0;
     for (int i = 0; i < xtk_n_rows; i++)
-        beyond += xtk_rows[i].isa > machine();
+        beyond += !xti_cpu_has(xtk_rows[i].isa);
     if (beyond)
         printf("skipped: %d rows of instruction sets that this machine lacks\n", beyond);
     Suite *s = suite_create("kernels");

@@ -37,7 +37,7 @@ static xt_status check_environment(struct xti_err *err)
     for (int i = 0; i < XTI_ISA_COUNT && !known; i++)
         known = !strcmp(isa, xti_isa_name[i]);
     if (!known)
-        return xti_fail(err, XT_EINVAL, "XT_ISA: '%s' is not scalar, avx2 or avx512", isa);
+        return xti_fail(err, XT_EINVAL, "XT_ISA: '%s' is not scalar, avx2, avx512 or neon", isa);
     /* What is no number gives back either default. */
     if (xti_env_int(XTI_ENV_THREADS, 0) != xti_env_int(XTI_ENV_THREADS, 1) && xti_env(XTI_ENV_THREADS) &&
         *xti_env(XTI_ENV_THREADS))

@@ -1,10 +1,13 @@
 /* cpu.h: runs CPU plans. Micro-kernels are generated at build time (gen/kernels.py, templates/cpu) into a
- * registry; the instruction set is chosen once a process (cpuid and XT_ISA). Layer 4. */
+ * registry; the instruction set is chosen once a process (xti_cpu_has and XT_ISA). Layer 4. */
 #ifndef XTI_CPU_CPU_H
 #define XTI_CPU_CPU_H
 
 #include "cpu/kernels.h"
 #include "plan/plan.h"
+
+/* Whether this processor runs the kernels of that set. */
+bool xti_cpu_has(enum xti_isa isa);
 
 /* This machine: instruction set, caches, threads (0: all). Reads XT_ISA and XT_THREADS. */
 void xti_cpu_target(int threads, struct xti_target *t);

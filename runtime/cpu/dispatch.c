@@ -12,7 +12,7 @@
 #include "base/os.h"
 
 /* Each of the sets that ISA_FLAGS_* in the Makefile lets the compiler use. */
-static enum xti_isa widest_isa(void)
+bool xti_cpu_has(enum xti_isa isa)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -21,20 +21,26 @@ static enum xti_isa widest_isa(void)
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vbmi");
-    return avx512 ? XTI_ISA_AVX512 : avx2 ? XTI_ISA_AVX2 : XTI_ISA_SCALAR;
+    return isa == XTI_ISA_SCALAR || (isa == XTI_ISA_AVX2 && avx2) || (isa == XTI_ISA_AVX512 && avx512);
+#elif defined(__aarch64__)
+    return isa == XTI_ISA_SCALAR || isa == XTI_ISA_NEON; /* which the architecture includes */
 #else
-    return XTI_ISA_SCALAR;
+    return isa == XTI_ISA_SCALAR;
 #endif
 }
 
 /* XT_ISA can only narrow: asking for what the processor lacks, or for an unknown name, changes nothing. */
 static enum xti_isa chosen_isa(void)
 {
-    enum xti_isa widest = widest_isa();
+    enum xti_isa widest = XTI_ISA_SCALAR;
     const char *name = xti_env(XTI_ENV_ISA);
-    for (int i = 0; name && i <= (int)widest; i++)
-        if (!strcmp(name, xti_isa_name[i]))
-            return (enum xti_isa)i;
+    for (int i = 0; i < XTI_ISA_COUNT; i++) {
+        if (!xti_cpu_has((enum xti_isa)i))
+            continue;
+        widest = (enum xti_isa)i;
+        if (name && !strcmp(name, xti_isa_name[i]))
+            break;
+    }
     return widest;
 }
 

@@ -31,7 +31,7 @@ struct xtk_row {
 extern const struct xtk_row xtk_rows[];
 extern const int xtk_n_rows;
 
-/* The row for the widest instruction set <= isa that has the kernel; the scalar set has every one. */
+/* The row for the widest instruction set up to isa that has the kernel; the scalar set has every one. */
 const struct xtk_row *xtk_find(enum xti_isa isa, enum xti_cpu_op op, int unit, int param);
 
 #endif

@@ -287,7 +287,7 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     start(p, &t, XTI_CPU_TRANSPOSE, t.unit, t.cs, t.cd, step);
     /* Whole lines need rows that begin alike; other rows go through the cache. Half lines of 16 rows at a
      * time are more than there are write-combining buffers (u8 with AVX2: 5 GB/s). */
-    bool halves = t.unit == 1 && p->target.isa == XTI_ISA_AVX2;
+    bool halves = t.unit == 1 && p->target.isa != XTI_ISA_AVX512;
     step->stream = step->stream && step->row.d % XTI_LINE == 0 && !halves;
     if (step->stream) {
         xti_cost_block(step, XTI_CUTS_ROW, STREAM_ROWS_BYTES / t.unit, false);
@@ -352,7 +352,7 @@ static bool tiles_applies(const struct xti_plan *p, int piece, struct xti_why *w
     NEST(p, piece);
     if (!two_sides(p, piece, &t, why))
         return false;
-    if (p->target.isa < XTI_ISA_AVX512)
+    if (p->target.isa != XTI_ISA_AVX512)
         return xti_refuse(why, "made for avx512");
     if (t.dim[t.cs].n * t.unit >= XTI_LINE && t.dim[t.cd].n * t.unit >= XTI_LINE)
         return xti_refuse(why, "a line on either side is one dim's");

@@ -8,7 +8,7 @@
 #include "map/clone.h"
 #include "plan/cost.h"
 
-const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512"};
+const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
 
 const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT] = {
 #define X(id, name) #name,

@@ -8,8 +8,10 @@
 #include "base/str.h"
 #include "map/map.h"
 
-enum xti_isa { XTI_ISA_SCALAR, XTI_ISA_AVX2, XTI_ISA_AVX512, XTI_ISA_COUNT };
-extern const char *const xti_isa_name[XTI_ISA_COUNT]; /* "scalar", "avx2", "avx512" */
+/* Each processor's sets from narrow to wide; gen/kernels.py has the same order. Compare for equality: no
+ * processor has all of them (xti_cpu_has). */
+enum xti_isa { XTI_ISA_SCALAR, XTI_ISA_AVX2, XTI_ISA_AVX512, XTI_ISA_NEON, XTI_ISA_COUNT };
+extern const char *const xti_isa_name[XTI_ISA_COUNT]; /* "scalar", "avx2", "avx512", "neon" */
 
 struct xti_target {
     xt_backend backend;
