@@ -42,7 +42,7 @@ def vector_rows(isa):
         yield row("broadcast", b, isa, (1, v // b))
         yield row("reverse", b, isa, (1, v // b))
         yield row("transpose", b, isa, (LANE // b, LINE // b))
-        if isa == "avx512":
+        if isa in ("avx512", "neon"):
             yield row("tiles", b, isa, (LINE // b, LINE // b))
     for op, counts in WEAVES.items():
         yield from (row(op, b, isa, (n, v // b), n) for n in counts for b in WIDTHS[:-1])

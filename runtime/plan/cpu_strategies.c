@@ -352,8 +352,8 @@ static bool tiles_applies(const struct xti_plan *p, int piece, struct xti_why *w
     NEST(p, piece);
     if (!two_sides(p, piece, &t, why))
         return false;
-    if (p->target.isa != XTI_ISA_AVX512)
-        return xti_refuse(why, "made for avx512");
+    if (p->target.isa != XTI_ISA_AVX512 && p->target.isa != XTI_ISA_NEON)
+        return xti_refuse(why, "made for avx512 and neon");
     if (t.dim[t.cs].n * t.unit >= XTI_LINE && t.dim[t.cd].n * t.unit >= XTI_LINE)
         return xti_refuse(why, "a line on either side is one dim's");
     if (!line_of(&t, true, &from) || !line_of(&t, false, &to))
