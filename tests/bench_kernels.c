@@ -113,7 +113,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < AREA; i++)
         src_area[i] = (char)i;
     for (int i = 0; i < xtk_n_rows; i++)
-        if (xtk_rows[i].isa <= t.isa && (argc < 2 || strstr(xtk_rows[i].name, argv[1])))
+        if (xti_cpu_has(xtk_rows[i].isa) && (argc < 2 || strstr(xtk_rows[i].name, argv[1])))
             bench_row(&xtk_rows[i]);
     return 0;
 }
