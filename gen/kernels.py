@@ -1,8 +1,8 @@
 """kernels.py: the table of CPU micro-kernels, and the numbers that their templates need.
 
 A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests and its benchmark
-(tests/test_kernels.c and tests/bench_kernels.c go over the registry). What an op does is told at XTI_CPU_OPS in
-runtime/plan/plan.h.
+(tests/test_kernels.c and tests/bench_kernels.c go over the registry). What an op does is told at XTI_CPU_OPS
+in runtime/plan/plan.h.
 Every op has a scalar row at every width; another instruction set has a row where it is faster.
 """
 VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64, "neon": 32}  # in the order of enum xti_isa
@@ -16,7 +16,7 @@ MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 SQUARES = {
     "transpose": ("square(char *d, int64_t d_row, const char *s, int64_t s_col", "s + %d * s_col",
                   "d + %d * d_row"),
-    "tiles": ("square(char *d, const char *s, const struct xti_offset *t", "s + t[%d].s", "d + t[%d].d"),
+    "tile": ("square(char *d, const char *const *p, int64_t at", "p[%d] + at", "d + %d * STAGE_ROW"),
 }
 
 
@@ -28,7 +28,7 @@ def row(op, esize, isa, tile, n=0):
 
 def scalar_rows():
     yield row("blocks", 1, "scalar", (1, 1))
-    for op in ["fill", "broadcast", "reverse", "transpose", "walk", "table", "tiles"]:
+    for op in ["fill", "broadcast", "reverse", "transpose", "walk", "tile", "gather"]:
         yield from (row(op, b, "scalar", (1, 1)) for b in WIDTHS)
     for op, counts in WEAVES.items():
         yield from (row(op, b, "scalar", (n, 1), n) for n in counts for b in WIDTHS)
@@ -42,8 +42,8 @@ def vector_rows(isa):
         yield row("broadcast", b, isa, (1, v // b))
         yield row("reverse", b, isa, (1, v // b))
         yield row("transpose", b, isa, (LANE // b, LINE // b))
-        if isa in ("avx512", "neon"):
-            yield row("tiles", b, isa, (LINE // b, LINE // b))
+        yield row("tile", b, isa, (LINE // b, LINE // b))
+        yield row("gather", b, isa, (1, v // b))
     for op, counts in WEAVES.items():
         yield from (row(op, b, isa, (n, v // b), n) for n in counts for b in WIDTHS[:-1])
 

@@ -706,7 +706,7 @@ START_TEST(a_directory_deleted_or_descriptors_closed_meanwhile_do_no_harm)
     p = popen(fds, "r");
     ck_assert_int_eq(fscanf(p, "%d", &after), 1);
     pclose(p);
-    ck_assert_int_eq(before, after);
+    ck_assert_int_le(after, before);
     xti_disk_close(d);
 }
 END_TEST

@@ -3,8 +3,8 @@
  *
  * What varies: rows and columns around 0 to 3 tiles and where the kernels change their ways, every tail of a
  * tile among them; the alignment of both sides to a line, byte by byte; how far apart rows are, upwards and
- * downwards; streaming; the near guard page. Either all of it (XT_TEST_FULL=1: half an hour) or a part by rule:
- * see kernel_layouts(), check_extent(), test_alignments(). */
+ * downwards; streaming; the near guard page. Either all of it (XT_TEST_FULL=1: half an hour) or a part by
+ * rule: see kernel_layouts(), check_extent(), test_alignments(). */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +45,6 @@ static void add(struct numbers *x, int64_t from, int64_t to)
         x->at[x->n++] = i;
 }
 
-/* A tile of the op tiles is one row of its job. */
-static int64_t tile_rows(const struct xtk_row *k) { return k->op == XTI_CPU_TILES ? 1 : k->tile_rows; }
-
 /* Around 0 to 3 tiles, and where a streaming transpose takes lines and blocks of lines; or what the op fixes.
  */
 static void rows_of(const struct xtk_row *k, int64_t fixed, struct numbers *x)
@@ -59,12 +56,14 @@ static void rows_of(const struct xtk_row *k, int64_t fixed, struct numbers *x)
         return;
     }
     for (int i = 0; i <= 3; i++)
-        add(x, i * tile_rows(k) - 1, i * tile_rows(k) + 1);
+        add(x, i * k->tile_rows - 1, i * k->tile_rows + 1);
     if (k->op == XTI_CPU_TRANSPOSE)
         add(x, line - 1, line + 1);
     add(x, 17, 17);
     if (k->op == XTI_CPU_TRANSPOSE)
         add(x, 4 * line + 3, 4 * line + 3);
+    if (k->op == XTI_CPU_TILE) /* rows of its stage */
+        add(x, 255, 257);
 }
 
 /* All up to 3 tiles and 1; then some, as kernels begin to stream at 4 and at 16 vectors; or what the op
@@ -118,7 +117,7 @@ static void test_extents(const struct xtk_row *k)
     cols_of(k, j.job.cols, &cols);
     for (int r = 0; r < rows.n; r++)
         for (int c = 0; c < cols.n; c++)
-            if (rows.n == 1 || rows.at[r] == 1 || rows.at[r] == tile_rows(k) + 1 ||
+            if (rows.n == 1 || rows.at[r] == 1 || rows.at[r] == k->tile_rows + 1 ||
                 beside_a_tile(k, cols.at[c]))
                 check_extent(k, rows.at[r], cols.at[c]);
 }
@@ -131,7 +130,7 @@ static void test_alignments(const struct xtk_row *k)
 {
     struct kernel_layout l[KERNEL_LAYOUTS];
     int n = kernel_layouts(full(), l);
-    int64_t rows = tile_rows(k) + 1, squares = k->op == XTI_CPU_TRANSPOSE ? LINE / k->unit + 1 : rows;
+    int64_t rows = k->tile_rows + 1, squares = k->op == XTI_CPU_TRANSPOSE ? LINE / k->unit + 1 : rows;
     for (int s = 0; s < LINE; s++)
         for (int d = 0; d < LINE; d++)
             for (int i = 0; i < (full() ? n : 1); i++) {

@@ -60,10 +60,11 @@ static const struct {
     {"x: f16[64]; x.repeat(2,0)",                                             "interleave"},
     {"x: f32[64,1]; x.expand(64,100)",                                        "broadcast"},
     {"x: f32[64,200]; x[:, ::2]",                                             "strided"},
-    {"x: f32[70,70]; x.diagonal(0,0,1)",                                      "walk"},
-    {"x: f32[2,3,2,3,2,3,2]; x.permute(6,4,2,0,5,3,1)",                       "table"},
-    {"x: f32[8,8,8,8]; x.permute(3,2,1,0)",                                   "tiles"},
-    {"x: f64[2,2,2,2,2,2,2]; x.permute(6,4,5,3,0,2,1)",                       "tiles"},
+    {"x: f32[70,70]; x.diagonal(0,0,1)",                                      "gather"},
+    {"x: f32[15,15]; x.diagonal(0,0,1)",                                      "walk"},
+    {"x: f32[2,3,2,3,2,3,2]; x.permute(6,4,2,0,5,3,1)",                       "gather"},
+    {"x: f32[8,8,8,8]; x.permute(3,2,1,0)",                                   "tile"},
+    {"x: f64[2,2,2,2,2,2,2]; x.permute(6,4,5,3,0,2,1)",                       "tile"},
     {"x: f32[4,6]; x.pad((9,9),(0,20), value=7)",                             "fill"},
     {"x: f32[64,64]; x.tril(0)",                                              "general"},
 };
@@ -120,7 +121,8 @@ START_TEST(only_copies_past_the_cache_stream)
     ck_assert_int_gt(p.step[0].tile_rows, 0);
     xti_plan_free(&p);
     p = plan_of("x: f32[3201,3201]; x.permute(1,0)", &cpu); /* rows do not begin on lines */
-    ck_assert(!p.step[0].stream);
+    ck_assert(p.step[0].stream);
+    ck_assert_str_eq(xti_plan_strategy(&p), "tile");
     xti_plan_free(&p);
 }
 END_TEST
@@ -158,16 +160,34 @@ static int by_address(const void *a, const void *b)
     return (x->d > y->d) - (x->d < y->d);
 }
 
+/* The whole extent of dim k, a list's: its outermost dim may be taken in blocks. */
+static int64_t listed(const struct xti_step *step, int k)
+{
+    int cuts = k == step->n_loops && step->n_row_dims  ? XTI_CUTS_ROW
+               : k == step->n_loops + step->n_row_dims ? XTI_CUTS_COL
+                                                       : XTI_CUTS_NONE;
+    for (int i = 0; i < step->n_loops; i++)
+        if (cuts != XTI_CUTS_NONE && step->loop[i].cuts == cuts)
+            return step->loop[i].whole;
+    return step->loop[k].n;
+}
+
 /* A loop nest of a step with its blocked loops left out, as these only regroup the points of others. */
 static int64_t list_step(const struct xti_step *step, struct visit **out)
 {
     struct xti_loop loop[XTI_MAX_LOOPS + 3];
     int n_loops = 0;
-    for (int k = 0; k < step->n_loops + step->n_table_dims; k++)
+    for (int k = 0; k < step->n_loops; k++)
         if (step->loop[k].cuts == XTI_CUTS_NONE)
             loop[n_loops++] = step->loop[k];
-    loop[n_loops++] = step->row;
-    loop[n_loops++] = step->col;
+    for (int k = step->n_loops; k < step->n_loops + step->n_row_dims + step->n_col_dims; k++) {
+        loop[n_loops] = step->loop[k];
+        loop[n_loops++].n = listed(step, k);
+    }
+    if (!step->n_row_dims)
+        loop[n_loops++] = step->row;
+    if (!step->n_col_dims)
+        loop[n_loops++] = step->col;
     if (step->kernel == XTI_CPU_MIRROR)
         loop[n_loops++] = (struct xti_loop){.n = step->param, .s = step->unit, .d = step->unit};
     int64_t n = 1;
@@ -267,7 +287,10 @@ START_TEST(blocked_loops_cut_what_comes_after_them)
                                              : x->cuts == XTI_CUTS_COL ? &p.step[k].col
                                                                        : &p.step[k].loop[x->cuts];
                 ck_assert_msg(x->cuts < 0 || x->cuts > l, "%s", graph_text(g));
-                ck_assert(cut->n == x->whole && cut->s == x->s && cut->d == x->d);
+                if (x->each) /* of a list, which has a block's entries */
+                    ck_assert(cut->n == x->block * x->each && !cut->s && !cut->d);
+                else
+                    ck_assert(cut->n == x->whole && cut->s == x->s && cut->d == x->d);
                 ck_assert(x->n * x->block >= x->whole && (x->n - 1) * x->block < x->whole);
             }
         xti_plan_free(&p);

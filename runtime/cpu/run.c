@@ -64,7 +64,7 @@ static void place(struct nest *t, int k)
     if (l->cuts != XTI_CUTS_NONE) {
         int64_t lo = v->i * l->block - v->pad, hi = lo + l->block;
         at = lo > 0 ? lo : 0;
-        *extent_of(t, l->cuts) = (hi < l->whole ? hi : l->whole) - at;
+        *extent_of(t, l->cuts) = ((hi < l->whole ? hi : l->whole) - at) * (l->each ? l->each : 1);
     }
     v[1].d = v->d + at * l->d;
     v[1].s = v->s + at * l->s;
@@ -111,13 +111,14 @@ static struct xtk_job job_of(const struct xti_step *step, const struct xti_targe
 {
     const struct xti_loop *last = step->n_loops ? &step->loop[step->n_loops - 1] : NULL;
     return (struct xtk_job){.rows = step->row.n,
-                            .cols = step->n_table ? step->n_table : step->col.n,
+                            .cols = step->col.n,
                             .s_row = step->row.s,
                             .s_col = step->col.s,
                             .d_row = step->row.d,
                             .d_col = step->col.d,
                             .value = value,
-                            .table = step->table,
+                            .row_at = step->row_at,
+                            .col_at = step->col_at,
                             .s_next = last ? last->s * (last->cuts == XTI_CUTS_NONE ? 1 : last->block) : 0,
                             .stream = step->stream,
                             .nta = target->prefetch_nta};

@@ -118,7 +118,7 @@ static bool cut_kernel(struct xti_step *step, int64_t parts)
     bool already = false;
     for (int i = 0; i < step->n_loops; i++)
         already |= step->loop[i].cuts == cuts;
-    if (already || l->n < parts || step->n_table)
+    if (already || l->n < parts || step->row_at || step->col_at || step->n_row_dims || step->n_col_dims)
         return false;
     int64_t lines = l->n / parts * (int64_t)xti_abs64(l->d) / XTI_LINE;
     if (lines < 1)

@@ -3,6 +3,7 @@
  * Layer 3. */
 #include "base/num.h"
 #include "plan/cost.h"
+#include "plan/cpu_tile.h"
 
 enum {
     LANE_BYTES = 16,       /* the smallest register tile of a transpose is LANE_BYTES wide on both sides */
@@ -14,9 +15,7 @@ enum {
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
     STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
     STREAM_COLS_BYTES = 256,  /* f32 7264 x 7264: 30 GB/s, with blocks of 2048 x 64 bytes 20 */
-    TABLE_ENTRIES =
-        1024, /* 8 KiB of offsets and, with f32, 4 KiB on each side fit the first cache together */
-    TABLE_MAX_CALL_BYTES = 128, /* the table serves when any other kernel would move less in one call */
+    SMALL_CALL_BYTES = 128,   /* gathers serve when any other kernel would move less in one call */
 };
 
 #define NEST(p, piece)                                                                                       \
@@ -274,8 +273,8 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
     if (t.dim[t.cd].n * t.unit < LANE_BYTES)
         return xti_refuse(why, "destination's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cd].n,
                           t.unit, LANE_BYTES);
-    /* Left to the table: f32 2^16 took three times as long in squares of 2 x 2. */
-    if (longest(&t) * t.unit < TABLE_MAX_CALL_BYTES && t.dim[t.cs].n * t.dim[t.cd].n * t.unit < XTI_LINE)
+    /* Left to gathers: f32 2^16 took three times as long in squares of 2 x 2. */
+    if (longest(&t) * t.unit < SMALL_CALL_BYTES && t.dim[t.cs].n * t.dim[t.cd].n * t.unit < XTI_LINE)
         return xti_refuse(why, "%lld x %lld units of %d B are not worth a call", (long long)t.dim[t.cs].n,
                           (long long)t.dim[t.cd].n, t.unit);
     return true;
@@ -297,107 +296,6 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         xti_cost_block(step, XTI_CUTS_COL, 512 / t.unit, true);
     }
     xti_cost_order(step);
-}
-
-/* ---- tiles: small dims that together make a line on either side */
-
-/* The dims that make up one line, innermost first: all of `dim[i]` or its first `n` points. */
-struct line {
-    int n_dims, dim[6]; /* 64 units at most, 2 points each at least */
-    int64_t n[6];
-};
-
-static bool line_of(const struct xti_nest *t, bool source, struct line *l)
-{
-    int64_t bytes = t->unit;
-    for (l->n_dims = 0; bytes < XTI_LINE; l->n_dims++) {
-        int i = 0;
-        while (i < t->n_dims && (source ? t->dim[i].s : t->dim[i].d) != bytes)
-            i++;
-        if (i == t->n_dims)
-            return false;
-        int64_t room = XTI_LINE / bytes, n = t->dim[i].n < room ? t->dim[i].n : room;
-        if (room % n || t->dim[i].n % n)
-            return false;
-        l->dim[l->n_dims] = i;
-        l->n[l->n_dims] = n;
-        bytes *= n;
-    }
-    return true;
-}
-
-static bool share_a_dim(const struct line *a, const struct line *b)
-{
-    for (int i = 0; i < a->n_dims; i++)
-        for (int k = 0; k < b->n_dims; k++)
-            if (a->dim[i] == b->dim[k])
-                return true;
-    return false;
-}
-
-/* Table offsets are 32 bits; 2^26 times the 64 points of a line fit. */
-static bool offsets_fit(const struct xti_nest *t, const struct line *l, bool source)
-{
-    for (int i = 0; i < l->n_dims; i++) {
-        int64_t st = source ? t->dim[l->dim[i]].s : t->dim[l->dim[i]].d;
-        if (xti_abs64(st) >= 1 << 24 || (!source && (st < XTI_LINE || st % XTI_LINE)))
-            return false;
-    }
-    return true;
-}
-
-static bool tiles_applies(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    struct line from, to;
-    NEST(p, piece);
-    if (!two_sides(p, piece, &t, why))
-        return false;
-    if (p->target.isa != XTI_ISA_AVX512 && p->target.isa != XTI_ISA_NEON)
-        return xti_refuse(why, "made for avx512 and neon");
-    if (t.dim[t.cs].n * t.unit >= XTI_LINE && t.dim[t.cd].n * t.unit >= XTI_LINE)
-        return xti_refuse(why, "a line on either side is one dim's");
-    if (!line_of(&t, true, &from) || !line_of(&t, false, &to))
-        return xti_refuse(why, "no dims make up a line of %d B", XTI_LINE);
-    if (share_a_dim(&from, &to))
-        return xti_refuse(why, "lines of both sides have a dim in common");
-    if (!offsets_fit(&t, &from, false) || !offsets_fit(&t, &to, true))
-        return xti_refuse(why, "lines do not begin a multiple of %d B apart, or far away", XTI_LINE);
-    return true;
-}
-
-/* Moves the line's dims behind those in dim[0 .. *n - 1]; what is left of a split one stays a loop. */
-static void take_line(struct xti_nest *t, const struct line *l, struct xti_loop *tile, int *n)
-{
-    for (int i = 0; i < l->n_dims; i++) {
-        struct xti_loop *whole = &t->dim[l->dim[i]];
-        tile[*n] = *whole;
-        tile[(*n)++].n = l->n[i];
-        whole->n /= l->n[i];
-        whole->s *= l->n[i];
-        whole->d *= l->n[i];
-    }
-}
-
-static void tiles_make(const struct xti_plan *p, int piece, struct xti_step *step)
-{
-    struct xti_loop tile[12];
-    struct line from, to;
-    int n = 0;
-    NEST(p, piece);
-    line_of(&t, true, &from);
-    line_of(&t, false, &to);
-    take_line(&t, &from, tile, &n);
-    take_line(&t, &to, tile, &n);
-    start(p, &t, XTI_CPU_TILES, t.unit, -1, -1, step);
-    step->n_loops = 0;
-    for (int i = 0; i < t.n_dims; i++)
-        if (t.dim[i].n > 1)
-            step->loop[step->n_loops++] = t.dim[i];
-    finish(step);
-    step->n_table = XTI_LINE / t.unit;
-    step->n_table_dims = n;
-    for (int i = 0; i < n; i++) /* outermost first */
-        step->loop[step->n_loops + i] = tile[n - 1 - i];
 }
 
 /* ---- broadcast, strided: the destination's contiguous dim with a special source stride */
@@ -447,62 +345,6 @@ static void strided_make(const struct xti_plan *p, int piece, struct xti_step *s
     step->param = (int)(step->col.s / t.unit);
     xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
     finish(step);
-}
-
-/* ---- table: many small dims. The innermost ones of both sides become a list of offsets. */
-
-static bool table_applies(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    NEST(p, piece);
-    if (!unit_copy(p, piece, &t, why))
-        return false;
-    if (t.n_dims < 3)
-        return xti_refuse(why, "%d dims < 3", t.n_dims);
-    if (longest(&t) * t.unit >= TABLE_MAX_CALL_BYTES)
-        return xti_refuse(why, "extent of %lld units of %d B is worth a call", (long long)longest(&t),
-                          t.unit);
-    return true;
-}
-
-/* The dim not yet in the table with the smallest stride on that side that fits; -1: none. */
-static int next_dim(const struct xti_nest *t, const bool *in, bool source, int64_t room)
-{
-    int best = -1;
-    for (int i = 0; i < t->n_dims; i++) {
-        uint64_t st = xti_abs64(source ? t->dim[i].s : t->dim[i].d);
-        /* Offsets are 32 bits: TABLE_ENTRIES strides below 2^20 stay inside. */
-        bool fits = !in[i] && t->dim[i].n <= room && xti_abs64(t->dim[i].s) < 1 << 20 &&
-                    xti_abs64(t->dim[i].d) < 1 << 20;
-        if (fits && (best < 0 || st < xti_abs64(source ? t->dim[best].s : t->dim[best].d)))
-            best = i;
-    }
-    return best;
-}
-
-/* The dims of the table are put behind the loops: xti_plan_make lists their offsets. */
-static void table_make(const struct xti_plan *p, int piece, struct xti_step *step)
-{
-    NEST(p, piece);
-    bool in[XTI_MAX_DIMS] = {false};
-    int64_t room = TABLE_ENTRIES;
-    for (int k = 0, i; (i = next_dim(&t, in, k % 2, room)) >= 0; k++) {
-        in[i] = true;
-        room /= t.dim[i].n;
-    }
-    start(p, &t, XTI_CPU_TABLE, t.unit, -1, -1, step);
-    step->stream = false;
-    step->n_loops = 0;
-    for (int i = 0; i < t.n_dims; i++)
-        if (!in[i])
-            step->loop[step->n_loops++] = t.dim[i];
-    finish(step);
-    step->n_table = 1;
-    step->n_table_dims = 0;
-    for (int i = 0; i < t.n_dims; i++)
-        if (in[i]) {
-            step->loop[step->n_loops + step->n_table_dims++] = t.dim[i];
-            step->n_table *= (int)t.dim[i].n;
-        }
 }
 
 /* ---- walk: any strides, unit by unit */
@@ -563,10 +405,10 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
     {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},
     {.name = "deinterleave", .applicable = deinterleave_applies, .make = deinterleave_make},
-    {.name = "tiles",        .applicable = tiles_applies,        .make = tiles_make},
+    {.name = "tile",         .applicable = xti_tile_applies,     .make = xti_tile_make},
     {.name = "broadcast",    .applicable = broadcast_applies,    .make = broadcast_make},
     {.name = "transpose",    .applicable = transpose_applies,    .make = transpose_make},
-    {.name = "table",        .applicable = table_applies,        .make = table_make},
+    {.name = "gather",       .applicable = xti_gather_applies,   .make = xti_gather_make},
     {.name = "strided",      .applicable = strided_applies,      .make = strided_make},
     {.name = "walk",         .applicable = walk_applies,         .make = walk_make},
     {.name = "general",      .applicable = general_applies,      .make = general_make},

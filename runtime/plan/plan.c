@@ -50,45 +50,36 @@ void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
 
 /* ---- CPU */
 
-/* A tile's two lists: those of its dims that lie inside a destination line say where the line comes from, the
- * others where the lines go. */
-static void list_tile(struct xti_step *step)
+/* Lists the offsets of n dims, the last one fastest. */
+static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *at)
 {
-    int ns = 1, nd = 1;
-    step->table[0] = (struct xti_offset){0, 0};
-    for (int k = step->n_table_dims - 1; k >= 0; k--) {
-        const struct xti_loop *l = &step->loop[step->n_loops + k];
-        bool inside = l->d < XTI_LINE;
-        int *n = inside ? &ns : &nd;
-        for (int i = *n; i < *n * l->n; i++) {
-            if (inside)
-                step->table[i].s = step->table[i - *n].s + (int32_t)l->s;
-            else
-                step->table[i].d = step->table[i - *n].d + (int32_t)l->d;
-        }
-        *n *= (int)l->n;
+    int64_t count = 1;
+    at[0] = (struct xti_offset){0, 0};
+    for (int k = n - 1; k >= 0; k--) {
+        const struct xti_loop *l = &dim[k];
+        for (int64_t i = count; i < count * l->n; i++)
+            at[i] = (struct xti_offset){at[i - count].s + l->s, at[i - count].d + l->d};
+        count *= l->n;
     }
 }
 
-/* Lists the offsets of the loops that the table replaces, the last one fastest. */
-static xt_status list_offsets(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
-    struct xti_offset *t = xti_arena_alloc(&p->arena, (size_t)step->n_table * sizeof *t);
-    if (!t)
-        return xti_fail(err, XT_ENOMEM, "table of %d offsets", step->n_table);
-    step->table = t;
-    if (step->kernel == XTI_CPU_TILES) {
-        list_tile(step);
-        return XT_OK;
-    }
-    int n = 1;
-    t[0] = (struct xti_offset){0, 0};
-    for (int k = step->n_table_dims - 1; k >= 0; k--) {
-        const struct xti_loop *l = &step->loop[step->n_loops + k];
-        for (int i = n; i < n * l->n; i++)
-            t[i] = (struct xti_offset){t[i - n].s + (int32_t)l->s, t[i - n].d + (int32_t)l->d};
-        n *= (int)l->n;
-    }
+    const struct xti_loop *dim = &step->loop[step->n_loops];
+    int64_t rows = step->n_row_dims ? step->row.n : 0, cols = step->n_col_dims ? step->col.n : 0;
+    struct xti_offset *at = xti_arena_alloc(&p->arena, (size_t)(rows + cols) * sizeof *at);
+    step->col_at = xti_arena_alloc(&p->arena, (size_t)(cols + 1) * sizeof *step->col_at);
+    if (!at || !step->col_at)
+        return xti_fail(err, XT_ENOMEM, "lists of %lld rows and %lld columns", (long long)rows,
+                        (long long)cols);
+    step->row_at = rows ? at : NULL;
+    if (rows)
+        list_offsets(dim, step->n_row_dims, at);
+    if (cols)
+        list_offsets(dim + step->n_row_dims, step->n_col_dims, at + rows);
+    for (int64_t i = 0; i < cols; i++)
+        step->col_at[i] = (int32_t)at[rows + i].s;
+    step->col_at = cols ? step->col_at : NULL;
     return XT_OK;
 }
 
@@ -110,10 +101,11 @@ static xt_status make_step(struct xti_plan *p, int piece, struct xti_err *err)
     step->loop = room;
     step->strategy->make(p, piece, step);
     xti_cost_split(&p->target, step);
-    step->loop = xti_arena_dup(&p->arena, room, (size_t)(step->n_loops + step->n_table_dims) * sizeof *room);
+    int lists = step->n_row_dims + step->n_col_dims;
+    step->loop = xti_arena_dup(&p->arena, room, (size_t)(step->n_loops + lists) * sizeof *room);
     if (!step->loop)
         return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
-    return step->n_table ? list_offsets(p, step, err) : XT_OK;
+    return lists ? make_lists(p, step, err) : XT_OK;
 }
 
 static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
@@ -124,7 +116,8 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
     p->n_steps = p->map.n_pieces;
     for (int i = 0; i < p->n_steps && !s; i++)
         s = make_step(p, i, err);
-    p->slabs = xti_cost_slabs(p);
+    if (!s)
+        p->slabs = xti_cost_slabs(p);
     return s;
 }
 

@@ -49,8 +49,8 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(REVERSE, reverse)           /* s_col = -u, d_col = u */                                                \
     X(TRANSPOSE, transpose)       /* s_row = u, d_col = u */                                                 \
     X(WALK, walk)                 /* any strides */                                                          \
-    X(TABLE, table)               /* rows of the units named by an offset table instead of columns */        \
-    X(TILES, tiles)               /* rows of squares, 64 B x 64 B: d[t[a].d + b*u] = s[t[b].s + a*u] */     \
+    X(TILE, tile)                 /* s_row = d_col = u, lists may replace d_row and s_col (xti_step) */      \
+    X(GATHER, gather)             /* d_col = u, a list replaces s_col */                                     \
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */                                               \
@@ -76,12 +76,13 @@ enum { XTI_CUTS_NONE = -1, XTI_CUTS_ROW = -2, XTI_CUTS_COL = -3 };
 struct xti_loop {
     int64_t n, s, d;
     int64_t whole, block;
+    int64_t each; /* cuts the rows or columns of a list: entries a point stands for; else 0 */
     int cuts;
     bool align;
 };
 
 struct xti_offset {
-    int32_t s, d; /* bytes */
+    int64_t s, d; /* bytes */
 };
 
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
@@ -99,10 +100,12 @@ struct xti_step {
     int n_loops;
     struct xti_loop *loop; /* owned by the plan's arena; while it is made: room for XTI_MAX_LOOPS */
     struct xti_loop row,
-        col;          /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
-    int n_table_dims; /* XTI_CPU_TABLE, TILES: loop[n_loops ..] that the table replaces, outermost first */
-    int n_table;      /* its entries; owned by the plan's arena */
-    struct xti_offset *table;
+        col; /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
+    /* Rows and columns may stand for several dims: loop[n_loops ..], those of the rows, then those of the
+     * columns, outermost first. Lists of their offsets, owned by the plan's arena, replace the strides. */
+    int n_row_dims, n_col_dims;
+    struct xti_offset *row_at;    /* row.n entries */
+    int32_t *col_at;              /* col.n entries, of the source */
     int64_t s_byte, d_byte;       /* of the first unit, from the buffers' starts */
     int64_t tile_rows, tile_cols; /* cache block of rows and columns, in units; 0: whole. For explain */
     int split;                    /* the loop that threads share, or -1: one thread */

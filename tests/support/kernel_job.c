@@ -1,8 +1,6 @@
 /* kernel_job.c: see kernel_job.h. */
 #include "support/kernel_job.h"
 
-enum { LINE = 64 };
-
 /* The strides and numbers that an op fixes: so many units; the row's param, or minus it; or free. */
 enum { FREE = 1000, N = 2000 };
 
@@ -18,8 +16,8 @@ static const struct {
     [XTI_CPU_REVERSE]      = {FREE, FREE, FREE, -1,   FREE, 1,    1},
     [XTI_CPU_TRANSPOSE]    = {FREE, FREE, 1,    FREE, FREE, 1,    1},
     [XTI_CPU_WALK]         = {FREE, FREE, -1,   FREE, FREE, 2,    1},
-    [XTI_CPU_TABLE]        = {FREE, FREE, FREE, 1,    FREE, 1,    1},
-    [XTI_CPU_TILES]        = {FREE, LINE, FREE, FREE, FREE, FREE, LINE},
+    [XTI_CPU_TILE]         = {FREE, FREE, 1,    FREE, FREE, 1,    1},
+    [XTI_CPU_GATHER]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
     [XTI_CPU_DEINTERLEAVE] = {N,    FREE, 1,    N,    FREE, 1,    1},
     [XTI_CPU_INTERLEAVE]   = {N,    FREE, FREE, 1,    1,    N,    1},
     [XTI_CPU_STRIDED]      = {FREE, FREE, FREE, N,    FREE, 1,    1},
@@ -27,10 +25,10 @@ static const struct {
 };
 /* clang-format on */
 
-/* A number of the table; LINE counts bytes. */
+/* A number of the table. */
 static int64_t number(const struct xtk_row *k, int code)
 {
-    return code == N ? k->param : code == -N ? -k->param : code == LINE ? LINE / k->unit : code;
+    return code == N ? k->param : code == -N ? -k->param : code;
 }
 
 static int64_t apart(int64_t bytes, struct kernel_pitch p, bool down)
@@ -69,21 +67,27 @@ static void span(const struct kernel_job *j, int64_t row, int64_t col, int64_t *
     *hi = (r > 0 ? r : 0) + (c > 0 ? c : 0) + j->units * j->row->unit;
 }
 
+/* Lists: the places of the strides in reverse order. */
+static void make_lists(struct kernel_job *j)
+{
+    int64_t rows = j->job.rows, cols = j->job.cols;
+    for (int64_t c = 0; c < cols; c++)
+        j->col_at[c] = (int32_t)((cols - 1 - c) * j->job.s_col);
+    for (int64_t r = 0; r < rows; r++)
+        j->row_at[r] = (struct xti_offset){(rows - 1 - r) * j->job.s_row, (rows - 1 - r) * j->job.d_row};
+}
+
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
                      bool stream, struct kernel_job *j)
 {
     int op = k->op;
-    struct kernel_pitch lines = pitch;
-    if (op == XTI_CPU_TILES && stream &&
-        pitch.round < LINE) /* plan.h: its table's entries are on lines then */
-        lines.round = LINE;
     j->row = k;
     j->units = number(k, fixed[op].units);
-    j->job = (struct xtk_job){.stream = stream, .value = j->value, .table = j->table};
+    j->job = (struct xtk_job){.stream = stream, .value = j->value};
     j->job.rows = fixed[op].rows == FREE ? rows : number(k, fixed[op].rows);
     j->job.cols = fixed[op].cols == FREE ? cols : number(k, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
-    side(j, fixed[op].d_row, fixed[op].d_col, lines, pitch.d_down, &j->job.d_row, &j->job.d_col);
+    side(j, fixed[op].d_row, fixed[op].d_col, pitch, pitch.d_down, &j->job.d_row, &j->job.d_col);
     j->job.s_next = stream ? j->job.s_row * j->job.rows : 0;
     j->s_lo = j->s_hi = 0;
     if (op != XTI_CPU_FILL)
@@ -91,34 +95,29 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     span(j, j->job.d_row, j->job.d_col, &j->d_lo, &j->d_hi);
     for (int i = 0; i < 16; i++)
         j->value[i] = (unsigned char)(i % k->unit + 1);
-    for (int64_t c = 0; c < j->job.cols; c++) /* the source's places in reverse order */
-        j->table[c] =
-            (struct xti_offset){(int32_t)((j->job.cols - 1 - c) * j->job.s_col), (int32_t)(c * j->job.d_col)};
+    if (op == XTI_CPU_GATHER || (op == XTI_CPU_TILE && pitch.s_down))
+        j->job.col_at = j->col_at;
+    if ((op == XTI_CPU_GATHER || op == XTI_CPU_TILE) && pitch.d_down)
+        j->job.row_at = j->row_at;
+    make_lists(j);
 }
 
-/* Where column c lies in its row. */
-static int64_t column(const struct kernel_job *j, int64_t c, bool source)
+static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
 {
-    bool listed = j->row->op == XTI_CPU_TABLE || j->row->op == XTI_CPU_TILES;
-    if (listed)
-        return source ? j->table[c].s : j->table[c].d;
-    return c * (source ? j->job.s_col : j->job.d_col);
+    return j->job.row_at ? j->row_at[r] : (struct xti_offset){r * j->job.s_row, r * j->job.d_row};
 }
 
 void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
 {
-    bool square = j->row->op == XTI_CPU_TILES; /* columns and their units change places */
     int u = j->row->unit;
     s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
     for (int64_t r = 0; r < j->job.rows; r++)
-        for (int64_t c = 0; c < j->job.cols; c++)
-            for (int64_t i = 0; i < j->units; i++) {
-                char *to = d + r * j->job.d_row + column(j, c, false) + i * u;
-                const char *from =
-                    s + r * j->job.s_row + (square ? column(j, i, true) + c * u : column(j, c, true) + i * u);
-                for (int b = 0; b < u; b++)
-                    to[b] = from[b];
-            }
+        for (int64_t c = 0; c < j->job.cols; c++) {
+            int64_t column = j->job.col_at ? j->col_at[c] : c * j->job.s_col;
+            int64_t row = j->row->op == XTI_CPU_TILE ? r * j->job.s_row : row_of(j, r).s;
+            for (int b = 0; b < j->units * u; b++)
+                d[row_of(j, r).d + c * j->job.d_col + b] = s[row + column + b];
+        }
 }
 
 int64_t kernel_job_bytes(const struct kernel_job *j)

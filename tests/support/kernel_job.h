@@ -20,11 +20,12 @@ struct kernel_job {
     int64_t units;                  /* that lie at one place (row, column), one behind the other */
     int64_t s_lo, s_hi, d_lo, d_hi; /* the box's bytes, from its unit (0, 0); hi exclusive */
     unsigned char value[16];        /* fill's */
-    struct xti_offset table[KERNEL_MAX_COLS];
+    struct xti_offset row_at[KERNEL_MAX_COLS]; /* lists, where the op may have them */
+    int32_t col_at[KERNEL_MAX_COLS];
 };
 
-/* A job of so many rows and columns, where the op does not fix their number; cols <= KERNEL_MAX_COLS. It
- * points into *j: do not copy it. */
+/* A job of so many rows and columns, where the op does not fix their number; both <= KERNEL_MAX_COLS. Where
+ * the op takes lists for strides it gets them when the side is `down`. It points into *j: do not copy it. */
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
                      bool stream, struct kernel_job *j);
 
