@@ -77,7 +77,7 @@ def cpu_source(templates, isa):
         extra = {}
         if name in ("transpose", "tile"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
-            extra["square"] = kernels.SQUARES[name]
+            extra["squares"] = kernels.SQUARES[name]
         if name == "weave" and isa != "neon":
             numbers = kernels.weave_indices if isa == "avx512" else kernels.weave_masks
             extra["indices" if isa == "avx512" else "masks"] = numbers(k["op"], k["n"], k["esize"])

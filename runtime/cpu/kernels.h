@@ -12,9 +12,12 @@ struct xtk_job {
     const unsigned char *value;      /* fill: 16 bytes, the unit repeated */
     const struct xti_offset *row_at; /* tile, gather: rows entries; NULL: strides */
     const int32_t *col_at; /* gather, tile: cols entries, bytes of the source; tile, NULL: strides */
-    int64_t s_next;        /* from this job's source to the next job's, for prefetching; 0: unknown */
-    bool stream;           /* whole destination lines may bypass the cache; the caller fences */
-    bool nta;              /* how lines that are read once are prefetched: xti_target.prefetch_nta */
+    /* tile: columns of the same rows on either side of the job's own. The job's lines are those that begin in
+     * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */
+    int64_t before, after;
+    int64_t s_next; /* from this job's source to the next job's, for prefetching; 0: unknown */
+    bool stream;    /* whole destination lines may bypass the cache; the caller fences */
+    bool nta;       /* how lines that are read once are prefetched: xti_target.prefetch_nta */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

@@ -64,7 +64,12 @@ static void place(struct nest *t, int k)
     if (l->cuts != XTI_CUTS_NONE) {
         int64_t lo = v->i * l->block - v->pad, hi = lo + l->block;
         at = lo > 0 ? lo : 0;
-        *extent_of(t, l->cuts) = ((hi < l->whole ? hi : l->whole) - at) * (l->each ? l->each : 1);
+        hi = hi < l->whole ? hi : l->whole;
+        *extent_of(t, l->cuts) = (hi - at) * (l->each ? l->each : 1);
+        if (l->cuts == XTI_CUTS_COL && !l->each) {
+            t->job.before = at;
+            t->job.after = l->whole - hi;
+        }
     }
     v[1].d = v->d + at * l->d;
     v[1].s = v->s + at * l->s;

@@ -17,6 +17,7 @@ enum {
     RUN_BYTES = 16,         /* below it rows are gathered */
     COL_BYTES = 4096,       /* of the destination in a run: its two ends go through the cache */
     COL_ENTRIES = 2048,     /* of a list */
+    LONG_COL_BYTES = 2048,  /* of a single long dim: 64 more are read */
     ROW_BYTES = 2048,       /* of the source in a run */
     ROW_ENTRIES = 256,      /* rows whose lines are open at a time: TILE_ROWS in stage.c.j2 */
     GATHER_COL_BYTES = 1024 /* with a line's worth of rows it stays in the first cache */
@@ -92,15 +93,20 @@ static void widen(struct tile *x, struct side *a, int64_t want, int64_t max_unit
     grow(x, a, want, max_units);
 }
 
-/* A single dim needs no list and may be as long as it likes. */
-static void make_long(struct tile *x, struct side *a)
+/* A single dim needs no list: rows may be as long as they like, columns are cut where lines are whole. */
+static void make_long(struct tile *x, struct side *a, int64_t most)
 {
     if (a->n_dims == 1) {
         int64_t n = x->t.dim[a->dim[0]].n;
-        a->bytes = x->t.unit * n;
-        a->units = a->take = n;
+        a->take = a->units = n <= 2 * most ? n : most;
+        a->bytes = x->t.unit * a->take;
     }
 }
+
+/* Bytes of a run on either side, in the order in which they are worth having. */
+static const struct {
+    int col, row;
+} want[] = {{64, 64}, {512, 128}, {1024, 256}, {COL_BYTES, ROW_BYTES}};
 
 static void tile_of(const struct xti_map *m, int piece, struct tile *x)
 {
@@ -110,11 +116,12 @@ static void tile_of(const struct xti_map *m, int piece, struct tile *x)
     x->col.units = x->row.units = 1;
     if (!x->t.unit)
         return;
-    widen(x, &x->col, XTI_LINE, COL_ENTRIES);
-    widen(x, &x->row, XTI_LINE, ROW_ENTRIES);
-    widen(x, &x->col, COL_BYTES, COL_ENTRIES);
-    make_long(x, &x->col);
-    widen(x, &x->row, ROW_BYTES, ROW_ENTRIES);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        widen(x, &x->col, want[i].col, COL_ENTRIES);
+        widen(x, &x->row, want[i].row, ROW_ENTRIES);
+    }
+    make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
+    make_long(x, &x->row, INT32_MAX);
 }
 
 /* The columns' offsets are a list of 32 bits. */
@@ -199,9 +206,8 @@ static void add_loops(const struct tile *x, struct xti_step *step)
         l->n = (last->n + a->take - 1) / a->take;
         l->whole = last->n;
         l->block = a->take;
-        l->each = a->units / a->take;
+        l->each = a->n_dims > 1 ? a->units / a->take : 0;
         l->cuts = k ? XTI_CUTS_ROW : XTI_CUTS_COL;
-        l->align = !k && a->n_dims == 1;
     }
 }
 
@@ -218,6 +224,11 @@ static void make(const struct xti_plan *p, const struct tile *x, enum xti_cpu_op
     xti_cost_order(step);
     take_side(x, &x->row, &step->row, list, &rows);
     take_side(x, &x->col, &step->col, list + rows, &cols);
+    for (int i = 0; i < step->n_loops; i++) { /* without lists a block cuts what is whole */
+        const struct xti_loop *l = &step->loop[i];
+        if (l->cuts != XTI_CUTS_NONE && !l->each)
+            *(l->cuts == XTI_CUTS_ROW ? &step->row.n : &step->col.n) = l->whole;
+    }
     step->tile_rows = x->row.units;
     step->tile_cols = x->col.units;
     step->n_row_dims = rows;
