@@ -66,21 +66,21 @@ static void rows_of(const struct xtk_row *k, int64_t fixed, struct numbers *x)
         add(x, 255, 257);
 }
 
-/* All up to 3 tiles and 1; then some, as kernels begin to stream at 4 and at 16 vectors; or what the op
- * fixes. */
+/* All up to 3 tiles and 1; then some, as kernels begin to stream at 4 and at 16 lines; or what the op fixes.
+ */
 static void cols_of(const struct xtk_row *k, int64_t fixed, struct numbers *x)
 {
-    int64_t t = k->tile_cols > 1 ? k->tile_cols : LINE / 2 / k->unit;
+    int64_t line = LINE / k->unit, tile = k->tile_cols > 1 ? k->tile_cols : line / 2;
     x->n = 0;
     if (fixed) {
         add(x, fixed, fixed);
         return;
     }
-    add(x, 0, 3 * t + 1);
-    add(x, 4 * t - 1, 4 * t + 1);
-    add(x, 5 * t + 3, 5 * t + 3);
-    add(x, 16 * t - 1, 16 * t + 1);
-    add(x, 17 * t + t / 2 + 1, 17 * t + t / 2 + 1);
+    add(x, 0, 3 * tile + 1);
+    add(x, 4 * line - 1, 4 * line + 1);
+    add(x, 5 * line + 3, 5 * line + 3);
+    add(x, 16 * line - 1, 16 * line + 1);
+    add(x, 17 * line + line / 2 + 1, 17 * line + line / 2 + 1);
 }
 
 static bool beside_a_tile(const struct xtk_row *k, int64_t cols)
@@ -130,14 +130,15 @@ static void test_alignments(const struct xtk_row *k)
 {
     struct kernel_layout l[KERNEL_LAYOUTS];
     int n = kernel_layouts(full(), l);
-    int64_t rows = k->tile_rows + 1, squares = k->op == XTI_CPU_TRANSPOSE ? LINE / k->unit + 1 : rows;
+    int64_t line = LINE / k->unit, rows = k->op == XTI_CPU_TILE ? 2 : k->tile_rows + 1;
+    int64_t squares = k->op == XTI_CPU_TRANSPOSE || k->op == XTI_CPU_TILE ? line + 1 : rows;
     for (int s = 0; s < LINE; s++)
         for (int d = 0; d < LINE; d++)
             for (int i = 0; i < (full() ? n : 1); i++) {
                 struct kernel_layout *at = &l[full() ? i : (s + d) % n];
                 at->s_align = s, at->d_align = d;
                 check_box(k, squares, 2 * k->tile_cols + 3, at);
-                check_box(k, rows, 17 * k->tile_cols + k->tile_cols / 2 + 1, at);
+                check_box(k, rows, 17 * line + line / 2 + 1, at);
             }
 }
 

@@ -284,10 +284,8 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
 {
     NEST(p, piece);
     start(p, &t, XTI_CPU_TRANSPOSE, t.unit, t.cs, t.cd, step);
-    /* Whole lines need rows that begin alike; other rows go through the cache. Half lines of 16 rows at a
-     * time are more than there are write-combining buffers (u8 with AVX2: 5 GB/s). */
-    bool halves = t.unit == 1 && p->target.isa != XTI_ISA_AVX512;
-    step->stream = step->stream && step->row.d % XTI_LINE == 0 && !halves;
+    /* Whole lines need rows that begin alike; other rows go through the cache. */
+    step->stream = step->stream && step->row.d % XTI_LINE == 0;
     if (step->stream) {
         xti_cost_block(step, XTI_CUTS_ROW, STREAM_ROWS_BYTES / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);

@@ -109,15 +109,17 @@ static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
 
 void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
 {
-    int u = j->row->unit;
+    int64_t bytes = j->units * j->row->unit;
     s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
-    for (int64_t r = 0; r < j->job.rows; r++)
-        for (int64_t c = 0; c < j->job.cols; c++) {
+    for (int64_t r = 0; r < j->job.rows; r++) {
+        char *to = d + row_of(j, r).d;
+        const char *from = s + (j->row->op == XTI_CPU_TILE ? r * j->job.s_row : row_of(j, r).s);
+        for (int64_t c = 0; c < j->job.cols; c++, to += j->job.d_col) {
             int64_t column = j->job.col_at ? j->col_at[c] : c * j->job.s_col;
-            int64_t row = j->row->op == XTI_CPU_TILE ? r * j->job.s_row : row_of(j, r).s;
-            for (int b = 0; b < j->units * u; b++)
-                d[row_of(j, r).d + c * j->job.d_col + b] = s[row + column + b];
+            for (int64_t b = 0; b < bytes; b++)
+                to[b] = from[column + b];
         }
+    }
 }
 
 int64_t kernel_job_bytes(const struct kernel_job *j)
