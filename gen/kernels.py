@@ -1,8 +1,8 @@
 """kernels.py: the table of CPU micro-kernels, and the numbers that their templates need.
 
-A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests and its benchmark
-(tests/test_kernels.c and tests/bench_kernels.c go over the registry). What an op does is told at XTI_CPU_OPS
-in runtime/plan/plan.h.
+A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registry, its tests and its
+benchmark (tests/test_kernels.c and tests/bench_kernels.c go over the registry). What an op does is told at
+XTI_CPU_OPS in runtime/plan/plan.h.
 Every op has a scalar row at every width; another instruction set has a row where it is faster.
 """
 VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64, "neon": 32}  # in the order of enum xti_isa
