@@ -17,7 +17,7 @@ ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -pthr
               -I$(B)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
 ALL_LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LIBS := -ldl -lm
-CHECK_LIBS = $(shell sh tools/bootstrap.sh --check-libs)
+CHECK_LIBS = $(shell CC="$(CC)" sh tools/bootstrap.sh --check-libs)
 PYTHON = $(shell sh tools/bootstrap.sh --python)
 
 Q := $(if $(V),,@)
@@ -52,7 +52,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib run test lint clean help one gpu-check bench-kernels need-build need-test
+.PHONY: all lib run test test-arm lint clean help one gpu-check bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	@$(SUBMAKE) lib $(XT)
@@ -66,6 +66,9 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 test: need-test ## every test; SAN=address,undefined under sanitizers
 	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLE) $(EXAMPLES)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
+
+test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
+	+@B=$(B) MAKE='$(SUBMAKE)' sh tests/arm.sh
 
 lint: need-build ## layers, names, headers, exported symbols, line lengths
 	@$(SUBMAKE) lib

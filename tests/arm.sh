@@ -1,0 +1,59 @@
+#!/bin/sh
+# arm.sh: the library for aarch64 on another machine: cross-compiled, run by qemu. For the NEON kernels, and
+# for code that counts on x86: signed chars, its intrinsics. Test programs run side by side and without a
+# process a test, which qemu would have to translate anew. Ends with "N passed, N failed", like run.sh; where
+# a tool is missing with a line that begins with "skipped", and status 0.
+# B: build directory. MAKE: make with its options.
+set -u
+B=${B:-build}/aarch64
+cross=aarch64-linux-gnu- qemu=qemu-aarch64
+# The longest first. Not: what needs a GPU or NVRTC, times things, or relies on a process a test.
+suites='kernels run eval cpu lang plan map sig overlap api fuse npy graph workloads abi'
+
+missing=''
+command -v ${cross}gcc >/dev/null || missing="$missing ${cross}gcc"
+command -v $qemu >/dev/null || missing="$missing $qemu"
+CC=${cross}gcc sh tools/bootstrap.sh --check-libs >/dev/null 2>&1 || missing="$missing check:arm64"
+if [ -n "$missing" ]; then
+    echo "skipped: tests for aarch64: missing:$missing. On Debian, type as root:" \
+        'dpkg --add-architecture arm64; apt-get update;' \
+        'apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user check:arm64'
+    exit 0
+fi
+
+programs=$(printf "$B/tests/test_%s " $suites)
+# shellcheck disable=SC2086 # words
+${MAKE:-make} B="$B" CC=${cross}gcc AR=${cross}ar lib "$B/xt" $programs || exit 1
+
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM
+mkdir -p "$B/qemu" # where the scripts look for xt
+printf '#!/bin/sh\nexec %s %s/xt "$@"\n' $qemu "$B" >"$B/qemu/xt"
+chmod +x "$B/qemu/xt"
+export B qemu logs CK_FORK=no XT_CACHE_DIR="$logs/cache"
+python=$(sh tools/bootstrap.sh --python numpy 2>/dev/null || echo python3)
+{
+    printf "$qemu $B/tests/test_%s\n" $suites
+    echo "env B=$B/qemu sh tests/cli_check.sh"
+    echo "$python tests/numpy_check.py --xt $B/qemu/xt --n 100 --seed 1"
+} | awk '{ print NR " " $0 }' | xargs -P "$(nproc 2>/dev/null || echo 1)" -I{} sh -c '
+    set -- {}
+    log=$logs/$1
+    shift
+    "$@" >"$log" 2>&1
+    echo "status $? of $*" >>"$log"'
+
+passed=0 failed=0
+for log in $(ls "$logs"/[0-9]* | sort -V); do
+    # shellcheck disable=SC2046 # numbers
+    set -- $(awk '/^[0-9]+%: Checks: / { gsub(/[^0-9 ]/, ""); good = $2 - $3 - $4; bad = $3 + $4 }
+                  /^[0-9]+ passed, [0-9]+ failed$/ { good = $1; bad = $3 }
+                  /^status / { if ($2 != 0 && !bad) bad = 1; print good + 0, bad + 0 }' "$log")
+    passed=$((passed + $1)) failed=$((failed + $2))
+    [ "$2" -eq 0 ] || cat "$log"
+    name=$(tail -n 1 "$log" | grep -oE '(test|cli|numpy)_[a-z]+' | tail -n 1)
+    printf '%-28s %5d passed %5d failed\n' "$name" "$1" "$2"
+done
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
