@@ -37,11 +37,22 @@ xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const 
     return s;
 }
 
+static __attribute__((noinline)) void clear_last(void)
+{
+    last = (struct xt_error){.status = XT_OK, .op = -1, .axis = -1};
+}
+
+xt_status xti_publish_ok(void)
+{
+    if (last.status)
+        clear_last();
+    return XT_OK;
+}
+
 xt_status xti_publish(xt_status s, const struct xti_err *err)
 {
     if (s == XT_OK) {
-        if (last.status)
-            last = (struct xt_error){.status = XT_OK, .op = -1, .axis = -1};
+        xti_publish_ok();
     } else if (err && err->e.status) {
         last = err->e;
     } else {

@@ -24,5 +24,6 @@ xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const 
 
 /* Publishes err as the calling thread's xt_last_error and returns s. Every public function ends here. */
 xt_status xti_publish(xt_status s, const struct xti_err *err);
+xt_status xti_publish_ok(void); /* of success */
 
 #endif
