@@ -10,10 +10,10 @@
 #include <time.h>
 
 enum {
-    SAMPLES = 31,
+    SAMPLES = 61,
     RING_BYTES = 1 << 14, /* of the sources, and of the destinations: both stay in the first cache */
     RUNS = 1 << 14,       /* calls a sample, fewer of the larger ones */
-    COMPILES = 256,       /* calls a sample */
+    COMPILES = 64,        /* calls a sample: short, so that most are not interrupted */
     /* A multiple of 4 KiB would make loads wait for stores to the same place of another page. */
     APART = RING_BYTES + 2112,
     MAX_RANK = 8,
