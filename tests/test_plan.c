@@ -24,7 +24,7 @@ static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target
     struct xti_err err = {0};
     ck_assert_msg(!xti_map_fuse(g, NULL, &m, &err), "%s", err.e.message);
     ck_assert_msg(!xti_plan_make(&m, t, &p, &err), "%s", err.e.message);
-    xti_map_free(&m);
+    p.map.arena = m.arena; /* goes with the plan */
     return p;
 }
 

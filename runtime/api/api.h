@@ -92,7 +92,7 @@ struct xt_kernel {
     const struct xti_map *map;   /* shared's */
     const struct xti_plan *plan; /* shared's */
     struct xti_parallel parallel;
-    struct xt_graph *graph; /* a copy: the output's shape and layout, the inputs, and the reference backend */
+    struct xt_graph *graph; /* a copy, behind this record: shapes, layouts, and for the reference backend */
     struct xti_shared_code *code;
     char *launch;  /* CUDA: launch.json */
     char name[64]; /* CUDA entry */

@@ -20,7 +20,6 @@ struct request {
 
 static void destroy(struct xt_kernel *k)
 {
-    xti_free(k->graph);
     xti_free(k->launch);
     xti_shared_plan_unref(k->shared);
     xti_code_unref(k->code);
@@ -131,9 +130,10 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     struct xti_target target;
     struct xti_shared_plan *shared;
     xt_status s = XT_OK;
-    struct xt_kernel *k = xti_alloc(sizeof *k);
+    struct xt_kernel *k = xti_alloc(sizeof *k + xti_graph_bytes(r->graph));
     if (!k)
         return xti_fail(err, XT_ENOMEM, "kernel record");
+    k->graph = xti_graph_copy(r->graph, k + 1);
     atomic_init(&k->refs, 1);
     k->backend = r->backend;
     k->parallel = r->ctx->parallel;
@@ -141,10 +141,6 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))
         goto done;
-    if (!(k->graph = xti_graph_copy(r->graph))) {
-        s = xti_fail(err, XT_ENOMEM, "graph of the kernel");
-        goto done;
-    }
     if ((s = make_target(r, &target, err)))
         goto done;
     if ((s = xti_shared_plan_get(r->ctx->plans, k->graph, k->backend, &target, &shared, err)))

@@ -39,6 +39,7 @@ struct xti_memo {
     size_t n_buckets; /* a power of two */
     size_t n_objects, max_objects;
     struct entry *newest, *oldest;
+    struct flight *spare;       /* for the next build; or NULL */
     struct xti_memo *next_memo; /* of all_memos */
 };
 
@@ -198,6 +199,7 @@ void xti_memo_free(struct xti_memo *m)
         xti_free(e);
     }
     pthread_mutex_destroy(&m->lock);
+    xti_free(m->spare);
     xti_free(m->bucket);
     xti_free(m);
 }
@@ -210,7 +212,8 @@ static struct entry *start_flight(struct xti_memo *m, uint64_t hash, const void 
     size_t bytes;
     bool fits = !__builtin_add_overflow(sizeof(struct entry), key_bytes, &bytes);
     struct entry *e = fits ? xti_alloc(bytes) : NULL;
-    struct flight *f = xti_alloc(sizeof *f);
+    struct flight *f = m->spare ? m->spare : xti_alloc(sizeof *f);
+    m->spare = NULL;
     if (!e || !f) {
         xti_free(e);
         xti_free(f);
@@ -218,6 +221,8 @@ static struct entry *start_flight(struct xti_memo *m, uint64_t hash, const void 
     }
     f->builder = pthread_self();
     f->users = 1;
+    f->done = false;
+    f->object = NULL;
     pthread_cond_init(&f->landed, NULL);
     e->flight = f;
     e->hash = hash;
@@ -230,17 +235,22 @@ static struct entry *start_flight(struct xti_memo *m, uint64_t hash, const void 
     return e;
 }
 
-/* Called with the lock held; unlocks it. Frees f when nobody else is in it. */
+/* Called with the lock held; unlocks it. When nobody else is in it, f becomes the spare one, or is freed. */
 static void leave_flight(struct xti_memo *m, struct flight *f)
 {
-    bool last = --f->users == 0;
+    bool last = --f->users == 0, keep = last && !m->spare;
+    void *object = f->object;
+    if (last)
+        pthread_cond_destroy(&f->landed);
+    if (keep)
+        m->spare = f;
     pthread_mutex_unlock(&m->lock);
     if (!last)
         return;
-    if (f->object)
-        m->ops.unref(f->object);
-    pthread_cond_destroy(&f->landed);
-    xti_free(f);
+    if (object)
+        m->ops.unref(object);
+    if (!keep)
+        xti_free(f);
 }
 
 static xt_status land(struct xti_memo *m, struct entry *e, void *object, xt_status s,
@@ -251,15 +261,15 @@ static xt_status land(struct xti_memo *m, struct entry *e, void *object, xt_stat
     pthread_mutex_lock(&m->lock);
     f->done = true;
     f->status = s;
-    f->err = *why;
     if (s == XT_OK) {
-        f->object = m->ops.ref(object);
+        f->object = f->users > 1 ? m->ops.ref(object) : NULL; /* for those who wait */
         e->object = m->ops.ref(object);
         e->flight = NULL;
         m->n_objects++;
         enter_order(m, e);
         gone = pop_excess(m);
     } else {
+        f->err = *why;
         unlink_entry(m, e);
     }
     pthread_cond_broadcast(&f->landed);

@@ -1,63 +1,70 @@
-/* copy.c: a graph as it is now, in one block of memory: what a kernel keeps of the graph that it was compiled
+/* copy.c: a graph as it is now, in one piece of memory: what a kernel keeps of the graph that it was compiled
  * from. In: a graph with an output and without a failure. Layer 1. */
 #include "graph/graph.h"
 
 #include <string.h>
 
-/* Where the next array goes; NULL while the bytes are counted. */
-struct block {
-    char *at;
-    size_t bytes;
-};
+static size_t room(size_t bytes) { return (bytes + 7) & ~(size_t)7; }
 
-static void *put(struct block *b, const void *p, size_t bytes)
+static size_t node_bytes(const struct xti_node *n)
 {
-    void *to = b->at;
-    size_t whole = (bytes + 15) & ~(size_t)15;
-    b->bytes += whole;
-    if (!to)
-        return NULL;
+    size_t numbers = (size_t)n->rank + (size_t)n->n_attrs, bytes = room((size_t)n->n_args * sizeof *n->arg);
+    if (n->op == XT_OP_INPUT) {
+        numbers += (size_t)n->rank;
+        bytes += room(strlen(n->name) + 1);
+    }
+    return bytes + numbers * sizeof *n->shape;
+}
+
+size_t xti_graph_bytes(const struct xt_graph *g)
+{
+    size_t bytes = sizeof *g + (size_t)g->n_nodes * sizeof *g->node +
+                   room((size_t)g->n_inputs * sizeof *g->input) +
+                   (size_t)g->node[g->out].rank * sizeof *g->out_strides;
+    for (int i = 0; i < g->n_nodes; i++)
+        bytes += node_bytes(&g->node[i]);
+    return bytes;
+}
+
+/* Copies an array to *at and moves that behind it. */
+static void *put(char **at, const void *p, size_t bytes)
+{
+    void *to = *at;
     if (bytes)
         memcpy(to, p, bytes);
-    b->at += whole;
+    *at += room(bytes);
     return to;
 }
 
-static void put_node(struct block *b, struct xti_node *n)
+static int64_t *put_numbers(char **at, const int64_t *p, int n)
 {
-    size_t rank_bytes = (size_t)n->rank * sizeof *n->shape;
-    n->shape = put(b, n->shape, rank_bytes);
-    n->arg = put(b, n->arg, (size_t)n->n_args * sizeof *n->arg);
-    n->attr = put(b, n->attr, (size_t)n->n_attrs * sizeof *n->attr);
+    int64_t *to = (int64_t *)(void *)*at;
+    for (int i = 0; i < n; i++)
+        to[i] = p[i];
+    *at += (size_t)n * sizeof *p;
+    return to;
+}
+
+static void put_arrays(char **at, struct xti_node *n)
+{
+    n->shape = put_numbers(at, n->shape, n->rank);
+    n->attr = put_numbers(at, n->attr, n->n_attrs);
+    n->arg = put(at, n->arg, (size_t)n->n_args * sizeof *n->arg);
     if (n->op != XT_OP_INPUT)
         return;
-    n->strides = put(b, n->strides, rank_bytes);
-    n->name = put(b, n->name, strlen(n->name) + 1);
+    n->strides = put_numbers(at, n->strides, n->rank);
+    n->name = put(at, n->name, strlen(n->name) + 1);
 }
 
-static struct xt_graph *put_graph(struct block *b, const struct xt_graph *g)
+struct xt_graph *xti_graph_copy(const struct xt_graph *g, void *to)
 {
-    struct xt_graph *out = put(b, g, sizeof *g);
-    struct xti_node *node = put(b, g->node, (size_t)g->n_nodes * sizeof *node);
-    xt_node *input = put(b, g->input, (size_t)g->n_inputs * sizeof *input);
-    for (int i = 0; i < g->n_nodes; i++) {
-        struct xti_node n = g->node[i];
-        put_node(b, node ? &node[i] : &n);
-    }
-    int64_t *strides = put(b, g->out_strides, (size_t)g->node[g->out].rank * sizeof *strides);
-    if (out) {
-        out->arena = (struct xti_arena){0};
-        out->node = node;
-        out->input = input;
-        out->out_strides = strides;
-    }
-    return out;
-}
-
-struct xt_graph *xti_graph_copy(const struct xt_graph *g)
-{
-    struct block b = {0};
-    put_graph(&b, g);
-    b.at = xti_alloc(b.bytes);
-    return b.at ? put_graph(&b, g) : NULL;
+    char *at = to;
+    struct xt_graph *c = put(&at, g, sizeof *g);
+    c->arena = (struct xti_arena){0};
+    c->node = put(&at, g->node, (size_t)g->n_nodes * sizeof *g->node);
+    c->input = put(&at, g->input, (size_t)g->n_inputs * sizeof *g->input);
+    c->out_strides = put_numbers(&at, g->out_strides, g->node[g->out].rank);
+    for (int i = 0; i < g->n_nodes; i++)
+        put_arrays(&at, &c->node[i]);
+    return c;
 }

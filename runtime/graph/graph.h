@@ -69,9 +69,10 @@ bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t of
  * let: not an operation's, not a literal's. */
 bool xti_name_ok(const char *s, size_t n);
 
-/* The graph as it is now, in one block: for looking, not for building, and freed by xti_free. g has an output
- * and no failure. NULL: no memory. */
-struct xt_graph *xti_graph_copy(const struct xt_graph *g);
+/* The graph as it is now, written to xti_graph_bytes(g) bytes at `to`, which begin where a pointer may stand:
+ * for looking, not for building, and not freed. g has an output and no failure. */
+size_t xti_graph_bytes(const struct xt_graph *g);
+struct xt_graph *xti_graph_copy(const struct xt_graph *g, void *to);
 
 /* True when the used part of the two graphs is the same, node for node, names and layouts included: equal
  * sharing too. Inputs count as used. False for a graph without an output. Cost: one pass. */

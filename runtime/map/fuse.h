@@ -19,7 +19,7 @@ struct xti_fuser {
     struct xti_map *m;
     struct xti_err *err;
     struct xti_pool pool;
-    struct xti_item *stack;
+    struct xti_item *stack, *lent; /* the stack begins in memory that is not its own */
     int n_stack, cap_stack;
     int cap_pieces;
     unsigned char *remember; /* [node]: a reshape lies below it; NULL: below none */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MANY_PIECES = 64, FIRST_PIECES = 2 };
+enum { MANY_PIECES = 64, FIRST_PIECES = 2, FIRST_ITEMS = 16 };
 
 int xti_fuser_room(const struct xti_fuser *f)
 {
@@ -22,9 +22,12 @@ void xti_fuser_push(struct xti_fuser *f, xt_node node, int arg, int64_t base, st
     if (f->n_stack == XTI_MAX_PIECES)
         fail_pieces(f);
     if (f->n_stack == f->cap_stack && !f->pool.st) {
-        int cap = f->cap_stack ? 2 * f->cap_stack : 16;
-        struct xti_item *s = xti_realloc(f->stack, (size_t)cap * sizeof *s);
+        int cap = 2 * f->cap_stack;
+        bool lent = f->stack == f->lent;
+        struct xti_item *s = xti_realloc(lent ? NULL : f->stack, (size_t)cap * sizeof *s);
         if (s) {
+            if (lent && f->n_stack)
+                memcpy(s, f->stack, (size_t)f->n_stack * sizeof *s);
             f->stack = s;
             f->cap_stack = cap;
         } else {
@@ -269,7 +272,10 @@ static xt_status tighten_reads(struct xti_map *m, struct xti_err *err)
 static xt_status run(struct xti_fuser *f)
 {
     struct xti_first_work first;
+    struct xti_item items[FIRST_ITEMS];
     xti_pool_lend(&f->pool, &first);
+    f->stack = f->lent = items;
+    f->cap_stack = FIRST_ITEMS;
     mark_reshapes(f);
     f->at = f->g->out;
     if (!f->pool.st)
@@ -284,7 +290,8 @@ static xt_status run(struct xti_fuser *f)
     if (!s)
         s = tighten_reads(f->m, f->err);
     xti_pool_free(&f->pool);
-    xti_free(f->stack);
+    if (f->stack != f->lent)
+        xti_free(f->stack);
     xti_free(f->remember);
     return s;
 }

@@ -1,5 +1,5 @@
 /* plan.c: makes a plan of a map for a target. CPU: one step a piece, by the first strategy that applies.
- * CUDA: hands over to cuda_strategies.c. The plan keeps a copy of the map. Layer 3. */
+ * CUDA: hands over to cuda_strategies.c. Layer 3. */
 #include "plan/plan.h"
 
 #include <stdarg.h>
@@ -138,7 +138,13 @@ xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, str
                         struct xti_err *err)
 {
     *p = (struct xti_plan){.target = *t};
-    xt_status s = xti_map_clone(m, &p->map, err);
+    xt_status s = XT_OK;
+    if (t->backend == XT_CUDA) {
+        s = xti_map_clone(m, &p->map, err);
+    } else {
+        p->map = *m;
+        p->map.arena = (struct xti_arena){0}; /* the caller's */
+    }
     if (!s) {
         count_bytes(p);
         s = t->backend == XT_CUDA ? xti_plan_cuda(p, err) : plan_cpu(p, err);

@@ -140,7 +140,7 @@ enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 256 };
 
 struct xti_plan {
     struct xti_target target;
-    struct xti_map map;       /* CUDA: normalised and widened; CPU: as fused. Owned */
+    struct xti_map map; /* CUDA: normalised and widened, owned; CPU: as fused, with the caller's arrays */
     struct xti_origin origin; /* CUDA only */
     int n_steps;
     struct xti_step *step; /* CPU; owned */
@@ -192,7 +192,7 @@ void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const
 /* Appends a line for every strategy that was asked before the chosen one and said no. */
 void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b);
 
-/* Plans m for t. On failure *p is zeroed. m is not kept.
+/* Plans m for t. On failure *p is zeroed. m is not kept on CUDA; on the CPU it outlives the plan.
  * post: every piece of p->map is covered by exactly one step. */
 xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
                         struct xti_err *err);
