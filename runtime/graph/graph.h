@@ -45,8 +45,8 @@ struct xt_graph {
     bool out_dense;
     int64_t *out_strides; /* rank of node[out] */
     int64_t out_offset;
-    struct xti_err err; /* the first failure; later builders do nothing */
     int column;         /* while parsing: where the operation being built stands, 0 otherwise */
+    struct xti_err err; /* the first failure; later builders do nothing. Last: a copy has no room for words */
 };
 
 /* One row an operation: what parse, print, shapes and tests loop over. */
