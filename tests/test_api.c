@@ -262,6 +262,24 @@ START_TEST(equal_requests_share_a_kernel_and_equal_maps_a_signature)
 END_TEST
 
 /* One thing differs each time; the same bytes must not come out of the cache. */
+START_TEST(a_repeated_request_allocates_nothing_and_plans_nothing)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    const char *line = "x: f32[8,6,4]; x.permute(2,0,1)[:, ::-1].reshape(4,48).pad((1,1),(0,2), value=7)";
+    struct xt_kernel *first = compile_line(ctx, line), *again;
+    struct xt_graph *g = parse_line(line);
+    xti_fail_alloc(1, 1);
+    xt_status s = xt_compile(ctx, g, NULL, &again);
+    xti_fail_alloc(0, 0);
+    ck_assert_msg(!s, "%s", xt_last_error()->message);
+    ck_assert_ptr_eq(again, first);
+    xt_graph_free(g);
+    xt_kernel_free(first);
+    xt_kernel_free(again);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(requests_that_differ_in_one_thing_are_different_kernels)
 {
     static const char *const line[] = {
@@ -587,6 +605,45 @@ static char *explained(const struct xt_kernel *k, int flags)
     return whole;
 }
 
+/* Pairs of chains with one map, and pairs that look like it. */
+static const struct {
+    const char *a, *b;
+    bool same;
+} same_maps[] = {
+    {"x: f32[4,6]; x.permute(1,0)", "y: i32[4,6]; y.T", true},
+    {"x: f32[4,6]; x.permute(1,0)", "x: f32[2,2,6]; x.reshape(4,6).transpose(0,1).flip(0).flip(0)", true},
+    {"x: f32[4,6]; x.tril(0)", "x: f32[2,12]; x.reshape(4,6).tril(0)", true},
+    {"x: u8[9]; x.pad((1,1), value=3)", "x: u8[3,3]; x.reshape(9).pad((1,1), value=3)", true},
+    {"x: u8[9]; x.pad((1,1), value=3)", "x: u8[9]; x.pad((1,1), value=4)", false},
+    {"x: f32[4,6]; x.permute(1,0)", "x: f32[4,6]:[6,1]+1; x.permute(1,0)", false},
+    {"x: f32[4,6]; x.permute(1,0)", "x: f32[4,6]; x.permute(1,0) -> [6,4]:[4,1]+1", false},
+    {"x: f32[4,6]; x.permute(1,0)", "x: f64[4,6]; x.permute(1,0)", false},
+    {"x: f32[4,6]; y: f32[4,6]; concat(0,x,y)", "x: f32[4,6]; y: f32[4,6]; concat(0,y,x)", false},
+};
+
+START_TEST(chains_with_one_map_share_a_plan_and_tell_their_own_story)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *a = compile_line(ctx, same_maps[_i].a), *b = compile_line(ctx, same_maps[_i].b);
+    struct xt_kernel_info ia, ib;
+    ck_assert_ptr_ne(a, b);
+    ck_assert_msg((a->shared == b->shared) == same_maps[_i].same, "%s and %s", same_maps[_i].a,
+                  same_maps[_i].b);
+    expect(XT_OK, xt_kernel_get(a, &ia));
+    expect(XT_OK, xt_kernel_get(b, &ib));
+    ck_assert(!same_maps[_i].same || ia.signature == ib.signature);
+    xt_ctx_free(ctx);
+    for (int i = 0; i < 2; i++) { /* the second is there when the first is gone */
+        char *text = explained(i ? b : a, 0);
+        struct xt_graph *g = parse_line(i ? same_maps[_i].b : same_maps[_i].a);
+        ck_assert_msg(strstr(text, graph_text(g)), "%s", text);
+        xt_graph_free(g);
+        free(text);
+        xt_kernel_free(i ? b : a);
+    }
+}
+END_TEST
+
 START_TEST(explanations_are_text_for_people_and_valid_json)
 {
     for (int backend = XT_REF; backend <= XT_CPU; backend++) {
@@ -768,6 +825,9 @@ int main(void)
     tcase_add_test(c, the_first_error_of_a_graph_is_the_error_of_its_compile);
     tcase_add_test(c, a_destination_that_overlaps_itself_is_refused_with_its_layout);
     tcase_add_test(c, equal_requests_share_a_kernel_and_equal_maps_a_signature);
+    tcase_add_test(c, a_repeated_request_allocates_nothing_and_plans_nothing);
+    tcase_add_loop_test(c, chains_with_one_map_share_a_plan_and_tell_their_own_story, 0,
+                        sizeof same_maps / sizeof *same_maps);
     tcase_add_test(c, requests_that_differ_in_one_thing_are_different_kernels);
     tcase_add_test(c, kernels_outlive_their_context_and_their_graph);
     tcase_add_test(c, graphs_near_the_limits_compile_or_say_why_not);

@@ -2,6 +2,8 @@
  * compared with the sets of bytes that a map touches. */
 #include "support/api.h"
 
+#include <malloc.h>
+
 #include "api/api.h"
 #include "support/random_graph.h"
 
@@ -236,6 +238,56 @@ START_TEST(the_gaps_of_a_strided_layout_are_neither_read_nor_written)
 END_TEST
 
 /* ---------------------------------------------------------------------------------------------- refusals */
+
+/* One of each family of kernels, several pieces, a general one. */
+static const char *const families[] = {
+    "x: f32[4,4]; x.T",
+    "x: f32[64,48]; x.T",
+    "x: f32[8,8,8,8]; x.permute(3,2,1,0)",
+    "x: u8[30,20,3]; x.permute(1,0,2)",
+    "x: u8[4,100,3]; x[:, ::-1]",
+    "x: f32[2,3,2,3,2,3,2]; x.permute(6,4,2,0,5,3,1)",
+    "x: f32[70,70]; x.diagonal(0,0,1)",
+    "x: f32[1]; x.expand(1000)",
+    "x: u8[64,600]; x[:, ::6]",
+    "x: u8[3,64,64]; x.permute(1,2,0)",
+    "x: f32[64,64]; x.tril(0)",
+    "x: f16[12,13]; x.pad((3,4),(5,6), value=1)",
+    "x: f32[900,1300]; x.T",
+};
+
+/* What the host's allocator has handed out; 0 under sanitizers, which have their own. */
+static size_t bytes_in_use(void) { return mallinfo2().uordblks; }
+
+START_TEST(a_run_allocates_nothing_whether_it_copies_or_refuses)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, families[_i]);
+    struct xt_kernel_info info;
+    expect(XT_OK, xt_kernel_get(k, &info));
+    size_t n = (size_t)info.dst_min_bytes, m = (size_t)xt_src_min_bytes(k, 0);
+    unsigned char *src = malloc(m), *dst = malloc(n), *want = calloc(1, n);
+    fill_pattern(src, m, 5);
+    memset(dst, 0, n);
+    expect(XT_OK, xt_run(k, want, (const void *[]){src}, NULL));
+    size_t before = bytes_in_use();
+    xti_fail_alloc(1, 1);
+    xt_status ran = xt_run(k, dst, (const void *[]){src}, NULL);
+    xt_status null = xt_run(k, dst, (const void *[]){NULL}, NULL);
+    xt_status overlap = xt_run(k, src, (const void *[]){src}, NULL);
+    xti_fail_alloc(0, 0);
+    ck_assert_int_eq(ran, XT_OK);
+    ck_assert_int_eq(null, XT_EINVAL);
+    ck_assert_msg(overlap == XT_EALIAS, "%s: %s", families[_i], xt_status_name(overlap));
+    ck_assert_uint_eq(bytes_in_use(), before);
+    ck_assert(!memcmp(dst, want, n));
+    free(src);
+    free(dst);
+    free(want);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
 
 START_TEST(null_pointers_are_refused_unless_nothing_is_read_or_written)
 {
@@ -614,6 +666,8 @@ int main(void)
     tcase_add_loop_test(c, random_chains_touch_nothing_beside_their_buffers, 0, 1 + n_isas);
     tcase_add_loop_test(c, chosen_chains_touch_nothing_beside_their_buffers, 0, 1 + n_isas);
     tcase_add_loop_test(c, the_gaps_of_a_strided_layout_are_neither_read_nor_written, 0, 1 + n_isas);
+    tcase_add_loop_test(c, a_run_allocates_nothing_whether_it_copies_or_refuses, 0,
+                        sizeof families / sizeof *families);
     tcase_add_loop_test(c, null_pointers_are_refused_unless_nothing_is_read_or_written, 0, 2);
     tcase_add_loop_test(c, pointers_that_are_not_aligned_to_their_element_are_refused, 0, 1 + n_isas);
     tcase_add_loop_test(c, overlapping_buffers_are_refused_and_interleaved_ones_are_not, 0, 2);

@@ -127,6 +127,47 @@ START_TEST(threads_that_compile_the_same_chains_at_once_share_their_kernels)
 }
 END_TEST
 
+struct asker {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    const struct xt_kernel *k;
+    const char *signature;
+};
+
+static void *ask(void *arg)
+{
+    struct asker *a = arg;
+    struct xt_kernel_info info;
+    pthread_barrier_wait(a->start);
+    xt_kernel_get(a->k, &info);
+    a->signature = info.signature;
+    return NULL;
+}
+
+START_TEST(threads_that_ask_at_once_are_told_the_same_signature)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, N_THREADS);
+    for (int line = 0; line < N_LINES; line++) {
+        struct asker a[N_THREADS];
+        struct xt_kernel *k = compile_line(ctx, lines[line]);
+        for (int i = 0; i < N_THREADS; i++) {
+            a[i] = (struct asker){.start = &start, .k = k};
+            ck_assert_int_eq(pthread_create(&a[i].thread, NULL, ask, &a[i]), 0);
+        }
+        for (int i = 0; i < N_THREADS; i++) {
+            pthread_join(a[i].thread, NULL);
+            ck_assert_ptr_eq(a[i].signature, a[0].signature);
+        }
+        ck_assert_int_eq(strlen(a[0].signature), 32);
+        xt_kernel_free(k);
+    }
+    pthread_barrier_destroy(&start);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 static void *fail_and_look(void *arg)
 {
     bool *ok = arg;
@@ -459,6 +500,7 @@ int main(void)
     tcase_set_timeout(c, 300);
     tcase_add_checked_fixture(c, make_wanted, NULL);
     tcase_add_test(c, threads_that_compile_the_same_chains_at_once_share_their_kernels);
+    tcase_add_test(c, threads_that_ask_at_once_are_told_the_same_signature);
     tcase_add_test(c, the_last_error_is_the_threads_own);
     tcase_add_test(c, one_kernel_runs_in_many_threads);
     tcase_add_test(c, a_child_uses_its_parents_context_and_kernels);

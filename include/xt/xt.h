@@ -254,9 +254,9 @@ struct xt_compile_options {
     const char *arch;   /* CUDA: "sm_90" or "90"; needs no device until xt_run. NULL: the device's */
 };
 
-/* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it); on CUDA,
- * chains with the same map share their compiled code. Cost: microseconds on the CPU; on CUDA 30 to 60 ms the
- * first time, then a lookup in memory or on disk. XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
+/* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it), which is a
+ * lookup that allocates nothing; chains with the same map share their plan, on CUDA their compiled code. Cost:
+ * microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on disk. XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
  * Blocks; any thread. */
 XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g,
                             const struct xt_compile_options *opt, struct xt_kernel **out);
@@ -291,6 +291,7 @@ struct xt_kernel_info {
     int64_t bytes_written;
     int64_t dst_min_bytes;      /* a destination buffer needs at least this many bytes */
 };
+/* The first call makes the signature: XT_ENOMEM. */
 XT_API xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out);
 XT_API int64_t xt_src_min_bytes(const struct xt_kernel *k, int input); /* 0: not read. -1: no such input */
 
