@@ -254,10 +254,10 @@ struct xt_compile_options {
     const char *arch;   /* CUDA: "sm_90" or "90"; needs no device until xt_run. NULL: the device's */
 };
 
-/* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it), which is a
- * lookup that allocates nothing; chains with the same map share their plan, on CUDA their compiled code. Cost:
- * microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on disk. XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
- * Blocks; any thread. */
+/* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it): a lookup
+ * that allocates nothing. Chains with the same map share their plan, on CUDA their compiled code. Cost:
+ * microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on disk.
+ * XT_EUNSUPPORTED: the problem line is longer than 1 MiB. Blocks; any thread. */
 XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g,
                             const struct xt_compile_options *opt, struct xt_kernel **out);
 XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
