@@ -102,11 +102,11 @@ struct xt_kernel {
 /* Appends the kernel's problem line; b->failed when there is no memory. */
 void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b);
 
-/* Writes what identifies a request: the graph, its layouts, backend, architecture (or NULL), home. w has room
- * for xti_request_words(g, arch). */
-size_t xti_request_words(const struct xt_graph *g, const char *arch);
-void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
-                     const struct xti_home *home, uint64_t *w);
+/* Writes what identifies a request: the graph, its layouts, backend, architecture (or NULL), home. key has
+ * room for xti_request_bound(g, arch) bytes; gives how many it took. */
+size_t xti_request_bound(const struct xt_graph *g, const char *arch);
+size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
+                       const struct xti_home *home, unsigned char *key);
 
 /* The signature of a map for a target, as hex. */
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "graph/parse.h"
 
-enum { ROOM_WORDS = 256 }; /* of a request key: some fifteen operations of rank 4 */
+enum { ROOM = 4096 }; /* bytes of a request key that need no allocation: chains of twenty operations */
 
 struct request {
     struct xt_ctx *ctx;
@@ -168,16 +168,16 @@ static void count_compile(struct xt_ctx *ctx, bool hit, const struct xt_kernel *
 
 static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_err *err)
 {
-    uint64_t room[ROOM_WORDS], *key = room;
+    unsigned char room[ROOM], *key = room;
     void *kernel = NULL;
     bool hit = false;
     if (r->load && xti_home_get(&r->home, err))
         return err->e.status;
-    size_t words = xti_request_words(r->graph, r->arch);
-    if (words > ROOM_WORDS && !(key = xti_alloc_array(words, sizeof *key)))
+    size_t bound = xti_request_bound(r->graph, r->arch);
+    if (bound > ROOM && !(key = xti_alloc(bound)))
         return xti_fail(err, XT_ENOMEM, "request key");
-    xti_request_key(r->graph, r->backend, r->arch, &r->home, key);
-    xt_status s = xti_memo_get(r->ctx->kernels, key, words * sizeof *key, build, r, &kernel, &hit, err);
+    size_t bytes = xti_request_key(r->graph, r->backend, r->arch, &r->home, key);
+    xt_status s = xti_memo_get(r->ctx->kernels, key, bytes, build, r, &kernel, &hit, err);
     if (!s)
         count_compile(r->ctx, hit, kernel);
     if (key != room)

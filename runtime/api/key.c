@@ -5,22 +5,35 @@
 
 #include "base/hash.h"
 
+/* A number takes one byte when it is small, as most are, else nine: short keys are hashed, compared and kept.
+ */
+enum { SMALLEST = -20, N_SMALL = 255, LARGE = 255, NUMBER_BYTES = 9 };
+
 /* Each function writes at w and returns what lies behind. */
-static uint64_t *put_numbers(uint64_t *w, int n, const int64_t *v)
+static unsigned char *put(unsigned char *w, int64_t v)
+{
+    uint64_t above = (uint64_t)v - (uint64_t)SMALLEST;
+    if (above < N_SMALL) {
+        *w = (unsigned char)above;
+        return w + 1;
+    }
+    *w = LARGE;
+    memcpy(w + 1, &v, sizeof v);
+    return w + NUMBER_BYTES;
+}
+
+static unsigned char *put_numbers(unsigned char *w, int n, const int64_t *v)
 {
     for (int i = 0; i < n; i++)
-        *w++ = (uint64_t)v[i];
+        w = put(w, v[i]);
     return w;
 }
 
-static size_t text_words(const char *s) { return 1 + (strlen(s) + 7) / 8; }
-
-static uint64_t *put_text(uint64_t *w, const char *s)
+static unsigned char *put_text(unsigned char *w, const char *s)
 {
-    size_t bytes = strlen(s), n = text_words(s);
-    w[n - 1] = 0;
-    w[0] = bytes;
-    memcpy(w + 1, s, bytes);
+    size_t n = strlen(s);
+    w = put(w, (int64_t)n);
+    memcpy(w, s, n);
     return w + n;
 }
 
@@ -29,57 +42,60 @@ static bool has_value(const struct xti_node *n)
     return n->op == XT_OP_PAD || n->op == XT_OP_TRIL || n->op == XT_OP_TRIU;
 }
 
-enum { HEAD_WORDS = 8, NODE_WORDS = 1, VALUE_WORDS = 2, INPUT_WORDS = 2 };
+enum { HEAD = 8, NODE_HEAD = 5, INPUT_NUMBERS = 2 };
 
-/* Every count comes before its numbers, so that two different graphs never give the same words. Inputs are
+/* Every count comes before its numbers, so that two different graphs never give the same bytes. Inputs are
  * numbered in the order of their nodes. Their names are in: they change nothing that a kernel does, but
  * explain prints them. */
-static uint64_t *put_node(uint64_t *w, const struct xti_node *n)
+static unsigned char *put_node(unsigned char *w, const struct xti_node *n)
 {
-    *w++ = (uint64_t)n->op | (uint64_t)n->dtype << 8 | (uint64_t)n->rank << 16 | (uint64_t)n->n_attrs << 24 |
-           (uint64_t)n->n_args << 40;
+    const int64_t head[NODE_HEAD] = {n->op, n->dtype, n->rank, n->n_args, n->n_attrs};
+    w = put_numbers(w, NODE_HEAD, head);
     for (int i = 0; i < n->n_args; i++)
-        *w++ = (uint64_t)n->arg[i];
+        w = put(w, n->arg[i]);
     w = put_numbers(w, n->n_attrs, n->attr);
     if (has_value(n)) {
         memcpy(w, n->value, sizeof n->value);
-        w += VALUE_WORDS;
+        w += sizeof n->value;
     }
     if (n->op != XT_OP_INPUT)
         return w;
     w = put_numbers(w, n->rank, n->shape);
     w = put_numbers(w, n->rank, n->strides);
-    *w++ = n->dense;
-    *w++ = (uint64_t)n->offset;
+    w = put(w, n->dense);
+    w = put(w, n->offset);
     return put_text(w, n->name);
 }
 
-size_t xti_request_words(const struct xt_graph *g, const char *arch)
+static size_t text_bound(const char *s) { return NUMBER_BYTES + strlen(s); }
+
+size_t xti_request_bound(const struct xt_graph *g, const char *arch)
 {
-    size_t words = HEAD_WORDS + (arch ? text_words(arch) : 1) + (size_t)g->node[g->out].rank;
+    size_t numbers = HEAD + (size_t)g->node[g->out].rank, bytes = arch ? text_bound(arch) : NUMBER_BYTES;
     for (int i = 0; i < g->n_nodes; i++) {
         const struct xti_node *n = &g->node[i];
-        words += NODE_WORDS + (size_t)n->n_args + (size_t)n->n_attrs + (has_value(n) ? VALUE_WORDS : 0);
-        if (n->op == XT_OP_INPUT)
-            words += 2 * (size_t)n->rank + INPUT_WORDS + text_words(n->name);
+        numbers += NODE_HEAD + (size_t)n->n_args + (size_t)n->n_attrs;
+        bytes += has_value(n) ? sizeof n->value : 0;
+        if (n->op != XT_OP_INPUT)
+            continue;
+        numbers += 2 * (size_t)n->rank + INPUT_NUMBERS;
+        bytes += text_bound(n->name);
     }
-    return words;
+    return numbers * NUMBER_BYTES + bytes;
 }
 
-void xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
-                     const struct xti_home *home, uint64_t *w)
+size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
+                       const struct xti_home *home, unsigned char *key)
 {
-    int64_t head[HEAD_WORDS] = {
+    const int64_t head[HEAD] = {
         (int64_t)home->context, (int64_t)home->number, (int64_t)backend,    g->n_nodes, g->out,
         g->out_offset,          g->out_dense,          g->node[g->out].rank};
-    w = put_numbers(w, HEAD_WORDS, head);
-    if (arch)
-        w = put_text(w, arch);
-    else
-        *w++ = UINT64_MAX;
+    unsigned char *w = put_numbers(key, HEAD, head);
+    w = arch ? put_text(w, arch) : put(w, -1);
     for (int i = 0; i < g->n_nodes; i++)
         w = put_node(w, &g->node[i]);
-    put_numbers(w, g->node[g->out].rank, g->out_strides);
+    w = put_numbers(w, g->node[g->out].rank, g->out_strides);
+    return (size_t)(w - key);
 }
 
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],
