@@ -45,7 +45,8 @@ struct bench_row {
     int64_t lines_read,
         naive_bytes;        /* distinct 64-byte lines of the sources; what the naive steps read and write */
     double seconds, spread; /* spread: (third quartile - first quartile) / median */
-    double limit_seconds;   /* the same lines as contiguous streams: the faster way of limit.h */
+    double limit_seconds;   /* the same lines as contiguous streams: the fastest way of limit.h .. */
+    const char *limit_way;  /* .. which is this one */
     double memcpy_seconds, naive_seconds, peer_seconds[N_PEERS];
 };
 /* Compiles, verifies xt against naive byte for byte, then times xt, memcpy, naive and the limit in turn. 0 or

@@ -18,10 +18,12 @@ struct limit {
     char *dst;                      /* aligned to LINE */
     size_t writes;                  /* lines */
 };
-/* Streaming stores and prefetch: nothing is read for ownership. The best way past the caches. */
-void limit_stream(const struct limit *l);
-/* memcpy and memset, 4 KB at a time: the best way within the caches. */
-void limit_cached(const struct limit *l);
+/* The ways to move them: streaming stores (nothing is read for ownership) by one stream or several, with and
+ * without prefetch, and memcpy and memset, best within the caches. Which is best depends on the machine, on
+ * the size and on the proportion of reads to writes: the limit is the fastest of all. */
+enum { LIMIT_WAYS = 11 };
+const char *limit_way_name(int way);
+void limit_run(const struct limit *l, int way);
 
 /* ---- lines.c */
 /* Distinct lines of each source that k reads, into lines[n]. Asks the kernel itself: it is run on sources

@@ -107,6 +107,7 @@ static void row_json(FILE *f, const struct bench_row *r)
     fprintf(f, ", \"lines_read\": %" PRId64 ", \"naive_steps\": %d, \"naive_bytes\": %" PRId64, r->lines_read,
             r->naive_steps, r->naive_bytes);
     json_number(f, "limit_seconds", r->limit_seconds);
+    fprintf(f, ", \"limit_way\": \"%s\"", r->limit_way ? r->limit_way : "");
     json_number(f, "memcpy_seconds", r->memcpy_seconds);
     json_number(f, "naive_seconds", r->naive_seconds);
     for (int i = 0; i < N_PEERS; i++) {
