@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <xt/xt.h>
 
+#include "strided.h"
+
 struct bench_workload {
     char *name, *where, *chain;
     char *small; /* the same chain in a size for slow checks; "" when the line has none */
@@ -32,9 +34,36 @@ int64_t naive_bytes(const struct naive *v); /* that all steps read and write */
 void naive_run(const struct naive *v, void *dst, const void *const *srcs);
 void naive_free(struct naive *v);
 
-/* ---- peers.c: libraries that evaluate the whole chain, each in a process of its own */
-enum { PEER_NUMPY, PEER_TORCH, PEER_JAX, N_PEERS };
+/* The chain as one copy of input 0 into the destination: false when it takes more or fills. Offsets in
+ * elements. */
+bool naive_as_copy(const struct naive *v, struct strided *copy, int64_t *src_offset, int64_t *dst_offset);
+
+/* ---- peers.c: other libraries on the same chain */
+enum { PEER_NUMPY, PEER_TORCH, PEER_JAX, PEER_ONEDNN, PEER_HPTT_ESTIMATE, PEER_HPTT_MEASURE, N_PEERS };
 extern const char *const bench_peer_name[N_PEERS];
+enum { BENCH_UNWRITTEN = 0xa5 }; /* every byte of a destination before it is written to be compared */
+
+struct peer_task {
+    const char *chain;
+    bool is_copy; /* it is what follows: */
+    struct strided copy;
+    const void *src;
+    void *dst;
+    void *buffer; /* that dst lies in, `bytes` long; afterwards it must be equal to `want` */
+    const void *want;
+    size_t bytes;
+};
+struct peers;
+/* Looks for what is installed and starts it; hptt_measure: HPTT's measuring mode too, seconds a chain. NULL:
+ * out of memory. */
+struct peers *peers_open(bool hptt_measure);
+void peers_close(struct peers *p); /* accepts NULL */
+/* True when the peer has the chain ready and its bytes are right. */
+bool peers_prepare(struct peers *p, int peer, const struct peer_task *t);
+bool peers_keep_time(int peer);              /* then peers_ask, else peers_run: */
+double peers_ask(struct peers *p, int peer); /* seconds of one run by the peer's clock; 0: it died */
+void peers_run(struct peers *p, int peer);
+void peers_release(struct peers *p); /* what was prepared in this process */
 
 /* ---- measure.c. Seconds are medians; 0: not measured */
 struct bench_row {
@@ -49,19 +78,16 @@ struct bench_row {
     const char *limit_way;  /* .. which is this one */
     double memcpy_seconds, naive_seconds, peer_seconds[N_PEERS];
 };
-/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy, naive and the limit in turn. 0 or
- * one sentence in err. */
-int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out,
-                  char *err, size_t err_bytes);
+/* Compiles, verifies xt against naive byte for byte, then times xt, memcpy, naive, peers (NULL: none) and the
+ * limit in turn. 0 or one sentence in err. */
+int bench_measure(struct xt_ctx *ctx, struct peers *peers, const struct bench_workload *w, int samples,
+                  struct bench_row *out, char *err, size_t err_bytes);
 int bench_threads(void); /* that xt and the limit use for large copies; the others use one */
 
 /* Large buffers ask for huge pages, as a program that cares for speed does, unless they are refused here: all
  * contestants share them. NULL: out of memory. Freed by free(). */
 void *bench_buffer(size_t bytes);
 void bench_refuse_huge_pages(void);
-
-/* Fills peer_seconds of the rows where a library is installed and copes. */
-void bench_peers(struct bench_row *rows, int n, int samples);
 
 /* ---- calls.c: nanoseconds of a call of xt_run and of xt_compile, as a table. 0, or -1: xt_last_error */
 int bench_calls(struct xt_ctx *ctx, FILE *f);

@@ -43,7 +43,8 @@ static bool rewrite_all(struct bench_workload *w, int n, const char *dtype)
     return true;
 }
 
-static int measure_all(const struct bench_workload *w, int n, int samples, struct bench_row *rows)
+static int measure_all(struct peers *peers, const struct bench_workload *w, int n, int samples,
+                       struct bench_row *rows)
 {
     struct xt_ctx *ctx = NULL;
     char why[512];
@@ -53,7 +54,7 @@ static int measure_all(const struct bench_workload *w, int n, int samples, struc
     for (int i = 0; i < n && !status; i++) {
         if (isatty(2))
             fprintf(stderr, "\r%3d of %d  %-24s", i + 1, n, w[i].name);
-        if (bench_measure(ctx, &w[i], samples, &rows[i], why, sizeof why))
+        if (bench_measure(ctx, peers, &w[i], samples, &rows[i], why, sizeof why))
             status = fail("bench: %s: %s", w[i].name, why);
     }
     if (isatty(2))
@@ -86,16 +87,38 @@ static int measure_calls(int n)
     return status;
 }
 
+/* The rows of a file, or those built in; -1 after a message. */
+static int read_workloads(const char *path, const char *as, struct bench_workload **w)
+{
+    char why[256], *text = path ? read_file(path) : strdup(bench_workloads_text);
+    const char *what = path ? path : "workloads";
+    if (!text) {
+        fail("bench: %s: %s", what, strerror(errno));
+        return -1;
+    }
+    int count = bench_workloads_read(text, w, why, sizeof why);
+    free(text);
+    if (count < 0) {
+        fail("bench: %s: %s", what, why);
+    } else if (as && !rewrite_all(*w, count, as)) {
+        bench_workloads_free(*w, count);
+        fail("bench: out of memory");
+        return -1;
+    }
+    return count;
+}
+
 int cmd_bench(int n, char **argv)
 {
     const char *json = NULL, *as = NULL, *pages = NULL;
-    bool quick = false, calls = false;
+    bool quick = false, calls = false, hptt_measure = false;
     const struct option_row rows[] = {{"--json", &json, NULL},
                                       {"--as", &as, NULL},
                                       {"--pages", &pages, NULL},
                                       {"--quick", NULL, &quick},
-                                      {"--calls", NULL, &calls}};
-    if (take_options("bench", &n, argv, rows, 5))
+                                      {"--calls", NULL, &calls},
+                                      {"--hptt-measure", NULL, &hptt_measure}};
+    if (take_options("bench", &n, argv, rows, sizeof rows / sizeof *rows))
         return EXIT_BAD_INPUT;
     if (calls)
         return measure_calls(n);
@@ -108,27 +131,19 @@ int cmd_bench(int n, char **argv)
         bench_refuse_huge_pages();
     if (n > 1)
         return fail("bench: want at most one workload file, got %d", n);
-    char why[256], *text = n ? read_file(argv[0]) : strdup(bench_workloads_text);
-    if (!text)
-        return fail("bench: %s: %s", n ? argv[0] : "workloads", strerror(errno));
     struct bench_workload *w = NULL;
-    int count = bench_workloads_read(text, &w, why, sizeof why);
-    free(text);
+    int count = read_workloads(n ? argv[0] : NULL, as, &w);
     if (count < 0)
-        return fail("bench: %s: %s", n ? argv[0] : "workloads", why);
-    if (as && !rewrite_all(w, count, as)) {
-        bench_workloads_free(w, count);
-        return fail("bench: out of memory");
-    }
+        return EXIT_BAD_INPUT;
     struct bench_row *measured = calloc((size_t)count + 1, sizeof *measured);
+    struct peers *peers = quick ? NULL : peers_open(hptt_measure);
     int samples = quick ? QUICK_SAMPLES : SAMPLES;
-    int status = measured ? measure_all(w, count, samples, measured) : fail("bench: out of memory");
-    if (!status) {
-        bench_peers(measured, count, samples);
+    int status = measured ? measure_all(peers, w, count, samples, measured) : fail("bench: out of memory");
+    if (!status)
         bench_table(stdout, measured, count);
-        if (json)
-            status = write_json(json, measured, count);
-    }
+    if (!status && json)
+        status = write_json(json, measured, count);
+    peers_close(peers);
     free(measured);
     bench_workloads_free(w, count);
     return status;

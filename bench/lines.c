@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench.h"
 #include "limit.h"
 
 enum { DIGITS = 4 }; /* bytes of a line's number: 2^32 lines are 256 GiB */
@@ -14,12 +15,12 @@ static void write_numbers(char *p, size_t bytes, size_t first_line, int width, i
     size_t w = (size_t)width;
     for (size_t line = 0; line * LINE < bytes; line++) {
         uint64_t number = (first_line + line) >> (8 * digit);
-        unsigned char element[16];
+        unsigned char whole[LINE];
         for (size_t i = 0; i < w; i++)
-            element[i] = (unsigned char)(i < 8 ? number >> (8 * i) : 0) ^ x;
-        size_t end = (line + 1) * LINE < bytes ? LINE : bytes - line * LINE;
-        for (size_t i = 0; i + w <= end; i += w)
-            memcpy(p + line * LINE + i, element, w);
+            whole[i] = (unsigned char)(i < 8 ? number >> (8 * i) : 0) ^ x;
+        for (size_t i = w; i < LINE; i *= 2)
+            memcpy(whole + i, whole, i);
+        memcpy(p + line * LINE, whole, (line + 1) * LINE < bytes ? LINE : bytes - line * LINE);
     }
 }
 
@@ -67,7 +68,9 @@ bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_
     unsigned char *seen = calloc(all + 1, 1);
     bool ok = seen != NULL;
     for (int i = 0; i <= passes && ok; i++) {
-        out[i] = calloc(dst_bytes + LINE, 1);
+        out[i] = bench_buffer(dst_bytes);
+        if (out[i])
+            memset(out[i], 0, dst_bytes);
         ok = out[i] && read_back(&p, i % passes * width, i == passes ? 0xff : 0, out[i]);
     }
     if (ok)

@@ -4,26 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "contest.h"
 #include "limit.h"
 
 enum {
-    MAX_SAMPLES = 101,
     TRIALS = 2,   /* of every way to the limit, before the clock runs for good */
     BEST_WAYS = 3 /* that are then timed like the others */
 };
 #define HUGE_PAGE        ((size_t)2 << 20)
 #define ONE_THREAD_BYTES ((size_t)4 << 20) /* below it starting a thread costs more than it gains */
-#define SAMPLE_SECONDS   2e-3              /* a sample repeats its call until it lasts this long */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 struct setup {
     struct xt_kernel *k;
@@ -36,7 +27,12 @@ struct setup {
 
 static bool small_pages;
 
-void bench_refuse_huge_pages(void) { small_pages = true; }
+void bench_refuse_huge_pages(void)
+{
+    small_pages = true;
+    setenv("NUMPY_MADVISE_HUGEPAGE", "0", 1); /* the peers' memory too */
+    setenv("THP_MEM_ALLOC_ENABLE", "0", 1);
+}
 
 void *bench_buffer(size_t bytes)
 {
@@ -54,11 +50,14 @@ int bench_threads(void)
     return n > 0 ? n : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* Random bytes 0x30 to 0x3f: as floats of any width neither NaN, which HPTT does not carry, nor denormal,
+ * which slow it down. */
 static void scramble(unsigned char *p, size_t n, uint64_t seed)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i += sizeof seed) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        p[i] = (unsigned char)(seed >> 56);
+        uint64_t bytes = ((seed ^ seed >> 29) & 0x0f0f0f0f0f0f0f0fu) | 0x3030303030303030u;
+        memcpy(p + i, &bytes, n - i < sizeof bytes ? n - i : sizeof bytes);
     }
 }
 
@@ -103,103 +102,98 @@ static void free_setup(struct setup *s)
     xt_kernel_free(s->k);
 }
 
-static void run_xt(const struct setup *s, int unused)
+static void run_xt(void *setup, int unused)
 {
+    const struct setup *s = setup;
     xt_run(s->k, s->dst, (const void *const *)s->src, NULL);
 }
 
-static void run_naive(const struct setup *s, int unused)
+static void run_naive(void *setup, int unused)
 {
+    const struct setup *s = setup;
     naive_run(s->naive, s->dst2, (const void *const *)s->src);
 }
 
 /* The same bytes as the chain writes, from one buffer to another. */
-static void run_memcpy(const struct setup *s, int unused) { memcpy(s->dst, s->dst2, s->copy_bytes); }
-
-static void run_limit(const struct setup *s, int way) { limit_run(&s->limit, way); }
-
-/* What is timed, and how long it took each time. */
-struct contestant {
-    void (*run)(const struct setup *s, int way);
-    int way, repeat;
-    double t[MAX_SAMPLES];
-};
-
-static double sample(struct contestant *c, const struct setup *s)
+static void run_memcpy(void *setup, int unused)
 {
-    for (;;) {
-        double t = now();
-        for (int i = 0; i < c->repeat; i++)
-            c->run(s, c->way);
-        t = now() - t;
-        if (t >= SAMPLE_SECONDS || c->repeat >= 1 << 24)
-            return t / c->repeat;
-        c->repeat = t < SAMPLE_SECONDS / 64 ? c->repeat * 16 : c->repeat * 2;
-    }
+    const struct setup *s = setup;
+    memcpy(s->dst, s->dst2, s->copy_bytes);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+static void run_limit(void *setup, int way) { limit_run(&((const struct setup *)setup)->limit, way); }
 
-static double median(double *t, int n, double *spread)
-{
-    qsort(t, (size_t)n, sizeof *t, ascending);
-    double m = n % 2 ? t[n / 2] : (t[n / 2 - 1] + t[n / 2]) / 2;
-    *spread = m > 0 ? (t[n * 3 / 4] - t[n / 4]) / m : 0;
-    return m;
-}
+static void run_peer(void *peers, int peer) { peers_run(peers, peer); }
+
+static double ask_peer(void *peers, int peer) { return peers_ask(peers, peer); }
 
 static int by_first_sample(const void *a, const void *b)
 {
-    return ascending(((const struct contestant *)a)->t, ((const struct contestant *)b)->t);
+    double x = ((const struct contestant *)a)->t[0], y = ((const struct contestant *)b)->t[0];
+    return (x > y) - (x < y);
 }
 
 /* The ways to the limit, the best of a few trials first. */
-static void rank_ways(const struct setup *s, struct contestant ways[LIMIT_WAYS])
+static void rank_ways(struct setup *s, struct contestant ways[LIMIT_WAYS])
 {
     for (int i = 0; i < LIMIT_WAYS; i++)
-        ways[i] = (struct contestant){run_limit, i, 1, {0}};
+        ways[i] = (struct contestant){.run = run_limit, .arg = s, .which = i};
     for (int trial = 0; trial < TRIALS; trial++)
         for (int i = 0; i < LIMIT_WAYS; i++) {
-            double t = sample(&ways[i], s);
+            double t = contest_sample(&ways[i]);
             ways[i].t[0] = trial && ways[i].t[0] < t ? ways[i].t[0] : t;
         }
     qsort(ways, LIMIT_WAYS, sizeof *ways, by_first_sample);
 }
 
-enum { XT, MEMCPY, NAIVE, WAYS, CONTESTANTS = WAYS + LIMIT_WAYS };
-
-static void time_all(const struct setup *s, int samples, struct bench_row *row)
+/* Peers that can do the chain, into c[]; returns how many. dst holds the right bytes. */
+static int add_peers(struct setup *s, struct peers *peers, const char *chain, struct contestant *c)
 {
-    static struct contestant c[CONTESTANTS]; /* one row at a time */
-    double unused;
-    c[XT] = (struct contestant){run_xt, 0, 1, {0}};
-    c[MEMCPY] = (struct contestant){run_memcpy, 0, 1, {0}};
-    c[NAIVE] = (struct contestant){run_naive, 0, 1, {0}};
-    rank_ways(s, &c[WAYS]);
-    for (int i = -1; i < samples; i++) /* the first round warms up */
-        for (int j = 0; j < WAYS + BEST_WAYS; j++)
-            c[j].t[i < 0 ? 0 : i] = sample(&c[j], s);
-    row->seconds = median(c[XT].t, samples, &row->spread);
-    row->memcpy_seconds = median(c[MEMCPY].t, samples, &unused);
-    row->naive_seconds = median(c[NAIVE].t, samples, &unused);
-    row->limit_seconds = 0;
-    for (int j = WAYS; j < WAYS + BEST_WAYS; j++) {
-        double t = median(c[j].t, samples, &unused);
-        if (row->limit_seconds && t >= row->limit_seconds)
-            continue;
-        row->limit_seconds = t;
-        row->limit_way = limit_way_name(c[j].way);
-    }
+    struct peer_task t = {.chain = chain, .buffer = s->dst2, .want = s->dst, .bytes = s->dst_bytes};
+    int64_t src_offset = 0, dst_offset = 0;
+    int n = 0;
+    t.is_copy = s->n == 1 && naive_as_copy(s->naive, &t.copy, &src_offset, &dst_offset);
+    t.src = (const char *)s->src[0] + src_offset * t.copy.width;
+    t.dst = (char *)s->dst2 + dst_offset * t.copy.width;
+    for (int i = 0; peers && i < N_PEERS; i++)
+        if (peers_prepare(peers, i, &t))
+            c[n++] = peers_keep_time(i) ? (struct contestant){.ask = ask_peer, .arg = peers, .which = i}
+                                        : (struct contestant){.run = run_peer, .arg = peers, .which = i};
+    return n;
 }
 
-static int verify(const struct setup *s, char *err, size_t err_bytes)
+enum { XT, MEMCPY, NAIVE, PEERS, CONTESTANTS = PEERS + N_PEERS + LIMIT_WAYS };
+
+static void time_all(struct setup *s, struct peers *peers, int samples, struct bench_row *row)
 {
-    memset(s->dst, 0xa5, s->dst_bytes);
-    memset(s->dst2, 0xa5, s->dst_bytes);
+    static struct contestant c[CONTESTANTS]; /* one row at a time */
+    memset(c, 0, sizeof c);
+    c[XT] = (struct contestant){.run = run_xt, .arg = s};
+    c[MEMCPY] = (struct contestant){.run = run_memcpy, .arg = s};
+    c[NAIVE] = (struct contestant){.run = run_naive, .arg = s};
+    int ways = PEERS + add_peers(s, peers, row->work->chain, &c[PEERS]), all = ways + BEST_WAYS;
+    rank_ways(s, &c[ways]);
+    contest_rounds(c, all, samples);
+    row->seconds = contest_median(&c[XT], samples, &row->spread);
+    row->memcpy_seconds = contest_median(&c[MEMCPY], samples, NULL);
+    row->naive_seconds = contest_median(&c[NAIVE], samples, NULL);
+    for (int i = PEERS; i < ways; i++)
+        row->peer_seconds[c[i].which] = contest_median(&c[i], samples, NULL);
+    for (int i = ways; i < all; i++) {
+        double t = contest_median(&c[i], samples, NULL);
+        if (row->limit_seconds > 0 && t >= row->limit_seconds)
+            continue;
+        row->limit_seconds = t;
+        row->limit_way = limit_way_name(c[i].which);
+    }
+    if (peers)
+        peers_release(peers);
+}
+
+static int verify(struct setup *s, char *err, size_t err_bytes)
+{
+    memset(s->dst, BENCH_UNWRITTEN, s->dst_bytes);
+    memset(s->dst2, BENCH_UNWRITTEN, s->dst_bytes);
     if (xt_run(s->k, s->dst, (const void *const *)s->src, NULL)) {
         snprintf(err, err_bytes, "%s", xt_last_error()->message);
         return -1;
@@ -237,8 +231,8 @@ static bool make_setup(struct xt_ctx *ctx, const char *chain, struct setup *s, s
     return true;
 }
 
-int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int samples, struct bench_row *out,
-                  char *err, size_t err_bytes)
+int bench_measure(struct xt_ctx *ctx, struct peers *peers, const struct bench_workload *w, int samples,
+                  struct bench_row *out, char *err, size_t err_bytes)
 {
     struct setup s = {0};
     struct xt_graph *g = NULL;
@@ -256,7 +250,7 @@ int bench_measure(struct xt_ctx *ctx, const struct bench_workload *w, int sample
     out->naive_bytes = naive_bytes(s.naive);
     for (int i = 0; i < s.n; i++)
         out->lines_read += (int64_t)s.limit.reads[i];
-    time_all(&s, out->samples, out);
+    time_all(&s, peers, out->samples, out);
     status = 0;
 done:
     free_setup(&s);

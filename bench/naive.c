@@ -456,6 +456,17 @@ struct naive *naive_new(const struct xt_graph *g)
 
 int naive_steps(const struct naive *v) { return v->moves; }
 
+bool naive_as_copy(const struct naive *v, struct strided *copy, int64_t *src_offset, int64_t *dst_offset)
+{
+    const struct step *s = v->step;
+    if (v->n_steps != 1 || s->kind != COPY || s->src != 0 || s->dst != DESTINATION)
+        return false;
+    *copy = s->copy;
+    *src_offset = s->soff;
+    *dst_offset = s->doff;
+    return true;
+}
+
 int64_t naive_bytes(const struct naive *v)
 {
     int64_t bytes = 0;

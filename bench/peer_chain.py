@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Times chains of the problem language as other libraries run them.
 
-    peer_chain.py LIBRARY THREADS SAMPLES FILE     LIBRARY: numpy, torch or jax; a line of FILE a chain
+    peer_chain.py LIBRARY THREADS     LIBRARY: numpy, torch or jax
 
-Prints the median seconds of each chain, one a line; 0 where the library cannot run it or its bytes are not
-NumPy's. What the library has as a view stays a view. NumPy and PyTorch copy the result once into memory
-that is there already; JAX compiles the chain and allocates its result. Threads are limited by processors.
+Answers every line of standard input with one. A chain: 1 when the library runs it and its bytes are NumPy's,
+else 0. An empty line: the seconds of one run of that chain, of so many in a row that they last 2 ms.
+What the library has as a view stays a view. NumPy and PyTorch copy the result once into memory that is there
+already; JAX compiles the chain and allocates its result. Threads are limited by processors.
 """
 import math
 import os
@@ -17,7 +18,7 @@ def limit_threads(n):
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-n:])
     os.environ["OMP_NUM_THREADS"] = str(n)
-    os.environ["THP_MEM_ALLOC_ENABLE"] = "1"  # PyTorch: huge pages, as the others have
+    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # PyTorch: huge pages, as the others have
     os.environ["JAX_PLATFORMS"] = "cpu"
 
 
@@ -27,6 +28,8 @@ if __name__ == "__main__":
 import numpy as np
 
 from numpy_chain import FUNCTIONS, Problem, T, one_list
+
+SAMPLE_SECONDS = 2e-3
 
 
 class NumPy:
@@ -166,7 +169,8 @@ class Jax:
         return np.asarray(a).tobytes()
 
 
-def median_seconds(library, line, samples):
+def prepared(library, line):
+    """What runs the chain once; None when its bytes are not NumPy's."""
     problem = Problem(line, np.random.default_rng(1))
     want = None if isinstance(library, NumPy) else NumPy.bytes(None, problem.evaluate())
     for name, value in problem.names.items():
@@ -174,28 +178,39 @@ def median_seconds(library, line, samples):
             problem.names[name] = library.tensor(library.array(value.a))
     problem.names.update(library.functions)
     run = library.prepare(problem)
-    if want is not None and library.bytes(run()) != want:
-        return 0
-    run()
-    seconds = []
-    for _ in range(samples):
+    return run if want is None or library.bytes(run()) == want else None
+
+
+def sample_seconds(run, repeat):
+    """Seconds of one run, and how many were needed; those that are repeated are timed warm."""
+    while True:
+        if repeat > 1:
+            run()
         start = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - start)
-    return sorted(seconds)[samples // 2]
+        for _ in range(repeat):
+            run()
+        seconds = time.perf_counter() - start
+        if seconds >= SAMPLE_SECONDS:
+            return seconds / repeat, repeat
+        repeat *= 2
 
 
 def main():
-    if len(sys.argv) != 5:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
     library = {"numpy": NumPy, "torch": Torch, "jax": Jax}[sys.argv[1]]()
-    for line in open(sys.argv[4]):
-        try:
-            seconds = median_seconds(library, line.strip(), int(sys.argv[3]))
-        except Exception as e:
-            print("%s: %s: %s" % (sys.argv[1], e, line.strip()), file=sys.stderr)
-            seconds = 0
-        print("%.9g" % seconds, flush=True)
+    run, repeat = None, 1
+    for line in sys.stdin:
+        if line.strip():
+            run, repeat = None, 1  # frees the last chain first
+            try:
+                run = prepared(library, line.strip())
+            except Exception as e:
+                print("%s: %s: %s" % (sys.argv[1], e, line.strip()), file=sys.stderr)
+            print(int(run is not None), flush=True)
+        else:
+            seconds, repeat = sample_seconds(run, repeat)
+            print("%.9g" % seconds, flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "bench/strided.c"
 /* Every part is here as it stands: what is tested is static there, and linking does not depend on the
  * command. */
+#include "bench/contest.c"
 #include "bench/limit.c"
 #include "bench/measure.c"
 #include "bench/peers.c"
@@ -322,7 +323,7 @@ START_TEST(the_report_is_json_with_ratios_or_null)
     char err[256], *text = NULL;
     size_t size;
     ck_assert(!xt_ctx_new(&(struct xt_options){.size = sizeof(struct xt_options), .cache_dir = ""}, &ctx));
-    ck_assert_msg(!bench_measure(ctx, &w, 1, &rows[0], err, sizeof err), "%s", err);
+    ck_assert_msg(!bench_measure(ctx, NULL, &w, 1, &rows[0], err, sizeof err), "%s", err);
     ck_assert_int_eq(rows[0].lines_read, 192);
     ck_assert(rows[0].limit_seconds > 0 && rows[0].memcpy_seconds > 0 && rows[0].naive_seconds > 0);
     rows[0].peer_seconds[PEER_TORCH] = 2 * rows[0].seconds;
@@ -354,7 +355,7 @@ START_TEST(a_chain_that_cannot_be_measured_says_why)
     struct xt_ctx *ctx;
     char err[256] = "";
     ck_assert(!xt_ctx_new(&(struct xt_options){.size = sizeof(struct xt_options), .cache_dir = ""}, &ctx));
-    ck_assert_int_eq(bench_measure(ctx, &w, 1, &row, err, sizeof err), -1);
+    ck_assert_int_eq(bench_measure(ctx, NULL, &w, 1, &row, err, sizeof err), -1);
     ck_assert(*err);
     xt_ctx_free(ctx);
 }

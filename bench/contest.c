@@ -1,0 +1,56 @@
+/* contest.c: samples in turn, and their medians. */
+#include "contest.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define SAMPLE_SECONDS 2e-3 /* a sample repeats its run until it lasts this long */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+double contest_sample(struct contestant *c)
+{
+    if (c->ask)
+        return c->ask(c->arg, c->which);
+    if (!c->repeat)
+        c->repeat = 1;
+    for (;;) {
+        if (c->repeat > 1)
+            c->run(c->arg, c->which);
+        double t = now();
+        for (int i = 0; i < c->repeat; i++)
+            c->run(c->arg, c->which);
+        t = now() - t;
+        if (t >= SAMPLE_SECONDS || c->repeat >= 1 << 24)
+            return t / c->repeat;
+        c->repeat = t < SAMPLE_SECONDS / 64 ? c->repeat * 16 : c->repeat * 2;
+    }
+}
+
+void contest_rounds(struct contestant *c, int n, int samples)
+{
+    for (int i = -1; i < samples; i++)
+        for (int j = 0; j < n; j++)
+            c[j].t[i < 0 ? 0 : i] = contest_sample(&c[j]);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double contest_median(struct contestant *c, int samples, double *spread)
+{
+    double *t = c->t;
+    qsort(t, (size_t)samples, sizeof *t, ascending);
+    double m = samples % 2 ? t[samples / 2] : (t[samples / 2 - 1] + t[samples / 2]) / 2;
+    if (spread)
+        *spread = m > 0 ? (t[samples * 3 / 4] - t[samples / 4]) / m : 0;
+    return m;
+}
