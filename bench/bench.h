@@ -44,7 +44,6 @@ extern const char *const bench_peer_name[N_PEERS];
 enum { BENCH_UNWRITTEN = 0xa5 }; /* every byte of a destination before it is written to be compared */
 
 struct peer_task {
-    const char *chain;
     bool is_copy; /* it is what follows: */
     struct strided copy;
     const void *src;
@@ -58,6 +57,8 @@ struct peers;
  * out of memory. */
 struct peers *peers_open(bool hptt_measure);
 void peers_close(struct peers *p); /* accepts NULL */
+/* What is to be prepared next: peers of other processes begin. */
+void peers_announce(struct peers *p, const struct bench_workload *w);
 /* True when the peer has the chain ready and its bytes are right. */
 bool peers_prepare(struct peers *p, int peer, const struct peer_task *t);
 bool peers_keep_time(int peer);              /* then peers_ask, else peers_run: */

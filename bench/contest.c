@@ -34,9 +34,17 @@ double contest_sample(struct contestant *c)
 
 void contest_rounds(struct contestant *c, int n, int samples)
 {
-    for (int i = -1; i < samples; i++)
-        for (int j = 0; j < n; j++)
-            c[j].t[i < 0 ? 0 : i] = contest_sample(&c[j]);
+    int few = samples < SLOW_SAMPLES ? samples : SLOW_SAMPLES;
+    for (int j = 0; j < n; j++)
+        c[j].t[0] = contest_sample(&c[j]);
+    for (int j = n - 1; j >= 0; j--)
+        c[j].samples = c[j].t[0] > SLOW * c[0].t[0] ? few : samples;
+    for (int i = 0; i < samples; i++)
+        for (int j = 0; j < n; j++) {
+            int k = i * c[j].samples / samples; /* the slow ones spread theirs over the rounds */
+            if (i == 0 || k != (i - 1) * c[j].samples / samples)
+                c[j].t[k] = contest_sample(&c[j]);
+        }
 }
 
 static int ascending(const void *a, const void *b)
@@ -45,9 +53,10 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double contest_median(struct contestant *c, int samples, double *spread)
+double contest_median(struct contestant *c, double *spread)
 {
     double *t = c->t;
+    int samples = c->samples;
     qsort(t, (size_t)samples, sizeof *t, ascending);
     double m = samples % 2 ? t[samples / 2] : (t[samples / 2 - 1] + t[samples / 2]) / 2;
     if (spread)

@@ -2,21 +2,27 @@
 #ifndef XT_BENCH_CONTEST_H
 #define XT_BENCH_CONTEST_H
 
-enum { MAX_SAMPLES = 101 };
+enum {
+    MAX_SAMPLES = 101,
+    SLOW = 4, /* times the first contestant's seconds: who takes longer is timed less often, .. */
+    SLOW_SAMPLES = 3
+};
 
 struct contestant {
     void (*run)(void *arg, int which);
     double (*ask)(void *arg, int which); /* instead of run: seconds of a run by a clock of its own; 0: none */
     void *arg;
     int which;
-    int repeat; /* runs a sample; set by contest_sample */
+    int repeat;  /* runs a sample; set by contest_sample */
+    int samples; /* in t; set by contest_rounds */
     double t[MAX_SAMPLES];
 };
 /* Seconds of one run: of so many in a row that they last 2 ms. Runs that are repeated are timed warm. */
 double contest_sample(struct contestant *c);
-/* Fills t[0 .. samples) of each: a round is a sample of every one in turn; the first round is thrown away. */
+/* Fills t of each: a round is a sample of every one in turn. The first round warms up, and tells who is slow:
+ * who differs by that much needs no more to say so. */
 void contest_rounds(struct contestant *c, int n, int samples);
 /* Sorts t. spread: (third quartile - first quartile) / median; NULL: not wanted. */
-double contest_median(struct contestant *c, int samples, double *spread);
+double contest_median(struct contestant *c, double *spread);
 
 #endif

@@ -27,9 +27,9 @@ void limit_run(const struct limit *l, int way);
 
 /* ---- lines.c */
 /* Distinct lines of each source that k reads, into lines[n]. Asks the kernel itself: it is run on sources
- * whose elements hold the number of their line. Overwrites sources and destination. False: out of memory.
- * width: bytes of an element. bytes: of each source. */
-bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_t *bytes, size_t dst_bytes,
-                 int width, size_t *lines);
+ * whose elements hold the number of their line. Overwrites sources and both destinations. False: out of
+ * memory. width: bytes of an element. bytes: of each source. dst_bytes: of each of the two destinations. */
+bool count_lines(const struct xt_kernel *k, int n, void *const *src, const size_t *bytes, void *const dst[2],
+                 size_t dst_bytes, int width, size_t *lines);
 
 #endif

@@ -9,10 +9,7 @@
 #include "contest.h"
 #include "limit.h"
 
-enum {
-    TRIALS = 2,   /* of every way to the limit, before the clock runs for good */
-    BEST_WAYS = 3 /* that are then timed like the others */
-};
+enum { BEST_WAYS = 3 }; /* to the limit: timed like the others */
 #define HUGE_PAGE        ((size_t)2 << 20)
 #define ONE_THREAD_BYTES ((size_t)4 << 20) /* below it starting a thread costs more than it gains */
 
@@ -82,7 +79,8 @@ static bool make_limit(struct setup *s, int width)
     size_t lines = l->writes = (s->copy_bytes + LINE - 1) / LINE;
     l->n = s->n;
     l->dst = s->dst;
-    if (!count_lines(s->k, s->n, s->src, s->src_bytes, s->dst_bytes, width, l->reads))
+    if (!count_lines(s->k, s->n, s->src, s->src_bytes, (void *[]){s->dst, s->dst2}, s->dst_bytes, width,
+                     l->reads))
         return false;
     for (int i = 0; i < s->n; i++) {
         l->src[i] = s->src[i];
@@ -133,28 +131,32 @@ static int by_first_sample(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The ways to the limit, the best of a few trials first. */
+/* The ways to the limit, the best first: all are tried once, the better half once more. */
 static void rank_ways(struct setup *s, struct contestant ways[LIMIT_WAYS])
 {
     for (int i = 0; i < LIMIT_WAYS; i++)
         ways[i] = (struct contestant){.run = run_limit, .arg = s, .which = i};
-    for (int trial = 0; trial < TRIALS; trial++)
-        for (int i = 0; i < LIMIT_WAYS; i++) {
+    for (int left = LIMIT_WAYS; left >= BEST_WAYS; left /= 2) {
+        for (int i = 0; i < left; i++) {
             double t = contest_sample(&ways[i]);
-            ways[i].t[0] = trial && ways[i].t[0] < t ? ways[i].t[0] : t;
+            ways[i].t[0] = left < LIMIT_WAYS && ways[i].t[0] < t ? ways[i].t[0] : t;
         }
-    qsort(ways, LIMIT_WAYS, sizeof *ways, by_first_sample);
+        qsort(ways, (size_t)left, sizeof *ways, by_first_sample);
+    }
 }
 
 /* Peers that can do the chain, into c[]; returns how many. dst holds the right bytes. */
-static int add_peers(struct setup *s, struct peers *peers, const char *chain, struct contestant *c)
+static int add_peers(struct setup *s, struct peers *peers, const struct bench_workload *w,
+                     struct contestant *c)
 {
-    struct peer_task t = {.chain = chain, .buffer = s->dst2, .want = s->dst, .bytes = s->dst_bytes};
+    struct peer_task t = {.buffer = s->dst2, .want = s->dst, .bytes = s->dst_bytes};
     int64_t src_offset = 0, dst_offset = 0;
     int n = 0;
     t.is_copy = s->n == 1 && naive_as_copy(s->naive, &t.copy, &src_offset, &dst_offset);
     t.src = (const char *)s->src[0] + src_offset * t.copy.width;
     t.dst = (char *)s->dst2 + dst_offset * t.copy.width;
+    if (peers)
+        peers_announce(peers, w);
     for (int i = 0; peers && i < N_PEERS; i++)
         if (peers_prepare(peers, i, &t))
             c[n++] = peers_keep_time(i) ? (struct contestant){.ask = ask_peer, .arg = peers, .which = i}
@@ -171,16 +173,16 @@ static void time_all(struct setup *s, struct peers *peers, int samples, struct b
     c[XT] = (struct contestant){.run = run_xt, .arg = s};
     c[MEMCPY] = (struct contestant){.run = run_memcpy, .arg = s};
     c[NAIVE] = (struct contestant){.run = run_naive, .arg = s};
-    int ways = PEERS + add_peers(s, peers, row->work->chain, &c[PEERS]), all = ways + BEST_WAYS;
+    int ways = PEERS + add_peers(s, peers, row->work, &c[PEERS]), all = ways + BEST_WAYS;
     rank_ways(s, &c[ways]);
     contest_rounds(c, all, samples);
-    row->seconds = contest_median(&c[XT], samples, &row->spread);
-    row->memcpy_seconds = contest_median(&c[MEMCPY], samples, NULL);
-    row->naive_seconds = contest_median(&c[NAIVE], samples, NULL);
+    row->seconds = contest_median(&c[XT], &row->spread);
+    row->memcpy_seconds = contest_median(&c[MEMCPY], NULL);
+    row->naive_seconds = contest_median(&c[NAIVE], NULL);
     for (int i = PEERS; i < ways; i++)
-        row->peer_seconds[c[i].which] = contest_median(&c[i], samples, NULL);
+        row->peer_seconds[c[i].which] = contest_median(&c[i], NULL);
     for (int i = ways; i < all; i++) {
-        double t = contest_median(&c[i], samples, NULL);
+        double t = contest_median(&c[i], NULL);
         if (row->limit_seconds > 0 && t >= row->limit_seconds)
             continue;
         row->limit_seconds = t;

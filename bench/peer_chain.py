@@ -3,8 +3,9 @@
 
     peer_chain.py LIBRARY THREADS     LIBRARY: numpy, torch or jax
 
-Answers every line of standard input with one. A chain: 1 when the library runs it and its bytes are NumPy's,
-else 0. An empty line: the seconds of one run of that chain, of so many in a row that they last 2 ms.
+Answers every line of standard input, "CHAIN|SMALL", with one: 1 when the library runs CHAIN and the bytes of SMALL,
+the same chain in another size, or else of CHAIN itself, are NumPy's; else 0. "|": the seconds of one run of the last
+chain, of so many in a row that they last 2 ms.
 What the library has as a view stays a view. NumPy and PyTorch copy the result once into memory that is there
 already; JAX compiles the chain and allocates its result. Threads are limited by processors.
 """
@@ -169,16 +170,30 @@ class Jax:
         return np.asarray(a).tobytes()
 
 
-def prepared(library, line):
-    """What runs the chain once; None when its bytes are not NumPy's."""
+def load(library, line):
+    """A problem of NumPy's arrays, and what its names are with the library's."""
     problem = Problem(line, np.random.default_rng(1))
-    want = None if isinstance(library, NumPy) else NumPy.bytes(None, problem.evaluate())
-    for name, value in problem.names.items():
+    names = dict(problem.names)
+    for name, value in names.items():
         if isinstance(value, T):
-            problem.names[name] = library.tensor(library.array(value.a))
-    problem.names.update(library.functions)
-    run = library.prepare(problem)
-    return run if want is None or library.bytes(run()) == want else None
+            names[name] = library.tensor(library.array(value.a))
+    return problem, {**names, **library.functions}
+
+
+def is_right(library, line):
+    problem, names = load(library, line)
+    want = NumPy.bytes(None, problem.evaluate())
+    problem.names = names
+    return library.bytes(library.prepare(problem)()) == want
+
+
+def prepared(library, line, small):
+    """What runs the chain once; None when the library's bytes are not NumPy's."""
+    if not isinstance(library, NumPy) and not is_right(library, small or line):
+        return None
+    problem, names = load(library, line)
+    problem.names = names
+    return library.prepare(problem)
 
 
 def sample_seconds(run, repeat):
@@ -201,16 +216,17 @@ def main():
     library = {"numpy": NumPy, "torch": Torch, "jax": Jax}[sys.argv[1]]()
     run, repeat = None, 1
     for line in sys.stdin:
-        if line.strip():
-            run, repeat = None, 1  # frees the last chain first
-            try:
-                run = prepared(library, line.strip())
-            except Exception as e:
-                print("%s: %s: %s" % (sys.argv[1], e, line.strip()), file=sys.stderr)
-            print(int(run is not None), flush=True)
-        else:
+        chain, _, small = line.strip().partition("|")
+        if not chain:
             seconds, repeat = sample_seconds(run, repeat)
             print("%.9g" % seconds, flush=True)
+            continue
+        run, repeat = None, 1  # frees the last chain first
+        try:
+            run = prepared(library, chain, small)
+        except Exception as e:
+            print("%s: %s: %s" % (sys.argv[1], e, chain), file=sys.stderr)
+        print(int(run is not None), flush=True)
 
 
 if __name__ == "__main__":

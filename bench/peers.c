@@ -98,15 +98,22 @@ static void start_python(struct python *p, const char *library)
         stop_python(p);
 }
 
-/* The number that answers `line`. A process that does not answer is gone for good. */
-static double ask_python(struct python *p, const char *line)
+static void tell_python(struct python *p, const char *first, const char *second)
+{
+    if (!p->pid)
+        return;
+    fprintf(p->to, "%s|%s\n", first, second);
+    fflush(p->to);
+}
+
+/* The number that answers a line. A process that does not answer is gone for good. */
+static double hear_python(struct python *p)
 {
     double answer;
     char text[64];
     if (!p->pid)
         return 0;
-    fprintf(p->to, "%s\n", line);
-    if (!fflush(p->to) && fgets(text, sizeof text, p->from) && sscanf(text, "%lf", &answer) == 1)
+    if (fgets(text, sizeof text, p->from) && sscanf(text, "%lf", &answer) == 1)
         return answer;
     stop_python(p);
     return 0;
@@ -195,17 +202,27 @@ struct peers *peers_open(bool hptt_measure)
     return p;
 }
 
+void peers_announce(struct peers *p, const struct bench_workload *w)
+{
+    for (int i = PEER_NUMPY; i <= PEER_JAX; i++)
+        tell_python(&p->python[i], w->chain, w->small);
+}
+
 bool peers_prepare(struct peers *p, int peer, const struct peer_task *t)
 {
     if (peer <= PEER_JAX)
-        return ask_python(&p->python[peer], t->chain) > 0;
+        return hear_python(&p->python[peer]) > 0;
     make_plan(&p->compiled[peer], t, peer == PEER_HPTT_MEASURE);
     return p->compiled[peer].plan != NULL;
 }
 
 bool peers_keep_time(int peer) { return peer <= PEER_JAX; }
 
-double peers_ask(struct peers *p, int peer) { return ask_python(&p->python[peer], ""); }
+double peers_ask(struct peers *p, int peer)
+{
+    tell_python(&p->python[peer], "", "");
+    return hear_python(&p->python[peer]);
+}
 
 void peers_run(struct peers *p, int peer) { p->compiled[peer].run(p->compiled[peer].plan); }
 

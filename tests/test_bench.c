@@ -183,7 +183,8 @@ static void check_lines(struct xt_ctx *ctx, const struct xt_graph *g)
     ck_assert_msg(!xt_compile(ctx, g, &opt, &k), "%s", graph_text(g));
     for (int i = 0; i < a.n; i++)
         bytes[i] = (size_t)xt_src_min_bytes(k, i);
-    ck_assert(count_lines(k, a.n, (void *const *)a.at, bytes, a.dst_bytes, a.width, lines));
+    ck_assert(count_lines(k, a.n, (void *const *)a.at, bytes, (void *[]){a.dst[0], a.dst[1]}, a.dst_bytes,
+                          a.width, lines));
     for (int i = 0; i < a.n; i++)
         scramble(a.src[i], a.src_bytes[i], 7 + (uint64_t)i);
     for (int i = 0; i < a.n; i++) {
