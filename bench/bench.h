@@ -85,8 +85,9 @@ int bench_measure(struct xt_ctx *ctx, struct peers *peers, const struct bench_wo
                   struct bench_row *out, char *err, size_t err_bytes);
 int bench_threads(void); /* that xt and the limit use for large copies; the others use one */
 
-/* Large buffers ask for huge pages, as a program that cares for speed does, unless they are refused here: all
- * contestants share them. NULL: out of memory. Freed by free(). */
+/* Buffers begin with a page, so that none is lucky in its address. Large ones ask for huge pages, as a
+ * program that cares for speed does, unless they are refused here: all contestants share them. NULL: out of
+ * memory. Freed by free(). */
 void *bench_buffer(size_t bytes);
 void bench_refuse_huge_pages(void);
 

@@ -17,7 +17,8 @@ struct contestant {
     int samples; /* in t; set by contest_rounds */
     double t[MAX_SAMPLES];
 };
-/* Seconds of one run: of so many in a row that they last 2 ms. Runs that are repeated are timed warm. */
+/* Seconds of one run: of so many in a row that they last 2 ms. Runs that are repeated are timed warm, and the
+ * best of three such times is taken: in 2 ms another process may come between. */
 double contest_sample(struct contestant *c);
 /* Fills t of each: a round is a sample of every one in turn. The first round warms up, and tells who is slow:
  * who differs by that much needs no more to say so. */

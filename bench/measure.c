@@ -11,6 +11,7 @@
 
 enum { BEST_WAYS = 3 }; /* to the limit: timed like the others */
 #define HUGE_PAGE        ((size_t)2 << 20)
+#define PAGE             ((size_t)4096)
 #define ONE_THREAD_BYTES ((size_t)4 << 20) /* below it starting a thread costs more than it gains */
 
 struct setup {
@@ -33,9 +34,9 @@ void bench_refuse_huge_pages(void)
 
 void *bench_buffer(size_t bytes)
 {
-    size_t align = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : LINE, size = (bytes + align) / align * align;
+    size_t align = bytes >= 2 * HUGE_PAGE ? HUGE_PAGE : PAGE, size = (bytes + align) / align * align;
     void *p = aligned_alloc(align, size);
-    if (p && align > LINE)
+    if (p && align > PAGE)
         madvise(p, size, small_pages ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
     return p;
 }

@@ -88,6 +88,34 @@ static double best_peer_seconds(const struct bench_row *r)
     return best < 0 ? 0 : r->peer_seconds[best];
 }
 
+static double to_limit(const struct bench_row *r) { return r->limit_seconds / r->seconds; }
+static double to_memcpy(const struct bench_row *r) { return r->memcpy_seconds / r->seconds; }
+static double to_naive(const struct bench_row *r) { return r->naive_seconds / r->seconds; }
+static double to_best_peer(const struct bench_row *r) { return best_peer_seconds(r) / r->seconds; }
+
+/* What the naive steps move for each byte that xt moves: what fusing them saves. */
+static double bytes_saved(const struct bench_row *r)
+{
+    return (double)r->naive_bytes / (double)(r->bytes_read + r->bytes_written);
+}
+
+/* 1: all that fusing saves in bytes, it saves in time. */
+static double naive_by_bytes(const struct bench_row *r) { return to_naive(r) / bytes_saved(r); }
+
+/* More is better in each, and 0 and NaN are "not measured". */
+static const struct column {
+    const char *title, *key;
+    double (*of)(const struct bench_row *r);
+} columns[] = {
+    {"x limit", "ratio_to_limit", to_limit},
+    {"x memcpy", "ratio_to_memcpy", to_memcpy},
+    {"x naive", "ratio_to_naive", to_naive},
+    {"bytes", "ratio_of_bytes", bytes_saved},
+    {"x/bytes", "ratio_to_naive_by_bytes", naive_by_bytes},
+    {"x peer", "ratio_to_best_peer", to_best_peer},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
 /* null: not measured. */
 static void json_number(FILE *f, const char *key, double x)
 {
@@ -107,16 +135,15 @@ static void row_json(FILE *f, const struct bench_row *r)
     fprintf(f, ", \"lines_read\": %" PRId64 ", \"naive_steps\": %d, \"naive_bytes\": %" PRId64, r->lines_read,
             r->naive_steps, r->naive_bytes);
     json_number(f, "limit_seconds", r->limit_seconds);
-    fprintf(f, ", \"limit_way\": \"%s\"", r->limit_way ? r->limit_way : "");
+    fprintf(f, r->limit_way ? ", \"limit_way\": \"%s\"" : ", \"limit_way\": null", r->limit_way);
     json_number(f, "memcpy_seconds", r->memcpy_seconds);
     json_number(f, "naive_seconds", r->naive_seconds);
     for (int i = 0; i < N_PEERS; i++) {
         snprintf(key, sizeof key, "%s_seconds", bench_peer_name[i]);
         json_number(f, key, r->peer_seconds[i]);
     }
-    json_number(f, "ratio_to_limit", r->limit_seconds / r->seconds);
-    json_number(f, "ratio_to_memcpy", r->memcpy_seconds / r->seconds);
-    json_number(f, "ratio_to_best_peer", best_peer_seconds(r) / r->seconds);
+    for (int i = 0; i < COLUMNS; i++)
+        json_number(f, columns[i].key, columns[i].of(r));
     fprintf(f, best < 0 ? ", \"best_peer\": null}" : ", \"best_peer\": \"%s\"}",
             best < 0 ? "" : bench_peer_name[best]);
 }
@@ -141,62 +168,72 @@ void bench_json(FILE *f, const struct bench_row *rows, int n)
 
 static void ratio(FILE *f, double x)
 {
-    if (x > 0)
+    if (x > 0 && isfinite(x))
         fprintf(f, " %8.2f", x);
     else
         fprintf(f, " %8s", "-");
 }
 
-/* Geometric mean of the ratios that were measured. */
-struct mean {
-    double log_sum;
+/* Geometric mean of what was measured, and the row that is worst. */
+struct summary {
+    double log_sum, worst;
     int n;
+    const char *worst_name;
 };
 
-static void add(struct mean *m, double x)
+static void add(struct summary *m, double x, const char *name)
 {
-    if (x > 0) {
-        m->log_sum += log(x);
-        m->n++;
+    if (!(x > 0) || !isfinite(x))
+        return;
+    m->log_sum += log(x);
+    if (!m->n++ || x < m->worst) {
+        m->worst = x;
+        m->worst_name = name;
     }
 }
 
-static double geometric(const struct mean *m) { return m->n ? exp(m->log_sum / m->n) : 0; }
-
-enum { N_MEANS = 4 };
-
-static void row_table(FILE *f, const struct bench_row *r, struct mean *means)
+static void row_table(FILE *f, const struct bench_row *r, struct summary *all)
 {
-    double seconds[N_MEANS] = {r->limit_seconds, r->memcpy_seconds, r->naive_seconds, best_peer_seconds(r)};
     int best = best_peer(r);
-    fprintf(f, "%-19s %-12s %7.1f %7.1f %7.3f %5.0f%%", r->work->name, r->strategy,
+    fprintf(f, "%-22s %-12s %7.1f %7.1f %8.3f %5.0f%%", r->work->name, r->strategy,
             (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
-    for (int i = 0; i < N_MEANS; i++) {
-        ratio(f, seconds[i] / r->seconds);
-        add(&means[i], seconds[i] / r->seconds);
+    for (int i = 0; i < COLUMNS; i++) {
+        ratio(f, columns[i].of(r));
+        add(&all[i], columns[i].of(r), r->work->name);
     }
-    fprintf(f, " %-5s %5d\n", best < 0 ? "" : bench_peer_name[best], r->naive_steps);
+    fprintf(f, " %-13s %5d\n", best < 0 ? "" : bench_peer_name[best], r->naive_steps);
+}
+
+static void summary_table(FILE *f, const struct summary *all)
+{
+    fprintf(f, "%-67s", "geometric mean");
+    for (int i = 0; i < COLUMNS; i++)
+        ratio(f, all[i].n ? exp(all[i].log_sum / all[i].n) : 0);
+    fprintf(f, "\nworst:");
+    for (int i = 0; i < COLUMNS; i++)
+        if (all[i].n)
+            fprintf(f, "%s %s %.2f %s", i ? "," : "", columns[i].title, all[i].worst, all[i].worst_name);
+    fprintf(f, "\n");
 }
 
 void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
-    struct mean means[N_MEANS] = {{0}};
-    fprintf(f, "%-19s %-12s %7s %7s %7s %6s %8s %8s %8s %8s %-5s %5s\n", "", "", "read MB", "wr. MB", "ms",
-            "spread", "x limit", "x memcpy", "x naive", "x peer", "", "steps");
+    struct summary all[COLUMNS] = {{0}};
+    fprintf(f, "%-22s %-12s %7s %7s %8s %6s", "", "", "read MB", "wr. MB", "ms", "spread");
+    for (int i = 0; i < COLUMNS; i++)
+        fprintf(f, " %8s", columns[i].title);
+    fprintf(f, " %-13s %5s\n", "", "steps");
     for (int i = 0; i < n; i++)
-        row_table(f, &rows[i], means);
-    if (n > 1) {
-        fprintf(f, "%-19s %-12s %7s %7s %7s %6s", "geometric mean", "", "", "", "", "");
-        for (int i = 0; i < N_MEANS; i++)
-            ratio(f, geometric(&means[i]));
-        fprintf(f, "\n");
-    }
+        row_table(f, &rows[i], all);
+    if (n > 1)
+        summary_table(f, all);
     fputs("Ratios: their time / xt's time, so more is better. x limit: the same lines of memory read and "
           "written as\n"
-          "contiguous streams, by as many threads; 1 is the best possible. x memcpy: of the bytes written, "
-          "one thread.\n"
-          "x naive: each moving step a plain strided copy, one thread. x peer: the fastest library installed "
-          "here.\n"
-          "Medians of interleaved runs; spread: between the quartiles.\n",
+          "contiguous streams, by as many threads, the fastest way there is; 1 is the best possible. x "
+          "memcpy: of the\n"
+          "bytes written, one thread. x naive: each moving step a plain strided copy, one thread. bytes: "
+          "what these\n"
+          "steps move / what xt moves; x/bytes: x naive / that. x peer: the fastest library installed here.\n"
+          "Medians of interleaved runs, warm where they repeat; spread: between the quartiles.\n",
           f);
 }
