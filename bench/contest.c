@@ -43,14 +43,15 @@ void contest_rounds(struct contestant *c, int n, int samples)
     int few = samples < SLOW_SAMPLES ? samples : SLOW_SAMPLES;
     for (int j = 0; j < n; j++)
         c[j].t[0] = contest_sample(&c[j]);
-    for (int j = n - 1; j >= 0; j--)
-        c[j].samples = c[j].t[0] > SLOW * c[0].t[0] ? few : samples;
-    for (int i = 0; i < samples; i++)
-        for (int j = 0; j < n; j++) {
-            int k = i * c[j].samples / samples; /* the slow ones spread theirs over the rounds */
-            if (i == 0 || k != (i - 1) * c[j].samples / samples)
-                c[j].t[k] = contest_sample(&c[j]);
-        }
+    double first = c[0].t[0];
+    for (int j = 0; j < n; j++) {
+        c[j].slow = c[j].t[0] > SLOW * first;
+        c[j].samples = c[j].slow; /* for them this one counts */
+    }
+    for (int i = 1; i <= samples; i++)
+        for (int j = 0; j < n; j++)
+            if (!c[j].slow || c[j].samples < 1 + i * (few - 1) / samples)
+                c[j].t[c[j].samples++] = contest_sample(&c[j]);
 }
 
 static int ascending(const void *a, const void *b)

@@ -2,6 +2,8 @@
 #ifndef XT_BENCH_CONTEST_H
 #define XT_BENCH_CONTEST_H
 
+#include <stdbool.h>
+
 enum {
     MAX_SAMPLES = 101,
     SLOW = 4, /* times the first contestant's seconds: who takes longer is timed less often, .. */
@@ -14,7 +16,8 @@ struct contestant {
     void *arg;
     int which;
     int repeat;  /* runs a sample; set by contest_sample */
-    int samples; /* in t; set by contest_rounds */
+    int samples; /* in t; set by contest_rounds, as is .. */
+    bool slow;   /* .. this */
     double t[MAX_SAMPLES];
 };
 /* Seconds of one run: of so many in a row that they last 2 ms. Runs that are repeated are timed warm, and the

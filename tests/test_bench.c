@@ -48,6 +48,12 @@ static void *bytes_of(size_t n, int c)
     return memset(p, c, (n + 2 * PAD) / PAD * PAD);
 }
 
+static void fill_random(unsigned char *p, size_t n, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (unsigned char)(random_next(&seed) >> 32);
+}
+
 static void make_arena(struct arena *a, const struct xt_graph *g, uint64_t seed)
 {
     struct xt_node_info f;
@@ -63,7 +69,7 @@ static void make_arena(struct arena *a, const struct xt_graph *g, uint64_t seed)
         a->src_bytes[i] = (size_t)(highest(f.rank, f.shape, f.strides, f.offset) + 1) * (size_t)a->width;
         a->src[i] = bytes_of(a->src_bytes[i], 0);
         a->at[i] = a->src[i];
-        scramble(a->src[i], a->src_bytes[i], seed + (uint64_t)i);
+        fill_random(a->src[i], a->src_bytes[i], seed + (uint64_t)i);
     }
 }
 
@@ -91,6 +97,14 @@ static void check_naive(const struct xt_graph *g, uint64_t seed)
     for (int times = 0; times < 2; times++) {
         memset(a.dst[1], CANARY, a.dst_bytes + PAD);
         naive_run(v, a.dst[1], a.at);
+        ck_assert_msg(!memcmp(a.dst[0], a.dst[1], a.dst_bytes + PAD), "seed %llu: %s",
+                      (unsigned long long)seed, graph_text(g));
+    }
+    struct strided copy;
+    int64_t from, to;
+    if (naive_as_copy(v, &copy, &from, &to)) { /* what compiled peers are given */
+        memset(a.dst[1], CANARY, a.dst_bytes + PAD);
+        strided_copy(&copy, (char *)a.dst[1] + to * a.width, (const char *)a.src[0] + from * a.width);
         ck_assert_msg(!memcmp(a.dst[0], a.dst[1], a.dst_bytes + PAD), "seed %llu: %s",
                       (unsigned long long)seed, graph_text(g));
     }
@@ -186,7 +200,7 @@ static void check_lines(struct xt_ctx *ctx, const struct xt_graph *g)
     ck_assert(count_lines(k, a.n, (void *const *)a.at, bytes, (void *[]){a.dst[0], a.dst[1]}, a.dst_bytes,
                           a.width, lines));
     for (int i = 0; i < a.n; i++)
-        scramble(a.src[i], a.src_bytes[i], 7 + (uint64_t)i);
+        fill_random(a.src[i], a.src_bytes[i], 7 + (uint64_t)i);
     for (int i = 0; i < a.n; i++) {
         size_t want = lines_by_trying(g, &a, i);
         ck_assert_msg(lines[i] == want, "%s: input %d: %zu lines, not %zu", graph_text(g), i, want, lines[i]);
@@ -246,6 +260,32 @@ START_TEST(the_limit_writes_its_lines_and_no_other)
     }
     free(src);
     free(dst);
+}
+END_TEST
+
+static int asked[3];
+
+/* The first takes 1 second, the second 4, the third 5. */
+static double pretend(void *unused, int which)
+{
+    asked[which]++;
+    return which ? 3 + which : 1;
+}
+
+START_TEST(who_is_four_times_slower_is_timed_three_times)
+{
+    static struct contestant c[3];
+    for (int i = 0; i < 3; i++)
+        c[i] = (struct contestant){.ask = pretend, .which = i};
+    contest_rounds(c, 3, 9);
+    ck_assert_int_eq(c[0].samples, 9);
+    ck_assert_int_eq(c[1].samples, 9);
+    ck_assert_int_eq(c[2].samples, SLOW_SAMPLES);
+    ck_assert(asked[0] == 10 && asked[1] == 10 && asked[2] == SLOW_SAMPLES);
+    for (int i = 0; i < 3; i++)
+        ck_assert(contest_median(&c[i], NULL) == pretend(NULL, i));
+    contest_rounds(c, 3, 1);
+    ck_assert(c[0].samples == 1 && c[2].samples == 1);
 }
 END_TEST
 
@@ -373,6 +413,7 @@ int main(void)
     tcase_add_test(c, the_baseline_makes_one_step_of_each_move_and_none_of_a_reshape);
     tcase_add_test(c, the_lines_counted_are_those_whose_bytes_matter);
     tcase_add_test(c, the_limit_writes_its_lines_and_no_other);
+    tcase_add_test(c, who_is_four_times_slower_is_timed_three_times);
     tcase_add_test(c, a_workload_line_has_three_or_four_fields);
     tcase_add_test(c, another_dtype_replaces_those_declared_and_nothing_else);
     tcase_add_test(c, the_report_is_json_with_ratios_or_null);
