@@ -41,10 +41,14 @@ struct peers {
 /* ---- Python */
 static const char script[] = "bench/peer_chain.py";
 
-static bool can_import(const char *python, const char *library)
+/* Without importing it, which takes seconds. */
+static bool has_library(const char *python, const char *library)
 {
     char command[512];
-    snprintf(command, sizeof command, "'%s' -c 'import numpy, %s' >/dev/null 2>&1", python, library);
+    snprintf(command, sizeof command,
+             "'%s' -c 'from importlib.util import find_spec as f; exit(not f(\"numpy\") or not f(\"%s\"))' "
+             ">/dev/null 2>&1",
+             python, library);
     return system(command) == 0;
 }
 
@@ -52,7 +56,7 @@ static const char *find_python(const char *library)
 {
     const char *const pythons[] = {getenv("PYTHON"), "python3", "/usr/bin/python3"};
     for (int i = 0; i < 3; i++)
-        if (pythons[i] && can_import(pythons[i], library))
+        if (pythons[i] && has_library(pythons[i], library))
             return pythons[i];
     return NULL;
 }

@@ -10,7 +10,7 @@ static const char help[] =
     "  xt run 'CHAIN' IN.npy .. -o OUT.npy [--backend ref|cpu|cuda]\n"
     "  xt explain 'CHAIN' [--json] [--backend ref|cpu|cuda] [--arch sm_90]\n"
     "  xt emit 'CHAIN' --arch sm_90 --dir DIR      kernel.cu, kernel.ptx, kernel.cubin, launch.json\n"
-    "  xt bench [--quick] [--json FILE] [--as DTYPE] [--pages 4k] [FILE]\n"
+    "  xt bench [--quick] [--json FILE] [--as DTYPE] [--pages 4k] [--hptt-measure] [FILE]\n"
     "      FILE: lines \"name | where | chain\"; --as: every element of this dtype; 4k: no huge pages\n"
     "  xt bench --calls                            nanoseconds of xt_run and xt_compile, memcpy beside them\n"
     "  xt env                                      every XT_* variable and what it does\n"
