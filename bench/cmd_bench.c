@@ -112,12 +112,9 @@ int cmd_bench(int n, char **argv)
 {
     const char *json = NULL, *as = NULL, *pages = NULL;
     bool quick = false, calls = false, hptt_measure = false;
-    const struct option_row rows[] = {{"--json", &json, NULL},
-                                      {"--as", &as, NULL},
-                                      {"--pages", &pages, NULL},
-                                      {"--quick", NULL, &quick},
-                                      {"--calls", NULL, &calls},
-                                      {"--hptt-measure", NULL, &hptt_measure}};
+    const struct option_row rows[] = {{"--json", &json, NULL},   {"--as", &as, NULL},
+                                      {"--pages", &pages, NULL}, {"--quick", NULL, &quick},
+                                      {"--calls", NULL, &calls}, {"--hptt-measure", NULL, &hptt_measure}};
     if (take_options("bench", &n, argv, rows, sizeof rows / sizeof *rows))
         return EXIT_BAD_INPUT;
     if (calls)

@@ -195,7 +195,7 @@ static void add(struct summary *m, double x, const char *name)
 static void row_table(FILE *f, const struct bench_row *r, struct summary *all)
 {
     int best = best_peer(r);
-    fprintf(f, "%-22s %-12s %7.1f %7.1f %8.3f %5.0f%%", r->work->name, r->strategy,
+    fprintf(f, "%-22s %-12s %7.1f %7.1f %9.5f %5.0f%%", r->work->name, r->strategy,
             (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
     for (int i = 0; i < COLUMNS; i++) {
         ratio(f, columns[i].of(r));
@@ -206,7 +206,7 @@ static void row_table(FILE *f, const struct bench_row *r, struct summary *all)
 
 static void summary_table(FILE *f, const struct summary *all)
 {
-    fprintf(f, "%-67s", "geometric mean");
+    fprintf(f, "%-68s", "geometric mean");
     for (int i = 0; i < COLUMNS; i++)
         ratio(f, all[i].n ? exp(all[i].log_sum / all[i].n) : 0);
     fprintf(f, "\nworst:");
@@ -219,7 +219,7 @@ static void summary_table(FILE *f, const struct summary *all)
 void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
     struct summary all[COLUMNS] = {{0}};
-    fprintf(f, "%-22s %-12s %7s %7s %8s %6s", "", "", "read MB", "wr. MB", "ms", "spread");
+    fprintf(f, "%-22s %-12s %7s %7s %9s %6s", "", "", "read MB", "wr. MB", "ms", "spread");
     for (int i = 0; i < COLUMNS; i++)
         fprintf(f, " %8s", columns[i].title);
     fprintf(f, " %-13s %5s\n", "", "steps");
