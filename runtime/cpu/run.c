@@ -219,16 +219,12 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
         repeat_value(piece->value, p->map.esize, out->value);
 }
 
-/* Below it one thread is faster: two pthreads cost 50 us to start and join, in which one core copies 1 MiB; 4
- * MiB are left as a margin for a busy machine. A caller's own pool is asked from XTI_SHARED_BYTES on. */
-enum { THREAD_BYTES = 4 << 20 };
-
 xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src,
                       const struct xti_parallel *par, struct xti_err *err)
 {
     struct xti_copy c = {.plan = p, .dst = dst, .src = src};
     bool pool = par && par->fn;
-    int parts = p->bytes_written < (pool ? XTI_SHARED_BYTES : THREAD_BYTES) ? 1 : p->target.threads;
+    int parts = p->bytes_written < (pool ? XTI_SHARED_BYTES : XTI_THREAD_BYTES) ? 1 : p->target.threads;
     if (parts < 2)
         xti_run_share(&c, (struct xti_share){0, 1});
     else if (pool)

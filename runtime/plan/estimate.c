@@ -1,0 +1,243 @@
+/* estimate.c: the seconds that a CPU plan takes: calls, rows, vectors and the lines of traffic.c, each at its
+ * price. In: a finished plan. Layer 3. */
+#include "plan/estimate.h"
+
+#include "base/num.h"
+#include "plan/cost.h"
+#include "plan/traffic.h"
+
+/* Nanoseconds, of a line of 64 bytes where nothing else is said. An array's prices are for the way between
+ * the first and second cache, the second and third, the third and memory: a line of memory pays all of them.
+ */
+struct prices {
+    double run, step, call;      /* of xt_run, of a step with loops, of a micro-kernel's call .. */
+    double row, short_row, unit; /* .. of a row in it, of one below a line, of a unit that is moved alone */
+    double fetch[XTI_N_CACHES], store[XTI_N_CACHES]; /* read; fetched, changed and written back */
+    double stream, split;                            /* a streaming store of a line, of a part of one */
+    double jump;             /* where, past the second cache, the next line is not the neighbour */
+    double together, beside; /* the part of it that the cheaper of two adds to the dearer: of reading and
+                                writing, of vectors and memory */
+    double share;            /* of the third cache that a core can count on */
+    double thread, full;     /* starting one; how many use up the memory's bandwidth */
+};
+
+/* clang-format off */
+/* Emerald Rapids, 2 vCPU, huge pages, 2026-11-21: bench/workloads.txt, bench/problems/ttc57.txt, and n x n
+ * transposes, copies and fills of 1 KiB to 64 MiB. Its memory is shared with strangers: fetch[2] is 2.0 in
+ * quiet minutes. */
+static const struct prices intel = {
+    .run = 8, .step = 25, .call = 5, .row = 1.5, .short_row = 1, .unit = 0.2,
+    .fetch = {0.4, 1.6, 3.5}, .store = {1.3, 1.9, 3.9}, .stream = 2.7, .split = 12, .jump = 1.5,
+    .together = 0.6, .beside = 0.5, .share = 0.15, .thread = 25000, .full = 1.7,
+};
+/* EPYC (Zen 4), 2 vCPU, huge pages, 2026-11: copies in the second cache at 94 GB/s, in the third at 57,
+ * streaming ones at 42, reading at 28, streaming stores at 27, two threads at 73; and
+ * bench/results/cpu-epyc-zen4-1thread.json. */
+static const struct prices zen4 = {
+    .run = 8, .step = 25, .call = 3, .row = 1.5, .short_row = 1, .unit = 0.2,
+    .fetch = {0.3, 0.6, 1.4}, .store = {0.9, 0.7, 2.2}, .stream = 2.4, .split = 6, .jump = 0.8,
+    .together = 0.25, .beside = 0.25, .share = 1, .thread = 25000, .full = 1.7,
+};
+
+/* A line in vectors of 64 bytes: of units up to 2 bytes, of wider ones. rows: the kernel goes row by row.
+ * Same machine as `intel`, 4 to 32 KiB. */
+static const struct {
+    double narrow, wide;
+    bool rows;
+} op[XTI_CPU_OP_COUNT] = {
+    [XTI_CPU_BLOCKS]       = {0.2, 0.2, true},
+    [XTI_CPU_FILL]         = {0.1, 0.1, true},
+    [XTI_CPU_BROADCAST]    = {0.2, 0.2, true},
+    [XTI_CPU_REVERSE]      = {0.3, 0.3, true},
+    [XTI_CPU_STRIDED]      = {2.5, 1.5, true},
+    [XTI_CPU_MIRROR]       = {1.2, 0.8, true},
+    [XTI_CPU_WALK]         = {0,   0,   true},
+    [XTI_CPU_TRANSPOSE]    = {1.6, 0.9, false},
+    [XTI_CPU_TILE]         = {5,   4.5, false},
+    [XTI_CPU_GATHER]       = {30,  4,   false},
+    [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false}, /* times N - 1, so here and in the next */
+    [XTI_CPU_DEINTERLEAVE] = {0.9, 0.6, false},
+};
+static const double general_run = 20; /* a run of the general strategy; rows of a lower triangle */
+/* clang-format on */
+
+/* By what the target says; a processor that nobody measured is taken for the first. */
+static const struct prices *prices_of(const struct xti_target *t) { return t->prefetch_nta ? &zen4 : &intel; }
+
+/* A kernel's call. */
+struct box {
+    int64_t rows, cols;
+    double calls;
+    bool stream;
+};
+
+static struct box box_of(const struct xti_step *step)
+{
+    enum { SHORT = 256 }; /* shorter runs stream as whole lines or not at all: templates/cpu/blocks.c.j2 */
+    struct box b = {.rows = xti_block_of(step, XTI_CUTS_ROW, step->row.n), .calls = 1};
+    b.cols = xti_block_of(step, XTI_CUTS_COL, step->col.n);
+    for (int i = 0; i < step->n_loops; i++) {
+        const struct xti_loop *l = &step->loop[i];
+        b.calls *= (double)(l->cuts == XTI_CUTS_NONE ? xti_block_of(step, i, l->n) : l->n);
+    }
+    bool whole = step->kernel != XTI_CPU_BLOCKS || b.cols >= SHORT || (b.cols | step->row.d) % XTI_LINE == 0;
+    b.stream = step->stream && whole;
+    return b;
+}
+
+/* Units of a call that fill no vector. */
+static double alone(const struct xti_step *step, const struct xti_target *t, const struct box *b)
+{
+    bool square = step->kernel == XTI_CPU_TRANSPOSE;
+    int64_t vector = (square ? 16 : XTI_LINE) / step->unit, width = 1;
+    if (t->isa == XTI_ISA_SCALAR || step->kernel == XTI_CPU_WALK)
+        return (double)b->rows * (double)b->cols;
+    if (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_GATHER ||
+        step->kernel == XTI_CPU_REVERSE)
+        return 0; /* they move a last vector back over its neighbour */
+    if (step->kernel == XTI_CPU_MIRROR)
+        width = step->param;
+    if (square && b->rows >= vector && b->cols >= vector)
+        return 0;
+    return (double)(b->rows * width) * (double)(square ? b->cols : b->cols % vector);
+}
+
+static double vectors(const struct xti_step *step, const struct xti_target *t)
+{
+    bool weave = step->kernel == XTI_CPU_INTERLEAVE || step->kernel == XTI_CPU_DEINTERLEAVE;
+    double line = step->unit <= 2 ? op[step->kernel].narrow : op[step->kernel].wide;
+    static const int per_line[XTI_ISA_COUNT] = {[XTI_ISA_AVX2] = 2, [XTI_ISA_AVX512] = 1, [XTI_ISA_NEON] = 4};
+    return line * (weave ? step->param - 1 : 1) * per_line[t->isa];
+}
+
+/* Rows of the destination that do not all begin with a line. */
+static bool ragged(const struct xti_step *step, const struct box *b)
+{
+    int64_t all = step->d_byte | b->cols * step->unit | (step->row.n > 1 ? step->row.d : 0);
+    for (int i = 0; i < step->n_loops; i++)
+        all |= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].d : 0;
+    return all % XTI_LINE;
+}
+
+struct work {
+    double core, write;                                                  /* nanoseconds */
+    double fetched[XTI_N_CACHES], stored[XTI_N_CACHES], streamed, jumps; /* lines */
+    double kept; /* bytes that a cache must have to serve the next run */
+};
+
+static void add_step(const struct xti_plan *p, const struct xti_step *step, const struct prices *price,
+                     struct work *sum)
+{
+    enum { TWICE = 2 };
+    struct box b = box_of(step);
+    struct xti_traffic t;
+    bool reads = p->map.piece[step->piece].src >= 0, rows = op[step->kernel].rows;
+    double row = !rows ? 0 : b.cols * step->unit < XTI_LINE ? price->short_row : price->row;
+    /* Tiles of a transpose write such rows' lines in two parts. */
+    double parts = step->kernel == XTI_CPU_TRANSPOSE && step->row.d % XTI_LINE ? TWICE : 1;
+    xti_traffic_of(step, &p->target, b.stream, &t);
+    sum->core += (step->n_loops > 1 || p->n_steps > 1 ? price->step : 0) +
+                 b.calls * (price->call + row * (double)b.rows + price->unit * alone(step, &p->target, &b)) +
+                 vectors(step, &p->target) * (double)step->bytes / XTI_LINE;
+    for (int c = 0; c < XTI_N_CACHES; c++) {
+        sum->fetched[c] += reads ? t.fetched[c] : 0;
+        sum->stored[c] += b.stream ? 0 : parts * t.stored[c];
+    }
+    if (b.stream)
+        sum->streamed += t.destination;
+    if (b.stream && rows && ragged(step, &b))
+        sum->write += TWICE * b.calls * (double)b.rows * price->split;
+    sum->jumps += t.jumps;
+    sum->kept += XTI_LINE * ((reads ? t.source : 0) + (b.stream ? 0 : t.destination));
+}
+
+/* Runs along the innermost dim on which no div changes its quotient. */
+static double general_runs(const struct xti_piece *x)
+{
+    double inner = x->n_dims ? (double)x->dim[x->n_dims - 1].n : 1, length = inner;
+    for (int i = 0; i < x->n_divs && x->n_dims; i++) {
+        double by = (double)xti_abs64(x->div[i].x[x->n_dims - 1]);
+        double keep = by > 0 ? (double)x->div[i].den / by : inner;
+        length = keep < length ? keep : length;
+    }
+    return (double)xti_piece_numel(x) / (length > 1 ? length : 1);
+}
+
+/* part: of the piece's box that its guards let through, when all pieces with guards are alike. */
+static void add_general(const struct xti_plan *p, const struct xti_step *step, double part, struct work *sum)
+{
+    const struct xti_piece *x = &p->map.piece[step->piece];
+    double lines = (double)step->bytes / XTI_LINE, stored = step->stream ? 0 : part * lines;
+    sum->core += general_run * general_runs(x);
+    for (int c = 0; c < XTI_N_CACHES; c++) {
+        sum->fetched[c] += x->src < 0 ? 0 : lines; /* prefetches run past the guards */
+        sum->stored[c] += stored;
+    }
+    sum->streamed += step->stream ? part * lines : 0;
+    sum->kept += XTI_LINE * ((x->src < 0 ? 0 : part * lines) + stored);
+}
+
+static double guarded_part(const struct xti_plan *p)
+{
+    double guarded = 0, left = (double)p->bytes_written;
+    for (int i = 0; i < p->n_steps; i++)
+        *(p->step[i].general ? &guarded : &left) += (p->step[i].general ? 1 : -1) * (double)p->step[i].bytes;
+    return guarded > left ? left / guarded : 1;
+}
+
+/* What all sources together can have. */
+static double source_lines(const struct xti_map *m)
+{
+    double n = 0;
+    for (int i = 0; i < m->n_srcs; i++)
+        if (m->src_hi[i] >= m->src_lo[i])
+            n += (double)(m->src_hi[i] - m->src_lo[i] + 1) * m->esize / XTI_LINE + 1;
+    return n;
+}
+
+static double smaller(double a, double b) { return a < b ? a : b; }
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static double threads_of(const struct xti_plan *p)
+{
+    return p->target.threads > 1 && p->bytes_written >= XTI_THREAD_BYTES ? (double)p->target.threads : 1;
+}
+
+/* The part of it that a cache no longer has when the next run asks for it. */
+static double missed(double bytes, double cache)
+{
+    return larger(0, smaller(1, (bytes / cache - 0.6) / 0.8));
+}
+
+void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
+{
+    const struct prices *price = prices_of(&p->target);
+    double threads = threads_of(p), part = guarded_part(p), read = 0;
+    const double cache[XTI_N_CACHES] = {(double)p->target.l1_bytes, (double)p->target.l2_bytes,
+                                        (double)p->target.l3_bytes * price->share};
+    struct work w = {0};
+    for (int i = 0; i < p->n_steps; i++) {
+        if (p->step[i].general)
+            add_general(p, &p->step[i], part, &w);
+        else
+            add_step(p, &p->step[i], price, &w);
+    }
+    w.fetched[2] =
+        smaller(w.fetched[2], source_lines(&p->map)); /* pieces that share lines run slab by slab */
+    w.write += w.streamed * price->stream;
+    for (int c = 0; c < XTI_N_CACHES; c++) {
+        double now = missed(w.kept, cache[c]);
+        read += now * (w.fetched[c] * price->fetch[c] + (c == 1 ? w.jumps * price->jump : 0));
+        w.write += now * w.stored[c] * price->store[c];
+    }
+    double memory = larger(read, w.write) + price->together * smaller(read, w.write);
+    memory /= smaller(threads, price->full);
+    w.core /= threads;
+    *e = (struct xti_estimate){
+        .lines_read = w.fetched[2],
+        .lines_owned = w.stored[2],
+        .lines_written = w.stored[2] + w.streamed,
+        .seconds = 1e-9 * (price->run + larger(w.core, memory) + price->beside * smaller(w.core, memory) +
+                           (threads > 1 ? price->thread : 0)),
+    };
+}

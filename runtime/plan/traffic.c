@@ -1,0 +1,248 @@
+/* traffic.c: how many lines a step moves between the caches. Its nest is walked from the inside out; as long
+ * as the lines that are touched fit a cache, they are fetched into it once. Layer 3. */
+#include "plan/traffic.h"
+
+#include "base/num.h"
+#include "plan/cost.h"
+
+enum { MAX_AXES = XTI_MAX_LOOPS + 2, ROW = 0, COL = 1, LOOP = 2 };
+
+struct axis {
+    int64_t n, s, d; /* bytes */
+    int64_t tile;    /* points that the walk has come to cover */
+};
+
+/* A nest from the inside out. */
+struct walk {
+    const struct xti_target *target;
+    bool stream;
+    int unit, n_axes;
+    struct axis axis[MAX_AXES];
+    int by_s[MAX_AXES], by_d[MAX_AXES]; /* axes by stride, ascending */
+    double total, covered;              /* points */
+    bool over[XTI_N_CACHES]; /* the cache does not hold what is covered: `sum` has what it held last, times
+                                its runs */
+    struct xti_traffic sum;
+};
+
+static uint64_t stride(const struct axis *a, bool source) { return xti_abs64(source ? a->s : a->d); }
+
+static void sort_axes(const struct walk *w, bool source, int *order)
+{
+    for (int i = 0; i < w->n_axes; i++) {
+        int k = i;
+        for (; k > 0 && stride(&w->axis[order[k - 1]], source) > stride(&w->axis[i], source); k--)
+            order[k] = order[k - 1];
+        order[k] = i;
+    }
+}
+
+struct cover {
+    double lines, runs; /* runs: of adjacent lines */
+};
+
+/* Of contiguous bytes that begin anywhere, but for whole lines, which are taken to begin as one. */
+static double lines_of(const struct walk *w, double bytes)
+{
+    double lines = bytes / XTI_LINE, most = lines + 1 - (double)w->unit / XTI_LINE;
+    return lines == (double)(int64_t)lines ? lines : most < 1 ? 1 : most;
+}
+
+static struct cover cover_of(const struct walk *w, bool source)
+{
+    double span = w->unit, runs = 1, lines = lines_of(w, span);
+    for (int i = 0; i < w->n_axes; i++) {
+        const struct axis *a = &w->axis[(source ? w->by_s : w->by_d)[i]];
+        double st = (double)stride(a, source);
+        if (a->tile == 1 || st == 0)
+            continue;
+        bool adjacent = st <= span || st < XTI_LINE;
+        span += (double)(a->tile - 1) * st;
+        if (runs == 1 && adjacent) {
+            lines = lines_of(w, span);
+        } else if (lines * (double)a->tile < lines_of(w, span)) {
+            lines *= (double)a->tile;
+            runs *= (double)a->tile;
+        } else {
+            lines = lines_of(w, span);
+        }
+    }
+    return (struct cover){lines, runs};
+}
+
+/* Lines of the cover that fall into one set, when addresses `span` bytes apart do. */
+static double crowd(const struct walk *w, bool source, int64_t span)
+{
+    double n = 1;
+    for (int i = 0; i < w->n_axes; i++) {
+        int64_t st = (int64_t)stride(&w->axis[i], source), tile = w->axis[i].tile;
+        int64_t sets = st ? span / xti_gcd64(st, span) : tile;
+        n *= (double)tile / (double)(tile < sets ? tile : sets);
+    }
+    return n;
+}
+
+static bool fits(const struct walk *w, int cache, double bytes)
+{
+    const int64_t size[] = {w->target->l1_bytes, w->target->l2_bytes, w->target->l3_bytes};
+    const int64_t span[] = {4096, 128 << 10, 0}; /* a page; 1 or 2 MiB in 8 or 16 ways; hashed */
+    if (bytes > 0.75 * (double)size[cache])
+        return false;
+    if (!span[cache])
+        return true;
+    double ways = (double)size[cache] / (double)span[cache];
+    return crowd(w, true, span[cache]) + (w->stream ? 0 : crowd(w, false, span[cache])) <= ways;
+}
+
+/* What is covered now is run total / covered times. in_registers: no cache is asked whether it holds it. */
+static void account(struct walk *w, bool in_registers)
+{
+    struct cover s = cover_of(w, true), d = cover_of(w, false);
+    double bytes = (s.lines + (w->stream ? 0 : d.lines)) * XTI_LINE, times = w->total / w->covered;
+    for (int c = 0; c < XTI_N_CACHES; c++) {
+        w->over[c] = w->over[c] || (!in_registers && !fits(w, c, bytes));
+        if (w->over[c])
+            continue;
+        w->sum.fetched[c] = times * s.lines;
+        w->sum.stored[c] = times * d.lines;
+        if (c == 0)
+            w->sum.jumps = times * (s.runs + d.runs);
+    }
+}
+
+static void set_tile(struct walk *w, int axis, int64_t tile)
+{
+    struct axis *a = &w->axis[axis];
+    w->covered *= (double)tile / (double)a->tile;
+    a->tile = tile;
+}
+
+/* Covers `to` points of the axis, in steps: of a long run only the last few lines need be held. */
+static void grow(struct walk *w, int axis, int64_t to)
+{
+    while (w->axis[axis].tile < to) {
+        int64_t tile = w->axis[axis].tile;
+        set_tile(w, axis, tile < to / 8 ? tile * 8 : to);
+        account(w, false);
+    }
+}
+
+static int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
+
+int64_t xti_block_of(const struct xti_step *step, int cuts, int64_t n)
+{
+    for (int i = 0; i < step->n_loops; i++) {
+        const struct xti_loop *l = &step->loop[i];
+        n = l->cuts == cuts ? at_most(n, l->block * (l->each ? l->each : 1)) : n;
+    }
+    return n;
+}
+
+/* The axes of the kernel's rows or columns: one, or those of the dims of its list, outermost first. */
+struct side {
+    int first, n;
+};
+
+static struct side side_of(const struct xti_step *step, int cuts)
+{
+    int list = LOOP + step->n_loops;
+    if (cuts == XTI_CUTS_ROW)
+        return step->n_row_dims ? (struct side){list, step->n_row_dims} : (struct side){ROW, 1};
+    return step->n_col_dims ? (struct side){list + step->n_row_dims, step->n_col_dims}
+                            : (struct side){COL, 1};
+}
+
+/* The axis that a blocked loop goes over. */
+static int axis_of(const struct xti_step *step, const struct xti_loop *l)
+{
+    return l->cuts >= 0 ? LOOP + l->cuts : side_of(step, l->cuts).first;
+}
+
+static void start(struct walk *w, const struct xti_step *step, const struct xti_target *t, bool stream)
+{
+    *w = (struct walk){.target = t, .stream = stream, .unit = step->unit, .covered = 1};
+    const struct xti_loop *side[] = {&step->row, &step->col};
+    bool list[] = {step->n_row_dims, step->n_col_dims};
+    for (int i = 0; i < LOOP; i++)
+        w->axis[w->n_axes++] = (struct axis){list[i] ? 1 : side[i]->n, side[i]->s, side[i]->d, 1};
+    for (int i = 0; i < step->n_loops + step->n_row_dims + step->n_col_dims; i++) {
+        const struct xti_loop *l = &step->loop[i];
+        bool blocks = i < step->n_loops && l->cuts != XTI_CUTS_NONE;
+        w->axis[w->n_axes++] = (struct axis){blocks ? 1 : l->n, l->s, l->d, 1};
+    }
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts != XTI_CUTS_NONE)
+            w->axis[axis_of(step, &step->loop[i])].n = step->loop[i].whole;
+    w->total = 1;
+    for (int i = 0; i < w->n_axes; i++)
+        w->total *= (double)w->axis[i].n;
+    sort_axes(w, true, w->by_s);
+    sort_axes(w, false, w->by_d);
+}
+
+/* Points of an axis of the kernel in one call. */
+static int64_t extent_of(const struct walk *w, const struct xti_step *step, int axis)
+{
+    if (axis < LOOP)
+        return xti_block_of(step, axis == ROW ? XTI_CUTS_ROW : XTI_CUTS_COL, w->axis[axis].n);
+    return step->loop[axis - LOOP].n;
+}
+
+/* Covers so many points of the rows or columns, from the inside, for registers to hold. */
+static void hold(struct walk *w, const struct xti_step *step, int cuts, int64_t points)
+{
+    struct side side = side_of(step, cuts);
+    for (int i = side.first + side.n - 1; i >= side.first && points > 1; i--) {
+        set_tile(w, i, at_most(extent_of(w, step, i), points));
+        points /= w->axis[i].tile;
+    }
+}
+
+static void grow_side(struct walk *w, const struct xti_step *step, int cuts)
+{
+    struct side side = side_of(step, cuts);
+    for (int i = side.first + side.n - 1; i >= side.first; i--)
+        grow(w, i, extent_of(w, step, i));
+}
+
+/* A micro-kernel's own order: first what it holds in registers, a line or a square of lines; then its rows,
+ * where it goes through them line by line of the columns, or its columns. */
+static void walk_kernel(struct walk *w, const struct xti_step *step)
+{
+    static const bool squares[XTI_CPU_OP_COUNT] = {[XTI_CPU_TRANSPOSE] = true,
+                                                   [XTI_CPU_TILE] = true,
+                                                   [XTI_CPU_INTERLEAVE] = true,
+                                                   [XTI_CPU_DEINTERLEAVE] = true};
+    bool square = squares[step->kernel];
+    hold(w, step, XTI_CUTS_COL, XTI_LINE / step->unit);
+    if (square)
+        hold(w, step, XTI_CUTS_ROW, XTI_LINE / step->unit);
+    account(w, true);
+    if (square)
+        grow_side(w, step, XTI_CUTS_ROW);
+    grow_side(w, step, XTI_CUTS_COL);
+    grow_side(w, step, XTI_CUTS_ROW);
+}
+
+static void walk_loops(struct walk *w, const struct xti_step *step)
+{
+    for (int i = step->n_loops - 1; i >= 0; i--) {
+        const struct xti_loop *l = &step->loop[i];
+        if (l->cuts == XTI_CUTS_NONE)
+            grow(w, LOOP + i, xti_block_of(step, i, l->n));
+        else
+            grow(w, axis_of(step, l), l->whole);
+    }
+}
+
+void xti_traffic_of(const struct xti_step *step, const struct xti_target *t, bool stream,
+                    struct xti_traffic *out)
+{
+    struct walk w;
+    start(&w, step, t, stream);
+    walk_kernel(&w, step);
+    walk_loops(&w, step);
+    *out = w.sum;
+    out->source = cover_of(&w, true).lines;
+    out->destination = cover_of(&w, false).lines;
+}
