@@ -10,6 +10,8 @@
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes)
 {
     enum { L3_SHARE = 8 << 20 };
+    if (t->choice.stream)
+        return t->choice.stream > 0 && t->isa != XTI_ISA_SCALAR;
     int64_t by_l2 = 4 * t->l2_bytes, by_l3 = t->l3_bytes / 4 < L3_SHARE ? t->l3_bytes / 4 : L3_SHARE;
     return t->isa != XTI_ISA_SCALAR && bytes >= (by_l2 > by_l3 ? by_l2 : by_l3);
 }
@@ -19,7 +21,7 @@ static struct xti_loop *extent_of(struct xti_step *step, int cuts)
     return cuts == XTI_CUTS_ROW ? &step->row : cuts == XTI_CUTS_COL ? &step->col : &step->loop[cuts];
 }
 
-void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align)
+static void cut(struct xti_step *step, int cuts, int64_t block, bool align)
 {
     const struct xti_loop *whole = extent_of(step, cuts);
     if (whole->n <= block)
@@ -37,6 +39,14 @@ void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align)
         step->tile_cols = block;
 }
 
+/* Blocks of one point would not go outside of the loop that they cut. */
+void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align)
+{
+    int by = cuts == XTI_CUTS_COL ? step->choice.cols : step->choice.rows;
+    int64_t n = by > 0 ? block << by : block >> -by;
+    cut(step, cuts, n > 2 ? n : 2, align);
+}
+
 /* Bytes by which one step of the loop moves. */
 static uint64_t stride_of(const struct xti_loop *l, bool source)
 {
@@ -51,8 +61,13 @@ static bool goes_outside(const struct xti_step *step, const struct xti_loop *a, 
 {
     uint64_t sa = stride_of(a, true), sb = stride_of(b, true), da = stride_of(a, false),
              db = stride_of(b, false);
-    if (step->stream)
+    enum xti_order order = step->choice.order ? (enum xti_order)step->choice.order
+                           : step->stream     ? XTI_ORDER_SOURCE
+                                              : XTI_ORDER_SUM;
+    if (order == XTI_ORDER_SOURCE)
         return sa != sb ? sa > sb : da > db;
+    if (order == XTI_ORDER_DESTINATION)
+        return da != db ? da > db : sa > sb;
     return sa + da > sb + db;
 }
 
@@ -124,7 +139,7 @@ static bool cut_kernel(struct xti_step *step, int64_t parts)
     if (lines < 1)
         return false;
     int64_t per_line = xti_abs64(l->d) >= XTI_LINE ? 1 : XTI_LINE / (int64_t)xti_abs64(l->d);
-    xti_cost_block(step, cuts, l->n / parts / per_line * per_line, false);
+    cut(step, cuts, l->n / parts / per_line * per_line, false);
     insert_outermost(step);
     return true;
 }

@@ -83,12 +83,18 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     return XT_OK;
 }
 
+/* The first that applies, or the one that so many others come before as the choice says, or the last of them.
+ */
 static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
 {
-    int i = 0;
-    while (i + 1 < xti_n_cpu_strategies && !xti_cpu_strategies[i].applicable(p, piece, NULL))
-        i++;
-    return &xti_cpu_strategies[i];
+    const struct xti_strategy *found = &xti_cpu_strategies[xti_n_cpu_strategies - 1];
+    int pass = p->target.choice.strategy;
+    for (int i = 0; i + 1 < xti_n_cpu_strategies && pass >= 0; i++)
+        if (xti_cpu_strategies[i].applicable(p, piece, NULL)) {
+            found = &xti_cpu_strategies[i];
+            pass--;
+        }
+    return found;
 }
 
 static xt_status make_step(struct xti_plan *p, int piece, struct xti_err *err)
@@ -96,6 +102,7 @@ static xt_status make_step(struct xti_plan *p, int piece, struct xti_err *err)
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step *step = &p->step[piece];
     step->piece = piece;
+    step->choice = p->target.choice;
     step->strategy = choose(p, piece);
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
     step->loop = room;

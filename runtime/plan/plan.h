@@ -13,6 +13,16 @@
 enum xti_isa { XTI_ISA_SCALAR, XTI_ISA_AVX2, XTI_ISA_AVX512, XTI_ISA_NEON, XTI_ISA_COUNT };
 extern const char *const xti_isa_name[XTI_ISA_COUNT]; /* "scalar", "avx2", "avx512", "neon" */
 
+/* How CPU plans are forced away from the model's decisions; 0 everywhere: the model decides. Every choice
+ * gives the same bytes. (choice.h) */
+struct xti_choice {
+    int8_t stream;     /* 1: streaming stores, -1: none */
+    int8_t order;      /* of the loops: enum xti_order */
+    int8_t rows, cols; /* cache blocks are 2^rows and 2^cols times the model's */
+    int8_t strategy;   /* so many strategies that apply are passed over */
+};
+enum xti_order { XTI_ORDER_MODEL, XTI_ORDER_SOURCE, XTI_ORDER_DESTINATION, XTI_ORDER_SUM, XTI_ORDER_COUNT };
+
 struct xti_target {
     xt_backend backend;
     /* CPU */
@@ -20,6 +30,7 @@ struct xti_target {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     bool prefetch_nta; /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
     int threads;
+    struct xti_choice choice;
     /* CUDA */
     int sm;    /* 90 for sm_90 */
     int n_sms; /* 0: unknown */
@@ -92,8 +103,9 @@ enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
  * general strategy alone: its step has no loops, the executor reads the piece. */
 struct xti_step {
     const struct xti_strategy *strategy;
-    int piece;    /* index into plan->map */
-    bool general; /* the piece has divs or guards: run.c hands it to general.c */
+    struct xti_choice choice; /* the target's */
+    int piece;                /* index into plan->map */
+    bool general;             /* the piece has divs or guards: run.c hands it to general.c */
     enum xti_cpu_op kernel;
     int unit;  /* bytes the micro-kernel moves at a time */
     int param; /* N of the kernels that have one, else 0 */

@@ -1,0 +1,26 @@
+/* choice.h: the other plans that a map could have, for who has the time to try them. Layer 3. */
+#ifndef XTI_PLAN_CHOICE_H
+#define XTI_PLAN_CHOICE_H
+
+#include "plan/plan.h"
+
+enum { XTI_MAX_CHOICES = 12 };
+
+struct xti_candidate {
+    struct xti_plan plan; /* its target has the choice */
+    double seconds;       /* estimated */
+};
+
+/* CPU plans of m that differ from each other: the model's own first, then the best by estimate. Returns how
+ * many; 0: out of memory. The caller frees each plan. */
+int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
+                     struct xti_candidate out[XTI_MAX_CHOICES]);
+
+/* False for numbers that no version of this table has: they come from a file. */
+bool xti_choice_valid(struct xti_choice c);
+bool xti_choice_is_model(struct xti_choice c);
+
+/* "streaming stores, source order, rows x 4"; "the model's". */
+void xti_choice_text(struct xti_choice c, struct xti_str *b);
+
+#endif

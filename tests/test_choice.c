@@ -1,0 +1,291 @@
+/* test_choice.c: the plans that a map could have differ in speed alone, and what each is expected to take. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "cpu/cpu.h"
+#include "cpu/run.h"
+#include "plan/choice.h"
+#include "plan/estimate.h"
+#include "support/random_graph.h"
+#include "support/suite.h"
+
+static struct bench_workload *work;
+static int n_work;
+
+/* Caches so small that small shapes are blocked, and those of the processors in estimate.c. */
+static const struct xti_target tiny = {
+    .backend = XT_CPU, .l1_bytes = 1 << 10, .l2_bytes = 4 << 10, .l3_bytes = 16 << 10, .threads = 1};
+static const struct xti_target server = {.backend = XT_CPU,
+                                         .isa = XTI_ISA_AVX512,
+                                         .l1_bytes = 48 << 10,
+                                         .l2_bytes = 2 << 20,
+                                         .l3_bytes = 260 << 20,
+                                         .threads = 1};
+static const struct xti_target epyc = {.backend = XT_CPU,
+                                       .isa = XTI_ISA_AVX512,
+                                       .l1_bytes = 32 << 10,
+                                       .l2_bytes = 1 << 20,
+                                       .l3_bytes = 32 << 20,
+                                       .prefetch_nta = true,
+                                       .threads = 1};
+
+static struct xti_map map_of(const struct xt_graph *g)
+{
+    struct xti_map m;
+    struct xti_err err = {0};
+    ck_assert_msg(!xti_map_fuse(g, NULL, &m, &err), "%s", err.e.message);
+    return m;
+}
+
+static struct xti_map map_of_line(const char *line)
+{
+    struct xt_graph *g = parse_line(line);
+    struct xti_map m = map_of(g);
+    xt_graph_free(g);
+    return m;
+}
+
+static int64_t src_bytes(const struct xti_map *m, int i)
+{
+    return m->src_hi[i] >= m->src_lo[i] ? (m->src_hi[i] + 1) * m->esize : 0;
+}
+
+static unsigned char *scrambled(int64_t n, uint64_t seed)
+{
+    unsigned char *p = malloc((size_t)n + 1);
+    ck_assert_ptr_nonnull(p);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = (unsigned char)(random_next(&seed) >> 32);
+    return p;
+}
+
+/* ---------------------------------------------------------------------------------------------- same bytes
+ */
+
+static void run_in_shares(const struct xti_plan *p, void *dst, const void *const *src)
+{
+    struct xti_copy c = {.plan = p, .dst = dst, .src = src};
+    int parts = p->target.threads;
+    for (int i = parts - 1; i >= 0; i--)
+        xti_run_share(&c, (struct xti_share){i, parts});
+}
+
+static int same_bytes(const struct xti_map *m, const struct xti_target *t, const char *what)
+{
+    struct xti_candidate c[XTI_MAX_CHOICES];
+    size_t bytes = (size_t)((m->dst_hi + 1) * m->esize);
+    void *src[64] = {0};
+    unsigned char *want = malloc(bytes + 1), *got = malloc(bytes + 1);
+    ck_assert(want && got && m->n_srcs <= 64);
+    for (int i = 0; i < m->n_srcs; i++)
+        src[i] = scrambled(src_bytes(m, i), (uint64_t)i);
+    memset(want, 0xa5, bytes);
+    xti_map_eval(m, want, (const void *const *)src);
+    int n = xti_choice_plans(m, t, c);
+    ck_assert_int_gt(n, 0);
+    for (int i = 0; i < n; i++) {
+        struct xti_str text = {0};
+        memset(got, 0xa5, bytes);
+        run_in_shares(&c[i].plan, got, (const void *const *)src);
+        xti_choice_text(c[i].plan.target.choice, &text);
+        ck_assert_msg(!memcmp(got, want, bytes), "%s: %s, %s, %d threads", what, text.s, xti_isa_name[t->isa],
+                      t->threads);
+        xti_str_free(&text);
+        xti_plan_free(&c[i].plan);
+    }
+    for (int i = 0; i < m->n_srcs; i++)
+        free(src[i]);
+    free(want);
+    free(got);
+    return n;
+}
+
+static int all_targets(const struct xti_map *m, const char *what)
+{
+    struct xti_target here;
+    int n = 0;
+    xti_cpu_target(1, &here);
+    for (int isa = 0; isa <= (int)here.isa; isa++)
+        for (int threads = 1; threads <= 3; threads += 2) {
+            struct xti_target small = tiny, real = here;
+            small.isa = real.isa = (enum xti_isa)isa;
+            small.threads = real.threads = threads;
+            n += same_bytes(m, &small, what) + same_bytes(m, &real, what);
+        }
+    return n;
+}
+
+START_TEST(every_choice_copies_a_workload_alike)
+{
+    struct xti_map m = map_of_line(work[_i].small);
+    all_targets(&m, work[_i].small);
+    xti_map_free(&m);
+}
+END_TEST
+
+START_TEST(every_choice_copies_random_chains_alike)
+{
+    const struct random_graph_options opt = {.no_empty = true, .max_numel = 20000};
+    const char *more = getenv("XT_TEST_SEEDS");
+    int64_t plans = 0, chains = more ? atoi(more) : 60;
+    for (uint64_t seed = 1; seed <= (uint64_t)chains; seed++) {
+        struct xt_graph *g = random_graph(seed, &opt);
+        struct xti_map m = map_of(g);
+        char what[4200];
+        snprintf(what, sizeof what, "seed %llu: %s", (unsigned long long)seed, graph_text(g));
+        if (m.n_pieces && m.dst_hi < 1 << 20)
+            plans += all_targets(&m, what);
+        xti_map_free(&m);
+        xt_graph_free(g);
+    }
+    ck_assert_int_gt(plans, 8 * chains); /* there were choices to make */
+}
+END_TEST
+
+/* --------------------------------------------------------------------------------------------- candidates */
+
+START_TEST(the_model_comes_first_and_the_others_by_estimate)
+{
+    struct xti_candidate c[XTI_MAX_CHOICES];
+    struct xti_map m = map_of_line("x: f32[300,4,500]; x.permute(2,0,1)");
+    int n = xti_choice_plans(&m, &server, c);
+    ck_assert_int_gt(n, 3);
+    ck_assert(xti_choice_is_model(c[0].plan.target.choice));
+    for (int i = 1; i < n; i++) {
+        ck_assert(!xti_choice_is_model(c[i].plan.target.choice));
+        ck_assert(xti_choice_valid(c[i].plan.target.choice));
+        ck_assert(i == 1 || c[i - 1].seconds <= c[i].seconds);
+    }
+    for (int i = 0; i < n; i++)
+        xti_plan_free(&c[i].plan);
+    xti_map_free(&m);
+}
+END_TEST
+
+START_TEST(a_copy_without_loops_has_no_choice_but_streaming)
+{
+    struct xti_candidate c[XTI_MAX_CHOICES];
+    struct xti_map m = map_of_line("x: f32[64]; x");
+    int n = xti_choice_plans(&m, &server, c);
+    ck_assert_int_eq(n, 2);
+    ck_assert(!c[0].plan.step[0].stream && c[1].plan.step[0].stream);
+    for (int i = 0; i < n; i++)
+        xti_plan_free(&c[i].plan);
+    xti_map_free(&m);
+}
+END_TEST
+
+START_TEST(numbers_that_no_choice_has_are_not_valid)
+{
+    const struct xti_choice bad[] = {
+        {.stream = 2},  {.stream = -2}, {.order = -1},  {.order = XTI_ORDER_COUNT}, {.rows = 100},
+        {.rows = -100}, {.cols = 100},  {.cols = -100}, {.strategy = -1},           {.strategy = 100}};
+    ck_assert(xti_choice_valid((struct xti_choice){0}));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        ck_assert_msg(!xti_choice_valid(bad[i]), "%zu", i);
+}
+END_TEST
+
+/* ----------------------------------------------------------------------------------------------- estimates
+ */
+
+static struct xti_estimate estimate_of(const char *line, const struct xti_target *t)
+{
+    struct xti_map m = map_of_line(line);
+    struct xti_plan p;
+    struct xti_err err = {0};
+    struct xti_estimate e;
+    ck_assert_msg(!xti_plan_make(&m, t, &p, &err), "%s: %s", line, err.e.message);
+    xti_plan_estimate(&p, &e);
+    xti_plan_free(&p);
+    xti_map_free(&m);
+    return e;
+}
+
+/* clang-format off */
+static const struct {
+    const char *line;
+    double read, written; /* lines */
+} counted[] = {
+    {"x: f32[1600]; x",                                   100,     100},
+    {"x: f32[1600]; x[::-1]",                             100,     100},
+    {"x: u8[3,64,64]; x.permute(1,2,0)",                  192,     192},
+    {"x: f32[4096,4096]; x.T",                            1 << 20, 1 << 20}, /* blocked: each read once */
+    {"x: f32[16]; x.unsqueeze(0).expand(4096,16)",        1,       4096},
+    {"x: f32[4096,16]; x[:, 0]",                          4096,    256},     /* a line an element */
+    {"x: f32[4096,32]; x[:, :16]",                        4096,    4096},    /* every second line */
+    {"x: f32[4096,1]; x.expand(4096,64)",                 256,     16384},
+    {"x: f32[64,64]; x.pad((64,0),(0,0))",                256,     512},
+};
+/* clang-format on */
+
+START_TEST(an_estimate_counts_the_lines_that_must_move)
+{
+    struct xti_estimate e = estimate_of(counted[_i].line, &server);
+    ck_assert_msg(fabs(e.lines_read - counted[_i].read) <= 1 &&
+                      fabs(e.lines_written - counted[_i].written) <= 1,
+                  "%s: %g read, %g written", counted[_i].line, e.lines_read, e.lines_written);
+}
+END_TEST
+
+START_TEST(streaming_stores_read_no_line_of_the_destination)
+{
+    ck_assert_double_eq(estimate_of("x: f32[64,1048576]; x", &server).lines_owned, 0);
+    ck_assert_double_eq(estimate_of("x: f32[1600]; x", &server).lines_owned, 100);
+}
+END_TEST
+
+START_TEST(more_of_the_same_takes_longer)
+{
+    static const char *const form[] = {"x: f32[%d]; x", "x: u8[%d,3,64]; x.permute(0,2,1)",
+                                       "x: f32[%d,64]; x.T", "x: f32[%d,40]; x.tril(0)"};
+    const struct xti_target *t[] = {&server, &epyc, &tiny};
+    for (int k = 0; k < 12; k++) {
+        double last = 0;
+        for (int n = 100; n <= 1000000; n *= 100) {
+            char line[128];
+            snprintf(line, sizeof line, form[k % 4], n);
+            double now = estimate_of(line, t[k / 4]).seconds;
+            ck_assert_msg(now > last, "%s: %g after %g", line, now, last);
+            last = now;
+        }
+    }
+}
+END_TEST
+
+START_TEST(every_workload_has_an_estimate_that_a_machine_could_have)
+{
+    const struct xti_target *t[] = {&server, &epyc};
+    for (int k = 0; k < 2; k++) {
+        struct xti_estimate e = estimate_of(work[_i].chain, t[k]);
+        double bytes = 64 * (e.lines_read + e.lines_written);
+        ck_assert_msg(e.seconds > bytes / 200e9 && e.seconds < bytes / 1e9, "%s: %g s for %g bytes",
+                      work[_i].name, e.seconds, bytes);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    char why[256];
+    n_work = bench_workloads_read(bench_workloads_text, &work, why, sizeof why);
+    Suite *s = suite_create("choice");
+    TCase *c = tcase_create("choice");
+    tcase_set_timeout(c, 600);
+    tcase_add_loop_test(c, every_choice_copies_a_workload_alike, 0, n_work);
+    tcase_add_test(c, every_choice_copies_random_chains_alike);
+    tcase_add_test(c, the_model_comes_first_and_the_others_by_estimate);
+    tcase_add_test(c, a_copy_without_loops_has_no_choice_but_streaming);
+    tcase_add_test(c, numbers_that_no_choice_has_are_not_valid);
+    tcase_add_loop_test(c, an_estimate_counts_the_lines_that_must_move, 0, sizeof counted / sizeof *counted);
+    tcase_add_test(c, streaming_stores_read_no_line_of_the_destination);
+    tcase_add_test(c, more_of_the_same_takes_longer);
+    tcase_add_loop_test(c, every_workload_has_an_estimate_that_a_machine_could_have, 0, n_work);
+    suite_add_tcase(s, c);
+    int status = run_suite(s);
+    bench_workloads_free(work, n_work);
+    return status;
+}
