@@ -252,12 +252,17 @@ struct xt_compile_options {
     size_t size;
     xt_backend backend; /* XT_AUTO: the context's */
     const char *arch;   /* CUDA: "sm_90" or "90"; needs no device until xt_run. NULL: the device's */
+    int measure;        /* CPU: 1: as XT_MEASURE=1 for this compile; 0: as the environment says */
 };
 
 /* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it): a lookup
  * that allocates nothing. Chains with the same map share their plan, on CUDA their compiled code. Cost:
  * microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on disk.
- * XT_EUNSUPPORTED: the problem line is longer than 1 MiB. Blocks; any thread. */
+ * XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
+ * measure: times the plans that the copy could have, on buffers of xt's own (as large as the operands, a
+ * quarter of the memory at most) and with the context's threads or parallel_for, and keeps the fastest in
+ * the disk cache for every later compile of the same map on such a processor. Up to 4 s for large copies.
+ * Blocks; any thread. */
 XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g,
                             const struct xt_compile_options *opt, struct xt_kernel **out);
 XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
@@ -294,6 +299,10 @@ struct xt_kernel_info {
 /* The first call makes the signature: XT_ENOMEM. */
 XT_API xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out);
 XT_API int64_t xt_src_min_bytes(const struct xt_kernel *k, int input); /* 0: not read. -1: no such input */
+
+/* Seconds that a run should take by the cost model, when runs follow each other on this machine. 0: none
+ * (XT_REF, XT_CUDA, nothing to copy, k NULL). Takes some microseconds. */
+XT_API double xt_kernel_estimate(const struct xt_kernel *k);
 
 /* How the chain was fused and planned. flags: 0 text for people, XT_JSON one JSON object. As xt_print. */
 enum { XT_JSON = 1 };

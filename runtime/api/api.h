@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "api/measure.h"
 #include "cache/cache.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
@@ -21,7 +22,8 @@ struct xt_ctx {
     struct xti_parallel parallel;
     struct xti_disk *disk;
     struct xti_target cpu;                      /* this machine: asking takes 100 us, in a VM */
-    bool check;                                 /* XT_CHECK */
+    bool check, measure;                        /* XT_CHECK, XT_MEASURE */
+    struct xti_wisdom *wisdom;                  /* choices of CPU plans */
     struct xti_memo *kernels;                   /* request key -> struct xt_kernel */
     struct xti_memo *plans;                     /* exact map -> struct xti_shared_plan */
     struct xti_memo *codes;                     /* exact key -> struct xti_shared_code */
@@ -66,16 +68,18 @@ struct xti_shared_plan {
     atomic_int refs;
     struct xti_map map; /* as fused: elements, absolute offsets */
     struct xti_target target;
-    struct xti_plan plan; /* CPU and CUDA */
-    struct xti_call call; /* CPU */
+    struct xti_plan plan;         /* CPU and CUDA */
+    struct xti_call call;         /* CPU */
+    struct xti_measured measured; /* CPU */
     struct xti_span dst;
     int n_reads; /* inputs that are read */
     struct xti_read_span *read;
     char *_Atomic signature; /* NULL: nobody has asked */
 };
-/* Fuses g, and finds in `plans` or makes what its kernels share. */
+/* Fuses g, and finds in `plans` or makes what its kernels share. tuning: of CPU plans. */
 xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, xt_backend backend,
-                              const struct xti_target *t, struct xti_shared_plan **out, struct xti_err *err);
+                              const struct xti_target *t, const struct xti_tuning *tuning,
+                              struct xti_shared_plan **out, struct xti_err *err);
 void *xti_shared_plan_ref(void *plan);
 void xti_shared_plan_unref(void *plan);
 /* 32 hex digits that live as long as p; NULL: no memory. */
@@ -107,6 +111,10 @@ void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b);
 size_t xti_request_bound(const struct xt_graph *g, const char *arch);
 size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
                        const struct xti_home *home, unsigned char *key);
+
+/* Lines and members of an explanation: the plan's choice and estimate. (estimate.c) */
+void xti_estimate_text(const struct xt_kernel *k, struct xti_str *b);
+void xti_estimate_json(const struct xt_kernel *k, struct xti_str *b);
 
 /* The signature of a map for a target, as hex. */
 xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],

@@ -14,7 +14,8 @@ struct request {
     const struct xt_graph *graph;
     xt_backend backend;
     const char *arch;
-    bool load; /* on the device: CUDA without an architecture given */
+    bool load;    /* on the device: CUDA without an architecture given */
+    bool measure; /* CPU */
     struct xti_home home;
 };
 
@@ -143,7 +144,8 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
         goto done;
     if ((s = make_target(r, &target, err)))
         goto done;
-    if ((s = xti_shared_plan_get(r->ctx->plans, k->graph, k->backend, &target, &shared, err)))
+    struct xti_tuning tuning = {r->ctx->wisdom, &r->ctx->parallel, r->measure};
+    if ((s = xti_shared_plan_get(r->ctx->plans, k->graph, k->backend, &target, &tuning, &shared, err)))
         goto done;
     take_shared(k, shared);
     if (xti_log_any())
@@ -173,10 +175,11 @@ static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_e
     bool hit = false;
     if (r->load && xti_home_get(&r->home, err))
         return err->e.status;
-    size_t bound = xti_request_bound(r->graph, r->arch);
+    const char *how = r->measure ? "measured" : r->arch; /* never both: only CUDA has architectures */
+    size_t bound = xti_request_bound(r->graph, how);
     if (bound > ROOM && !(key = xti_alloc(bound)))
         return xti_fail(err, XT_ENOMEM, "request key");
-    size_t bytes = xti_request_key(r->graph, r->backend, r->arch, &r->home, key);
+    size_t bytes = xti_request_key(r->graph, r->backend, how, &r->home, key);
     xt_status s = xti_memo_get(r->ctx->kernels, key, bytes, build, r, &kernel, &hit, err);
     if (!s)
         count_compile(r->ctx, hit, kernel);
@@ -214,6 +217,7 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
                            &err);
     struct request r = {.ctx = ctx, .graph = g, .backend = o.backend ? o.backend : ctx->backend};
     r.arch = r.backend == XT_CUDA ? o.arch : NULL;
+    r.measure = r.backend == XT_CPU && (o.measure || ctx->measure);
     r.load = r.backend == XT_CUDA && !o.arch;
     return xti_publish(compile(&r, out, &err), &err);
 }

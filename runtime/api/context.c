@@ -68,8 +68,11 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->device = o->device;
     ctx->parallel = (struct xti_parallel){o->parallel_for, o->pool};
     ctx->check = xti_env_int(XTI_ENV_CHECK, 0) > 0;
+    ctx->measure = xti_env_int(XTI_ENV_MEASURE, 0) > 0;
     xti_cpu_target(ctx->threads, &ctx->cpu);
     if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
+        return s;
+    if ((s = xti_wisdom_open(ctx->disk, &ctx->wisdom, err)))
         return s;
     if ((s = xti_memo_new(&kernel_ops, MAX_KERNELS, &ctx->kernels, err)))
         return s;
@@ -83,6 +86,7 @@ static void destroy(struct xt_ctx *ctx)
     xti_memo_free(ctx->kernels);
     xti_memo_free(ctx->plans);
     xti_memo_free(ctx->codes);
+    xti_wisdom_close(ctx->wisdom);
     xti_disk_close(ctx->disk);
     xti_free(ctx);
 }

@@ -164,6 +164,7 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
     target_text(k, b);
     xti_str_addf(b, "\n  strategy  %s\n", info->strategy);
     plan_text(k, b);
+    xti_estimate_text(k, b);
     xti_str_addf(b, "  bytes     %" PRId64 " read, %" PRId64 " written\n  signature %s (%s)\n",
                  info->bytes_read, info->bytes_written, info->signature, info->origin);
 }
@@ -191,7 +192,9 @@ static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info 
     target_text(k, b);
     xti_str_add(b, "\", \"refused\": [");
     add_refusals(k, refusals_json, b);
-    xti_str_addf(b, "], \"signature\": \"%s\", \"origin\": \"%s\"}", info->signature, info->origin);
+    xti_str_add(b, "]");
+    xti_estimate_json(k, b);
+    xti_str_addf(b, ", \"signature\": \"%s\", \"origin\": \"%s\"}", info->signature, info->origin);
 }
 
 xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t size, size_t *need)

@@ -50,6 +50,7 @@ struct request {
     struct xti_map *map; /* goes into the plan */
     xt_backend backend;
     const struct xti_target *target;
+    const struct xti_tuning *tuning;
 };
 
 /* Threads would not be used for it, and a loop cut for them is a loop more. */
@@ -77,6 +78,8 @@ static xt_status make(void *arg, void **out, struct xti_err *err)
         s = xti_fail(err, XT_ENOMEM, "kernel record");
         goto done;
     }
+    if (r->backend == XT_CPU)
+        xti_choose(r->tuning, &p->map, &target, &p->measured);
     if (r->backend != XT_REF && (s = xti_plan_make(&p->map, &target, &p->plan, err)))
         goto done;
     if (r->backend == XT_CPU)
@@ -92,6 +95,7 @@ done:
 static void exact_key(const struct request *r, struct xti_str *key)
 {
     xti_str_u64le(key, (uint64_t)r->backend);
+    xti_str_u64le(key, r->tuning->measure);
     xti_map_key(r->map, key);
     for (int i = 0; i < r->map->n_pieces; i++)
         if (r->map->piece[i].src < 0)
@@ -110,11 +114,12 @@ static xt_status find_or_make(struct xti_memo *plans, struct request *r, void **
 }
 
 xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, xt_backend backend,
-                              const struct xti_target *t, struct xti_shared_plan **out, struct xti_err *err)
+                              const struct xti_target *t, const struct xti_tuning *tuning,
+                              struct xti_shared_plan **out, struct xti_err *err)
 {
     struct xti_map m;
     void *p = NULL;
-    struct request r = {&m, backend, t};
+    struct request r = {&m, backend, t, tuning};
     xt_status s = xti_map_fuse(g, NULL, &m, err);
     if (!s)
         s = check_bytes(&m, err);

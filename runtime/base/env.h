@@ -16,6 +16,7 @@
     X(DEBUG, "", "what to log to stderr: graph,map,plan,src,ptx,cache,time or all")                          \
     X(DUMP, "", "directory that receives source, PTX and cubin of every CUDA compile")                       \
     X(OVERRIDE, "", "directory: a NAME.cu there replaces the source of the kernel with that name")           \
+    X(MEASURE, "0", "1: time the plans a CPU copy could have once, and remember the fastest (README)")       \
     X(CHECK, "0", "1: compare every CPU run with the reference evaluator, bytes against bytes")              \
     X(FAIL_ALLOC, "0", "n: the n-th allocation of the library fails (for tests)")
 
@@ -23,7 +24,7 @@ enum xti_env {
 #define X(id, fallback, what) XTI_ENV_##id,
     XTI_ENV_TABLE(X)
 #undef X
-    XTI_ENV_COUNT
+        XTI_ENV_COUNT
 };
 
 const char *xti_env(enum xti_env v);                   /* NULL when unset */

@@ -120,8 +120,8 @@ static bool ragged(const struct xti_step *step, const struct box *b)
 }
 
 struct work {
-    double core, write;                                                  /* nanoseconds */
-    double fetched[XTI_N_CACHES], stored[XTI_N_CACHES], streamed, jumps; /* lines */
+    double core, write;                                                           /* nanoseconds */
+    double fetched[XTI_N_CACHES], stored[XTI_N_CACHES], written, streamed, jumps; /* lines */
     double kept; /* bytes that a cache must have to serve the next run */
 };
 
@@ -143,8 +143,7 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
         sum->fetched[c] += reads ? t.fetched[c] : 0;
         sum->stored[c] += b.stream ? 0 : parts * t.stored[c];
     }
-    if (b.stream)
-        sum->streamed += t.destination;
+    *(b.stream ? &sum->streamed : &sum->written) += t.destination;
     if (b.stream && rows && ragged(step, &b))
         sum->write += TWICE * b.calls * (double)b.rows * price->split;
     sum->jumps += t.jumps;
@@ -173,7 +172,7 @@ static void add_general(const struct xti_plan *p, const struct xti_step *step, d
         sum->fetched[c] += x->src < 0 ? 0 : lines; /* prefetches run past the guards */
         sum->stored[c] += stored;
     }
-    sum->streamed += step->stream ? part * lines : 0;
+    *(step->stream ? &sum->streamed : &sum->written) += part * lines;
     sum->kept += XTI_LINE * ((x->src < 0 ? 0 : part * lines) + stored);
 }
 
@@ -235,8 +234,8 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
     w.core /= threads;
     *e = (struct xti_estimate){
         .lines_read = w.fetched[2],
-        .lines_owned = w.stored[2],
-        .lines_written = w.stored[2] + w.streamed,
+        .lines_owned = w.written,
+        .lines_written = w.written + w.streamed,
         .seconds = 1e-9 * (price->run + larger(w.core, memory) + price->beside * smaller(w.core, memory) +
                            (threads > 1 ? price->thread : 0)),
     };

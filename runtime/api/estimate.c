@@ -1,0 +1,74 @@
+/* estimate.c: what a kernel's run should take, and whether its plan was measured. Layer 6. */
+#include "api/api.h"
+
+#include "plan/choice.h"
+#include "plan/estimate.h"
+
+double xt_kernel_estimate(const struct xt_kernel *k)
+{
+    struct xti_estimate e = {0};
+    if (k && k->backend == XT_CPU && k->map->n_pieces)
+        xti_plan_estimate(k->plan, &e);
+    return e.seconds;
+}
+
+/* "3.12 ms", three digits. */
+static void add_time(double seconds, struct xti_str *b)
+{
+    static const char *const unit[] = {"s", "ms", "us", "ns"};
+    int i = 0;
+    for (; seconds < 1 && i < 3; i++)
+        seconds *= 1000;
+    xti_str_addf(b, "%.*f %s", seconds < 10 ? 2 : seconds < 100 ? 1 : 0, seconds, unit[i]);
+}
+
+static void add_choice(const struct xti_measured *m, struct xti_str *b)
+{
+    xti_choice_text(m->choice, b);
+    if (!m->tried)
+        return;
+    xti_str_addf(b, "; measured: of %d plans %s", m->tried,
+                 xti_choice_is_model(m->choice) ? "the best, " : "");
+    add_time(1e-9 * (double)m->chosen_ns, b);
+    if (!xti_choice_is_model(m->choice)) {
+        xti_str_add(b, ", the model's ");
+        add_time(1e-9 * (double)m->model_ns, b);
+    }
+}
+
+void xti_estimate_text(const struct xt_kernel *k, struct xti_str *b)
+{
+    struct xti_estimate e;
+    if (k->backend != XT_CPU || !k->map->n_pieces)
+        return;
+    xti_plan_estimate(k->plan, &e);
+    xti_str_add(b, "  choice    ");
+    add_choice(&k->shared->measured, b);
+    xti_str_add(b, "\n  estimate  ");
+    add_time(e.seconds, b);
+    xti_str_addf(b, ", %.0f lines of 64 B read, %.0f written: %.1f GB/s\n", e.lines_read, e.lines_written,
+                 64e-9 * (e.lines_read + e.lines_written) / e.seconds);
+}
+
+void xti_estimate_json(const struct xt_kernel *k, struct xti_str *b)
+{
+    struct xti_estimate e;
+    struct xti_str choice = {0};
+    const struct xti_measured *m = &k->shared->measured;
+    if (k->backend != XT_CPU || !k->map->n_pieces) {
+        xti_str_add(b, ", \"choice\": null, \"estimate\": null");
+        return;
+    }
+    xti_plan_estimate(k->plan, &e);
+    xti_choice_text(m->choice, &choice);
+    xti_str_addf(b, ", \"choice\": {\"text\": \"%s\", \"tried\": %d", choice.s ? choice.s : "", m->tried);
+    if (m->tried)
+        xti_str_addf(b, ", \"seconds\": %.3e, \"model_seconds\": %.3e", 1e-9 * (double)m->chosen_ns,
+                     1e-9 * (double)m->model_ns);
+    xti_str_addf(b,
+                 "}, \"estimate\": {\"seconds\": %.3e, \"lines_read\": %.0f, \"lines_owned\": %.0f, "
+                 "\"lines_written\": %.0f}",
+                 e.seconds, e.lines_read, e.lines_owned, e.lines_written);
+    b->failed |= choice.failed;
+    xti_str_free(&choice);
+}

@@ -1,0 +1,263 @@
+/* measure.c: times the plans that a map could have, on buffers of its own, and keeps the fastest. All plans
+ * run in turn, so that a busy moment harms each alike; the few best run again, and the model's is left only
+ * for one that is clearly faster. Layer 6. */
+#include "api/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "plan/choice.h"
+
+enum {
+    ROUNDS = 3,       /* of all plans .. */
+    FINAL_ROUNDS = 5, /* .. and of the FINALISTS and the model's */
+    FINALISTS = 3,
+    SAMPLE_NS = 200000,  /* a run is repeated until a sample takes so long */
+    WORTH_PERCENT = 3,   /* what a plan must gain to be taken instead of the model's */
+    PATIENCE_MS = 10000, /* how long another thread's measuring is waited for */
+    ALIGN = 64,
+};
+static const int64_t budget_ns = 4000000000; /* of one map; a plan that was begun is ended */
+
+/* ---- buffers */
+
+struct buffers {
+    void *dst, **src; /* aligned .. */
+    void **made;      /* .. inside of these */
+    int n;
+};
+
+static int64_t bytes_of(int64_t hi, int64_t lo, int esize) { return hi < lo ? 0 : (hi + 1) * esize; }
+
+/* A quarter of the machine's memory at most. */
+static bool affordable(const struct xti_map *m)
+{
+    double sum = (double)bytes_of(m->dst_hi, m->dst_lo, m->esize);
+    for (int i = 0; i < m->n_srcs; i++)
+        sum += (double)bytes_of(m->src_hi[i], m->src_lo[i], m->esize);
+    return sum < (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 4;
+}
+
+static void free_buffers(struct buffers *b)
+{
+    for (int i = 0; b->made && i < b->n; i++)
+        xti_free(b->made[i]);
+    xti_free(b->made);
+    xti_free(b->src);
+}
+
+/* Written to: pages that never were are all one page of zeros. */
+static void *buffer(struct buffers *b, int64_t bytes)
+{
+    char *p = xti_alloc((size_t)bytes + ALIGN);
+    if (!(b->made[b->n++] = p))
+        return NULL;
+    p += -(uintptr_t)p % ALIGN;
+    memset(p, 1, (size_t)bytes);
+    return p;
+}
+
+static bool make_buffers(const struct xti_map *m, struct buffers *b)
+{
+    b->src = xti_alloc_array((size_t)m->n_srcs + 1, sizeof *b->src);
+    b->made = xti_alloc_array((size_t)m->n_srcs + 1, sizeof *b->made);
+    if (!b->src || !b->made || !(b->dst = buffer(b, bytes_of(m->dst_hi, m->dst_lo, m->esize))))
+        return false;
+    for (int i = 0; i < m->n_srcs; i++)
+        if (!(b->src[i] = buffer(b, bytes_of(m->src_hi[i], m->src_lo[i], m->esize))))
+            return false;
+    return true;
+}
+
+/* ---- timing */
+
+struct contest {
+    const struct xti_parallel *parallel;
+    struct buffers buffers;
+    int n;
+    struct xti_candidate plan[XTI_MAX_CHOICES]; /* the model's first */
+    struct xti_call call[XTI_MAX_CHOICES];
+    int repeat[XTI_MAX_CHOICES];
+    bool out[XTI_MAX_CHOICES];
+    int64_t ns[XTI_MAX_CHOICES]; /* of a run, the shortest sample; 0: none was taken */
+    int64_t deadline;
+};
+
+static void run_plan(const struct contest *c, int i)
+{
+    const void *const *src = (const void *const *)c->buffers.src;
+    if (c->call[i].fn)
+        xti_call_run(&c->call[i], c->buffers.dst, src);
+    else
+        xti_cpu_run(&c->plan[i].plan, c->buffers.dst, src, c->parallel, NULL);
+}
+
+static int64_t sample(struct contest *c, int i)
+{
+    for (;;) {
+        int64_t t = xti_now_ns();
+        for (int k = 0; k < c->repeat[i]; k++)
+            run_plan(c, i);
+        t = xti_now_ns() - t;
+        if (t >= SAMPLE_NS || c->repeat[i] >= 1 << 20)
+            return t / c->repeat[i] > 0 ? t / c->repeat[i] : 1;
+        c->repeat[i] *= t < SAMPLE_NS / 16 ? 8 : 2;
+    }
+}
+
+/* One sample of each that is in; false when time is up: then none counts that was not taken. What disturbs a
+ * sample makes it longer: the shortest is kept. */
+static bool run_round(struct contest *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        if (c->out[i])
+            continue;
+        if (i && xti_now_ns() > c->deadline)
+            return false;
+        int64_t t = sample(c, i);
+        c->ns[i] = !c->ns[i] || t < c->ns[i] ? t : c->ns[i];
+    }
+    return true;
+}
+
+/* Of those that are in; -1: there is none but the model's. */
+static int fastest_other(const struct contest *c)
+{
+    int best = -1;
+    for (int i = 1; i < c->n; i++)
+        if (!c->out[i] && c->ns[i] && (best < 0 || c->ns[i] < c->ns[best]))
+            best = i;
+    return best;
+}
+
+static void keep_finalists(struct contest *c)
+{
+    bool final[XTI_MAX_CHOICES] = {true};
+    for (int k = 0, i; k < FINALISTS && (i = fastest_other(c)) >= 0; k++)
+        final[i] = c->out[i] = true;
+    for (int i = 0; i < c->n; i++)
+        c->out[i] = !final[i];
+}
+
+/* The winner. */
+static int hold(struct contest *c)
+{
+    bool time = true;
+    for (int i = 0; i < c->n; i++) {
+        c->repeat[i] = 1;
+        xti_call_make(&c->plan[i].plan, &c->call[i]);
+    }
+    c->deadline = xti_now_ns() + budget_ns;
+    for (int k = 0; k < ROUNDS && time; k++)
+        time = run_round(c);
+    keep_finalists(c);
+    for (int k = 0; k < FINAL_ROUNDS && time; k++)
+        time = run_round(c);
+    int best = fastest_other(c);
+    bool worth = best > 0 && c->ns[best] * 100 < c->ns[0] * (100 - WORTH_PERCENT);
+    return worth ? best : 0;
+}
+
+static bool measure(const struct xti_tuning *tuning, const struct xti_map *m, const struct xti_target *t,
+                    struct xti_measured *out)
+{
+    struct contest *c = affordable(m) ? xti_alloc(sizeof *c) : NULL;
+    bool ok = c && make_buffers(m, &c->buffers) && (c->n = xti_choice_plans(m, t, c->plan)) > 0;
+    if (ok) {
+        c->parallel = tuning->parallel;
+        int best = hold(c);
+        *out = (struct xti_measured){c->plan[best].plan.target.choice, c->n, c->ns[0], c->ns[best]};
+    }
+    for (int i = 0; c && i < c->n; i++)
+        xti_plan_free(&c->plan[i].plan);
+    if (c)
+        free_buffers(&c->buffers);
+    xti_free(c);
+    return ok;
+}
+
+/* ---- whose turn it is */
+
+/* The process whose thread measures, or 0: two at a time would time each other. In a forked child its
+ * parent's number means nothing. */
+static atomic_int measurer;
+
+static bool take_turn(void)
+{
+    const struct timespec ms = {.tv_nsec = 1000000};
+    int me = (int)getpid();
+    for (int i = 0; i < PATIENCE_MS; i++) {
+        int now = atomic_load(&measurer);
+        if (now != me && atomic_compare_exchange_strong(&measurer, &now, me))
+            return true;
+        nanosleep(&ms, NULL);
+    }
+    return false;
+}
+
+/* A map on a target. */
+static bool identify(const struct xti_map *m, const struct xti_target *t, unsigned char id[XTI_MAP_ID_BYTES])
+{
+    char signature[XTI_SIGNATURE_CHARS];
+    struct xti_str key = {0};
+    unsigned char digest[XTI_SHA256_BYTES];
+    const int64_t numbers[] = {(int64_t)t->isa, t->threads, t->l1_bytes, t->l2_bytes, t->l3_bytes};
+    if (xti_signature(m, t, signature, NULL))
+        return false;
+    xti_str_add(&key, signature);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        xti_str_u64le(&key, (uint64_t)numbers[i]);
+    bool ok = !key.failed;
+    if (ok) {
+        xti_sha256_of(key.s, key.n, digest);
+        memcpy(id, digest, XTI_MAP_ID_BYTES);
+    }
+    xti_str_free(&key);
+    return ok;
+}
+
+static void log_result(const struct xti_measured *m)
+{
+    struct xti_str text = {0};
+    xti_choice_text(m->choice, &text);
+    xti_logf(XTI_LOG_TIME, "measured %d plans: %s: %.3f us, the model's: %.3f us", m->tried,
+             text.s ? text.s : "", (double)m->chosen_ns / 1e3, (double)m->model_ns / 1e3);
+    xti_str_free(&text);
+}
+
+/* Another thread may have measured the same map meanwhile. */
+static void measure_in_turn(const struct xti_tuning *tuning, const struct xti_map *m,
+                            const struct xti_target *t, const unsigned char *id, struct xti_measured *out)
+{
+    if (!take_turn()) {
+        xti_logf(XTI_LOG_TIME, "not measured: another thread is at it");
+        return;
+    }
+    if (!xti_wisdom_find(tuning->wisdom, id, out)) {
+        if (measure(tuning, m, t, out)) {
+            xti_wisdom_add(tuning->wisdom, id, out);
+            log_result(out);
+        } else {
+            xti_logf(XTI_LOG_TIME, "not measured: no memory for buffers as large as the operands");
+        }
+    }
+    atomic_store(&measurer, 0);
+}
+
+void xti_choose(const struct xti_tuning *tuning, const struct xti_map *m, struct xti_target *t,
+                struct xti_measured *out)
+{
+    unsigned char id[XTI_MAP_ID_BYTES];
+    *out = (struct xti_measured){0};
+    if (!m->n_pieces || (!tuning->measure && xti_wisdom_empty(tuning->wisdom)) || !identify(m, t, id))
+        return;
+    if (!xti_wisdom_find(tuning->wisdom, id, out) && tuning->measure)
+        measure_in_turn(tuning, m, t, id, out);
+    t->choice = out->choice;
+}
