@@ -106,9 +106,17 @@ expect 'help to a closed output is an error' '[ $status -eq 2 ] && grep -q "writ
 expect 'version' '"$xt" --version | grep -q "^xt [0-9]"'
 expect 'help' '"$xt" | grep -q "xt run"'
 expect 'explain' '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "strategy"'
+expect 'explain --time' \
+    '"$xt" explain "x: f32[4,6]; x.permute(1,0)" --time | grep -q "^  measured .*; estimate "'
+export XT_MEASURE=1
+expect 'measured' \
+    '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "^  choice .*; measured: of "'
+unset XT_MEASURE
+expect 'measured before' \
+    '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "^  choice .*; measured: of "'
 "$xt" explain 'x: u8[2,3]; y: u8[1,3]; concat(0, x, y).pad((1,1),(0,2), value=7)' --json >"$dir/j.json"
-for key in shape class pieces bytes_read bytes_written strategy refused signature source soff doff dims divs \
-    guards; do
+for key in shape class pieces bytes_read bytes_written strategy refused choice estimate signature source \
+    soff doff dims divs guards; do
     expect "json $key" 'grep -q "\"'$key'\"" "$dir/j.json"'
 done
 parses='import json,sys; json.load(open(sys.argv[1]))'

@@ -31,17 +31,40 @@ static xt_status json(const void *k, char *buf, size_t size, size_t *need)
     return xt_explain(k, XT_JSON, buf, size, need);
 }
 
+/* The line below "estimate". */
+static int print_time(const struct xt_kernel *k)
+{
+    struct xt_kernel_info info;
+    double estimate = xt_kernel_estimate(k);
+    if (xt_kernel_get(k, &info))
+        return fail_last("explain");
+    if (info.backend == XT_CUDA)
+        return fail("explain: --time is for the CPU");
+    double seconds = median_seconds(k);
+    if (seconds <= 0)
+        return fail("explain: --time: out of memory");
+    printf("  measured  %.3g us, median of 9", seconds * 1e6);
+    if (estimate > 0)
+        printf("; estimate %.3g us: %.2f of it", estimate * 1e6, estimate / seconds);
+    printf("\n");
+    return 0;
+}
+
 int cmd_explain(int n, char **argv)
 {
     const char *backend = NULL, *arch = NULL;
-    bool want_json = false;
-    const struct option_row rows[] = {
-        {"--backend", &backend, NULL}, {"--arch", &arch, NULL}, {"--json", NULL, &want_json}};
+    bool want_json = false, want_time = false;
+    const struct option_row rows[] = {{"--backend", &backend, NULL},
+                                      {"--arch", &arch, NULL},
+                                      {"--json", NULL, &want_json},
+                                      {"--time", NULL, &want_time}};
     struct xt_compile_options opt = {.size = sizeof opt};
     struct xt_ctx *ctx = NULL;
     struct xt_kernel *k = NULL;
-    if (take_options("explain", &n, argv, rows, 3) || parse_backend(backend, &opt.backend))
+    if (take_options("explain", &n, argv, rows, 4) || parse_backend(backend, &opt.backend))
         return EXIT_BAD_INPUT;
+    if (want_json && want_time)
+        return fail("explain: --time prints a line, not JSON: xt bench --json has both");
     if (n != 1)
         return fail("explain: want one chain, got %d arguments", n);
     opt.arch = arch;
@@ -53,6 +76,8 @@ int cmd_explain(int n, char **argv)
         printf("%s%s", s, want_json ? "\n" : "");
     else if (!status)
         status = fail_last("explain");
+    if (!status && want_time)
+        status = print_time(k);
     free(s);
     xt_kernel_free(k);
     xt_ctx_free(ctx);

@@ -30,6 +30,10 @@ char *whole_text(xt_status (*fill)(const void *arg, char *buf, size_t size, size
 /* Writes bytes to a temporary file beside path and renames it. 0, or EXIT_BAD_INPUT after a message. */
 int write_file(const char *path, const void *data, size_t bytes);
 
+/* The median of nine samples of xt_run on buffers of ordinary pages, in the caches as far as they fit. Not
+ * for CUDA. 0: out of memory, or xt_last_error. (timing.c) */
+double median_seconds(const struct xt_kernel *k);
+
 int cmd_run(int n, char **argv);
 int cmd_explain(int n, char **argv);
 int cmd_emit(int n, char **argv);

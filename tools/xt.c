@@ -8,7 +8,7 @@ static const char help[] =
     "xt compiles a chain of views into one copy.\n"
     "\n"
     "  xt run 'CHAIN' IN.npy .. -o OUT.npy [--backend ref|cpu|cuda]\n"
-    "  xt explain 'CHAIN' [--json] [--backend ref|cpu|cuda] [--arch sm_90]\n"
+    "  xt explain 'CHAIN' [--json | --time] [--backend ref|cpu|cuda] [--arch sm_90]\n"
     "  xt emit 'CHAIN' --arch sm_90 --dir DIR      kernel.cu, kernel.ptx, kernel.cubin, launch.json\n"
     "  xt bench [--quick] [--json FILE] [--as DTYPE] [--pages 4k] [--hptt-measure] [FILE]\n"
     "      FILE: lines \"name | where | chain\"; --as: every element of this dtype; 4k: no huge pages\n"
