@@ -73,10 +73,11 @@ struct bench_row {
     int pieces, naive_steps, samples;
     int64_t bytes_read, bytes_written;
     int64_t lines_read,
-        naive_bytes;        /* distinct 64-byte lines of the sources; what the naive steps read and write */
-    double seconds, spread; /* spread: (third quartile - first quartile) / median */
-    double limit_seconds;   /* the same lines as contiguous streams: the fastest way of limit.h .. */
-    const char *limit_way;  /* .. which is this one */
+        naive_bytes;         /* distinct 64-byte lines of the sources; what the naive steps read and write */
+    double seconds, spread;  /* spread: (third quartile - first quartile) / median */
+    double estimate_seconds; /* xt_kernel_estimate */
+    double limit_seconds;    /* the same lines as contiguous streams: the fastest way of limit.h .. */
+    const char *limit_way;   /* .. which is this one */
     double memcpy_seconds, naive_seconds, peer_seconds[N_PEERS];
 };
 /* Compiles, verifies xt against naive byte for byte, then times xt, memcpy, naive, peers (NULL: none) and the

@@ -134,6 +134,7 @@ static void row_json(FILE *f, const struct bench_row *r)
             r->spread);
     fprintf(f, ", \"lines_read\": %" PRId64 ", \"naive_steps\": %d, \"naive_bytes\": %" PRId64, r->lines_read,
             r->naive_steps, r->naive_bytes);
+    json_number(f, "estimate_seconds", r->estimate_seconds);
     json_number(f, "limit_seconds", r->limit_seconds);
     fprintf(f, r->limit_way ? ", \"limit_way\": \"%s\"" : ", \"limit_way\": null", r->limit_way);
     json_number(f, "memcpy_seconds", r->memcpy_seconds);
