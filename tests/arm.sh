@@ -8,7 +8,7 @@ set -u
 B=${B:-build}/aarch64
 cross=aarch64-linux-gnu- qemu=qemu-aarch64
 # The longest first. Not: what needs a GPU or NVRTC, times things, or relies on a process a test.
-suites='kernels run eval cpu lang plan map sig overlap api fuse npy graph workloads abi'
+suites='kernels run eval cpu lang plan map sig api fuse npy graph workloads abi'
 
 missing=''
 command -v ${cross}gcc >/dev/null || missing="$missing ${cross}gcc"
