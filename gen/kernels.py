@@ -19,7 +19,10 @@ SQUARES = {
     "tile": [("square(char *d, const char *const *p, int64_t at",
               "p[%d] + at", "v_store(d + %d * STAGE_ROW, "),
              ("lines(struct tile_rows *t, int64_t r, int64_t c, const char *const *p, int64_t at, int stream",
-              "p[%d] + at", "tile_line_UNIT(t, r + %d, c, stream, ")],
+              "p[%d] + at", "tile_line_UNIT(t, r + %d, c, stream, "),
+             ("direct(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at,"
+              " int stream",
+              "p[%d] + at", "(stream ? v_stream : v_store)(d + tile_at(a, r + %d), ")],
 }
 
 

@@ -106,7 +106,7 @@ static void make_long(struct tile *x, struct side *a, int64_t most)
 /* Bytes of a run on either side, in the order in which they are worth having. */
 static const struct {
     int col, row;
-} want[] = {{64, 64}, {512, 128}, {1024, 256}, {COL_BYTES, ROW_BYTES}};
+} want[] = {{64, 64}, {512, 256}, {COL_BYTES, ROW_BYTES}};
 
 static void tile_of(const struct xti_map *m, int piece, struct tile *x)
 {
@@ -168,8 +168,10 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     if (x.col.n_dims > 1 && !list_fits(&x))
         return xti_refuse(why, "columns lie too far apart for a list");
     bool stream = xti_cost_stream(&p->target, p->bytes_written);
-    if (cs && cd && cs->n * x.t.unit >= XTI_LINE && cd->n * x.t.unit >= XTI_LINE &&
-        (!stream || cs->d % XTI_LINE == 0))
+    int64_t run = cd ? cd->n * x.t.unit : 0;
+    bool whole = run % XTI_LINE == 0 || run >= LONG_COL_BYTES;
+    if (cs && cs->n * x.t.unit >= XTI_LINE && run >= XTI_LINE &&
+        (!stream || (cs->d % XTI_LINE == 0 && whole)))
         return xti_refuse(why, stream ? "rows of the destination begin on lines" : "stays in the cache");
     return true;
 }
