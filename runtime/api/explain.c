@@ -101,17 +101,13 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
     const struct xti_step *s = &k->plan->step[i];
     xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte units%s", i, s->piece, s->strategy->name, s->unit,
                  s->stream ? ", streaming stores" : "");
-    if (s->general) {
-        xti_str_add(b, "; point by point\n");
-        return;
-    }
     xti_str_addf(b,
                  "; kernel %" PRId64 "(%+" PRId64 ",%+" PRId64 ") x %" PRId64 "(%+" PRId64 ",%+" PRId64 ")",
                  s->row.n, s->row.s, s->row.d, s->col.n, s->col.s, s->col.d);
     if (s->n_loops)
         xti_str_add(b, "; loops");
     loops_text(s, b);
-    xti_str_add(b, "\n");
+    xti_str_add(b, s->general ? "; as far as divs and guards let\n" : "\n");
 }
 
 static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
@@ -136,10 +132,7 @@ static void map_text(const struct xti_map *m, struct xti_str *b)
 
 static void plan_text(const struct xt_kernel *k, struct xti_str *b)
 {
-    bool loops = false;
-    for (int i = 0; i < k->plan->n_steps && k->backend == XT_CPU; i++)
-        loops = loops || !k->plan->step[i].general;
-    if (loops)
+    if (k->backend == XT_CPU && k->plan->n_steps)
         xti_str_add(b, "  steps     n(source,destination): n times, this many bytes further each time\n");
     for (int i = 0; i < k->plan->n_steps && k->backend != XT_REF; i++) {
         if (k->backend == XT_CUDA)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "cpu/cpu.h"
+#include "cpu/cursor.h"
 
 /* Where a loop stands. from: the point with which the current block begins. */
 struct level {
@@ -154,27 +154,48 @@ static void repeat_value(const unsigned char *value, int esize, unsigned char ou
         memcpy(out + i, value, (size_t)esize);
 }
 
+int64_t xti_cut(const char *dst, int64_t lo, int64_t hi, int part, int parts)
+{
+    int64_t at = lo + xti_share_of(hi - lo, part, parts);
+    at += (int64_t)(-(uintptr_t)(dst + at) & 63);
+    return part == 0 ? lo : at < hi ? at : hi;
+}
+
+/* A step with divs and guards. */
+static void run_in_order(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+{
+    int64_t room[XTI_MAX_DIMS + XTI_MAX_DIVS + XTI_MAX_GUARDS];
+    struct xti_cursor cursor;
+    xti_cursor_begin(&cursor, c, step, room);
+    int64_t lo = step->d_byte, hi = lo + xti_cursor_span(&cursor);
+    if (share.parts > 1) {
+        /* A column that begins in one share is none of the next. */
+        xti_cursor_seek(&cursor, xti_cut(c->dst, lo, hi, share.part, share.parts) + cursor.width - 1);
+        hi = xti_cut(c->dst, lo, hi, share.part + 1, share.parts);
+    }
+    xti_cursor_run(&cursor, c->dst, 0, hi);
+}
+
 static void run_step(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
 {
     const struct xti_plan *p = c->plan;
     const struct xti_piece *piece = &p->map.piece[step->piece];
-    const char *src = piece->src < 0 ? NULL : c->src[piece->src];
     unsigned char value[16];
     if (step->general) {
-        xti_run_general(piece, p->map.esize, &p->target, step->stream, c->dst, src, share);
+        run_in_order(c, step, share);
         return;
     }
     if (piece->src < 0)
         repeat_value(piece->value, p->map.esize, value);
-    xti_run_nest(step, &p->target, value, c->dst + step->d_byte,
-                 piece->src < 0 ? (const char *)value : src + step->s_byte, share);
+    const char *src = piece->src < 0 ? (const char *)value : (const char *)c->src[piece->src] + step->s_byte;
+    xti_run_nest(step, &p->target, value, c->dst + step->d_byte, src, share);
 }
 
 static void run_slab(const struct xti_copy *c, struct xti_share share)
 {
     for (int i = 0; i < c->plan->n_steps; i++) {
         const struct xti_step *step = &c->plan->step[i];
-        if (step->split >= 0 || step->general)
+        if (step->split >= 0)
             run_step(c, step, share);
         else if (i % share.parts == share.part)
             run_step(c, step, (struct xti_share){0, 1});

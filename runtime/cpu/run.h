@@ -14,6 +14,9 @@ static inline int64_t xti_share_of(int64_t n, int part, int parts)
     return n / parts * part + n % parts * part / parts;
 }
 
+/* Byte at which part `part` of `parts` of the destination's bytes [lo, hi) begins: on a line, but for lo. */
+int64_t xti_cut(const char *dst, int64_t lo, int64_t hi, int part, int parts);
+
 struct xti_copy {
     const struct xti_plan *plan;
     char *dst;
@@ -24,9 +27,6 @@ struct xti_copy {
 void xti_run_share(const struct xti_copy *c, struct xti_share share);
 void xti_run_nest(const struct xti_step *step, const struct xti_target *target, const unsigned char *value,
                   char *d, const char *s, struct xti_share share);
-/* A piece with divs and guards. (general.c) */
-void xti_run_general(const struct xti_piece *p, int esize, const struct xti_target *target, bool stream,
-                     char *dst, const char *src, struct xti_share share);
 
 /* Call xti_run_share for every part and return when all are done. (threads.c) */
 void xti_run_threads(const struct xti_copy *c, int parts);

@@ -150,6 +150,10 @@ void xti_cost_split(const struct xti_target *t, struct xti_step *step)
     step->split = -1;
     if (threads < 2)
         return;
+    if (step->general) { /* shared by bytes of the destination */
+        step->split = xti_order_nests(step) ? 0 : -1;
+        return;
+    }
     if ((step->split = splittable(step, 4 * threads)) >= 0)
         return;
     if (cut_kernel(step, 4 * threads))

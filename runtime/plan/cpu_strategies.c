@@ -384,14 +384,8 @@ static bool general_applies(const struct xti_plan *p, int piece, struct xti_why 
 
 static void general_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
-    const struct xti_piece *x = &p->map.piece[piece];
-    step->general = true;
+    xti_order_step(p, piece, step);
     step->stream = xti_cost_stream(&p->target, p->bytes_written);
-    step->kernel = XTI_CPU_WALK;
-    step->unit = p->map.esize;
-    step->row = step->col = one;
-    step->s_byte = x->src < 0 ? 0 : x->soff * p->map.esize;
-    step->d_byte = x->doff * p->map.esize;
 }
 
 /* clang-format off */

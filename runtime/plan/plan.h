@@ -99,13 +99,13 @@ struct xti_offset {
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
 
 /* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a
- * micro-kernel that covers the last one or two dims, or more by a table. Divs and guards are evaluated by the
- * general strategy alone: its step has no loops, the executor reads the piece. */
+ * micro-kernel that covers the last one or two dims, or more by a table. A general step has the loops of its
+ * piece; the executor reads divs and guards from there. */
 struct xti_step {
     const struct xti_strategy *strategy;
     struct xti_choice choice; /* the target's */
     int piece;                /* index into plan->map */
-    bool general;             /* the piece has divs or guards: run.c hands it to general.c */
+    bool general;             /* the piece has divs or guards */
     enum xti_cpu_op kernel;
     int unit;  /* bytes the micro-kernel moves at a time */
     int param; /* N of the kernels that have one, else 0 */
@@ -124,6 +124,11 @@ struct xti_step {
     bool stream;                  /* non-temporal stores */
     int64_t bytes;                /* written */
 };
+
+/* Of a step in the order of the destination (cost.h: xti_order_step): bytes from the first to behind the last
+ * one of a column, and of all columns of a row. */
+int64_t xti_step_col_bytes(const struct xti_step *step);
+int64_t xti_step_row_bytes(const struct xti_step *step);
 
 /* --------------------------------------------------------------------------------------------- CUDA plans */
 

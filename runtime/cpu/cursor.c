@@ -1,0 +1,227 @@
+/* cursor.c: a step in the order of the destination. The outer loops are an odometer. In affine pieces the
+ * kernel takes as many rows at once as there are; with divs and guards a row goes by runs on which no div
+ * changes its quotient, so that all is affine there, and guards cut the run to an interval. In: a step of
+ * xti_order_step, of a checked piece: numerators are never negative. Layer 4. */
+#include "cpu/cursor.h"
+
+#include "base/num.h"
+
+int xti_cursor_room(const struct xti_step *step, const struct xti_piece *piece)
+{
+    return step->n_loops + piece->n_divs + piece->n_guards;
+}
+
+void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const struct xti_step *step,
+                      int64_t *room)
+{
+    const struct xti_target *t = &copy->plan->target;
+    const struct xti_piece *p = &copy->plan->map.piece[step->piece];
+    const struct xti_loop *row = &step->row, *col = &step->col;
+    c->step = step;
+    c->piece = p;
+    c->kernel = xtk_find(t->isa, step->kernel, step->unit, step->param)->fn;
+    c->esize = copy->plan->map.esize;
+    c->per_col = step->kernel == XTI_CPU_BLOCKS ? col->d : 1;
+    c->width = xti_step_col_bytes(step);
+    c->row_bytes = xti_step_row_bytes(step);
+    c->job = (struct xtk_job){.s_row = row->s,
+                              .s_col = col->s,
+                              .d_row = row->d,
+                              .d_col = col->d,
+                              .value = c->value,
+                              .stream = step->stream,
+                              .nta = t->prefetch_nta};
+    c->row = c->col = 0;
+    c->next = c->d = step->d_byte;
+    for (int i = 0; i < 16; i++)
+        c->value[i] = p->value[i % c->esize];
+    c->s = p->src < 0 ? (const char *)c->value : (const char *)copy->src[p->src] + step->s_byte;
+    c->at = room;
+    c->numerator = room + step->n_loops;
+    for (int i = 0; i < step->n_loops; i++)
+        c->at[i] = 0;
+    for (int k = 0; k < p->n_divs; k++)
+        c->numerator[k] = p->div[k].c;
+    for (int k = 0; k < p->n_guards; k++)
+        c->numerator[p->n_divs + k] = p->guard[k].c;
+}
+
+static const int64_t *coefficients(const struct xti_piece *p, int number)
+{
+    return number < p->n_divs ? p->div[number].x : p->guard[number - p->n_divs].x;
+}
+
+/* Moves loop i by `by` points. */
+static void shift(struct xti_cursor *c, int i, int64_t by)
+{
+    const struct xti_loop *l = &c->step->loop[i];
+    c->at[i] += by;
+    c->d += by * l->d;
+    c->s += by * l->s;
+    for (int k = 0; k < c->piece->n_divs + c->piece->n_guards; k++)
+        c->numerator[k] += by * coefficients(c->piece, k)[i];
+}
+
+/* To the next box of the kernel; false after the last. */
+static bool next_box(struct xti_cursor *c)
+{
+    for (int i = c->step->n_loops - 1; i >= 0; i--) {
+        if (c->at[i] + 1 < c->step->loop[i].n) {
+            shift(c, i, 1);
+            return true;
+        }
+        shift(c, i, -c->at[i]);
+    }
+    return false;
+}
+
+int64_t xti_cursor_span(const struct xti_cursor *c)
+{
+    int64_t span = (c->step->row.n - 1) * c->step->row.d + c->row_bytes;
+    for (int i = 0; i < c->step->n_loops; i++)
+        span += (c->step->loop[i].n - 1) * c->step->loop[i].d;
+    return span;
+}
+
+/* Points of a loop at whose end, `span` bytes behind their beginning, byte `from` has not been reached; the
+ * first begins at d. */
+static int64_t points_before(const struct xti_loop *l, int64_t d, int64_t span, int64_t from)
+{
+    return l->n == 1 || from - d < span ? 0 : (from - d - span) / l->d + 1;
+}
+
+void xti_cursor_seek(struct xti_cursor *c, int64_t from)
+{
+    const struct xti_step *step = c->step;
+    int64_t span = xti_cursor_span(c);
+    if (c->d + span <= from) {
+        c->next = INT64_MAX;
+        return;
+    }
+    for (int i = 0; i < step->n_loops; i++) {
+        span -= (step->loop[i].n - 1) * step->loop[i].d;
+        shift(c, i, points_before(&step->loop[i], c->d, span, from));
+    }
+    c->row = points_before(&step->row, c->d, c->row_bytes, from);
+    c->col = points_before(&step->col, c->d + c->row * step->row.d, c->width, from);
+    c->next = c->d + c->row * step->row.d + c->col * step->col.d;
+}
+
+static int64_t dot(const int64_t *coef, const int64_t *q, int n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += coef[i] * q[i];
+    return sum;
+}
+
+/* How much a column adds to a numerator. */
+static int64_t per_column(const struct xti_cursor *c, int number)
+{
+    int inner = c->piece->n_dims - 1;
+    return inner < 0 ? 0 : coefficients(c->piece, number)[inner];
+}
+
+/* The quotients at column `at`, and how many columns from there on keep all of them. */
+static int64_t quotients(const struct xti_cursor *c, int64_t at, int64_t left, int64_t *q)
+{
+    for (int j = 0; j < c->piece->n_divs; j++) {
+        const struct xti_div *v = &c->piece->div[j];
+        int64_t w = per_column(c, j), e = c->numerator[j] + at * w + dot(v->q, q, j);
+        q[j] = xti_floor_div(e, v->den);
+        int64_t r = e - q[j] * v->den, keep = w > 0 ? (v->den - r + w - 1) / w : w < 0 ? r / -w + 1 : left;
+        left = keep < left ? keep : left;
+    }
+    return left;
+}
+
+/* Cuts [*lo, *hi), counted from column `at`, to where every guard holds. */
+static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t *q, int64_t *lo, int64_t *hi)
+{
+    const struct xti_piece *p = c->piece;
+    for (int k = 0; k < p->n_guards; k++) {
+        int64_t w = per_column(c, p->n_divs + k);
+        int64_t e = c->numerator[p->n_divs + k] + at * w + dot(p->guard[k].q, q, p->n_divs);
+        if (w == 0 && e < 0)
+            *hi = *lo;
+        if (w > 0 && e < 0 && -xti_floor_div(e, w) > *lo)
+            *lo = -xti_floor_div(e, w); /* first i with e + i*w >= 0 */
+        if (w < 0 && xti_floor_div(e, -w) + 1 < *hi)
+            *hi = xti_floor_div(e, -w) + 1;
+    }
+}
+
+/* Columns [lo, hi) of `rows` rows; d, s: column 0 of the first. */
+static void run_columns(struct xti_cursor *c, int64_t rows, int64_t lo, int64_t hi, char *d, const char *s)
+{
+    c->job.rows = rows;
+    c->job.cols = (hi - lo) * c->per_col;
+    c->kernel(&c->job, d + lo * c->job.d_col, s + lo * c->job.s_col);
+}
+
+/* The same of one row, as far as divs and guards let. */
+static void run_guarded(struct xti_cursor *c, int64_t lo, int64_t hi, char *d)
+{
+    const struct xti_piece *p = c->piece;
+    int64_t q[XTI_MAX_DIVS];
+    for (int64_t at = lo, n; at < hi; at += n) {
+        n = quotients(c, at, hi - at, q);
+        int64_t from = 0, to = n;
+        cut_by_guards(c, at, q, &from, &to);
+        int64_t s = p->src < 0 ? 0 : dot(p->sq, q, p->n_divs) * c->esize;
+        if (from < to)
+            run_columns(c, 1, at + from, at + to, d, c->s + s);
+    }
+}
+
+/* Rows that end before byte `to`, from the next one on. */
+static int64_t whole_rows(const struct xti_cursor *c, int64_t to)
+{
+    int64_t left = c->step->row.n - c->row, room = to - c->next - c->row_bytes, d = c->step->row.d;
+    return c->col || room < 0 ? 0 : room >= (left - 1) * d ? left : room / d + 1;
+}
+
+/* The columns of the current row that begin before byte `to`. Returns how many end before it. */
+static int64_t run_part_of_row(struct xti_cursor *c, char *d, const char *s, int64_t room)
+{
+    const struct xti_loop *col = &c->step->col;
+    int64_t begun = room >= c->row_bytes ? col->n : (room + col->d - 1) / col->d;
+    begun = begun < col->n ? begun : col->n;
+    if (c->step->general)
+        run_guarded(c, c->col, begun, d);
+    else
+        run_columns(c, 1, c->col, begun, d, s);
+    return room >= c->row_bytes ? col->n : room < c->width ? 0 : (room - c->width) / col->d + 1;
+}
+
+/* The next one or more rows, or a part of one. Returns false when byte `to` is inside the row. */
+static bool run_rows(struct xti_cursor *c, char *d, const char *s, int64_t to)
+{
+    int64_t rows = c->step->general ? 0 : whole_rows(c, to);
+    if (rows) {
+        run_columns(c, rows, 0, c->step->col.n, d, s);
+        c->row += rows;
+        return true;
+    }
+    c->col = run_part_of_row(c, d, s, to - (c->next - c->col * c->step->col.d));
+    if (c->col < c->step->col.n)
+        return false;
+    c->col = 0;
+    c->row++;
+    return true;
+}
+
+void xti_cursor_run(struct xti_cursor *c, char *out, int64_t at, int64_t to)
+{
+    const struct xti_loop *row = &c->step->row;
+    bool room = true;
+    while (room && c->next < to) {
+        room = run_rows(c, out + (c->d + c->row * row->d - at), c->s + c->row * row->s, to);
+        bool more = c->row < row->n;
+        if (!more) {
+            c->row = 0;
+            more = next_box(c);
+        }
+        c->next = more ? c->d + c->row * row->d + c->col * c->step->col.d : INT64_MAX;
+    }
+}
