@@ -148,6 +148,38 @@ START_TEST(pieces_over_the_same_bytes_run_slab_by_slab)
 }
 END_TEST
 
+/* clang-format off */
+static const struct {
+    const char *line;
+    bool assembled;
+} lines_shared[] = {
+    {"x: f32[16,32,64,64]; x.pad((0,0),(0,0),(1,1),(1,1))",                    true},
+    {"x: f32[4,32,64,64]; x.pad((0,0),(0,0),(1,1),(1,1))",                     false}, /* fits the cache */
+    {"x: f32[4,1024,1024]; x.tril(0)",                                         true},
+    {"x: f32[40000,64]; x[:, :63]",                                            true},
+    {"x: f32[40000,128]; x[:, :64]",                                           false}, /* rows of whole lines */
+    {"x: f32[40000,64]; x[:, :63] -> [40000,63]:[64,1]+0",                     false}, /* lines with gaps */
+    {"x: f32[80000,33]; y: f32[80000,31]; concat(1, x, y)",                    true},
+    {"x: f32[400,16390]; x[:, :16383]",                                        false}, /* rows are long */
+    {"x: f32[63,40000]; x.permute(1,0)",                                       false},
+    {"x: f32[400,400,17]; x.permute(1,0,2)",                                   true},
+    {"x: u8[40000,80,3]; x.permute(1,0,2)",                                    false}, /* runs of 3 B */
+};
+/* clang-format on */
+
+START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
+{
+    struct xti_plan p = plan_of(lines_shared[_i].line, &cpu);
+    ck_assert_msg(p.assembled == lines_shared[_i].assembled, "%s", lines_shared[_i].line);
+    for (int k = 0; k < p.n_steps && p.assembled; k++) {
+        ck_assert(!p.step[k].stream && xti_order_nests(&p.step[k]));
+        for (int l = 0; l < p.step[k].n_loops; l++)
+            ck_assert(p.step[k].loop[l].cuts == XTI_CUTS_NONE && p.step[k].loop[l].d > 0);
+    }
+    xti_plan_free(&p);
+}
+END_TEST
+
 /* ---- coverage: the loops of a step, executed slowly, visit exactly the units of its piece */
 
 struct visit {
@@ -310,6 +342,8 @@ int main(void)
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, only_copies_past_the_cache_stream);
     tcase_add_test(t, pieces_over_the_same_bytes_run_slab_by_slab);
+    tcase_add_loop_test(t, rows_that_share_lines_are_put_together_in_a_buffer, 0,
+                        sizeof lines_shared / sizeof *lines_shared);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);
     suite_add_tcase(s, t);

@@ -16,6 +16,7 @@ struct xtk_job {
      * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */
     int64_t before, after;
     int64_t s_next; /* from this job's source to the next job's, for prefetching; 0: unknown */
+    int64_t ahead;  /* without streaming: where to prefetch, in bytes from what is loaded; 0: not */
     bool stream;    /* whole destination lines may bypass the cache; the caller fences */
     bool nta;       /* how lines that are read once are prefetched: xti_target.prefetch_nta */
 };

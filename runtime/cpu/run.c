@@ -205,8 +205,10 @@ static void run_slab(const struct xti_copy *c, struct xti_share share)
 void xti_run_share(const struct xti_copy *c, struct xti_share share)
 {
     int slabs = c->plan->slabs;
-    bool stream = false;
-    for (int k = 0; k < slabs; k++)
+    bool stream = c->plan->assembled;
+    if (stream)
+        xti_run_assembled(c, share);
+    for (int k = 0; !c->plan->assembled && k < slabs; k++)
         run_slab(c, (struct xti_share){share.part * slabs + k, share.parts * slabs});
     for (int i = 0; i < c->plan->n_steps; i++)
         stream |= c->plan->step[i].stream;

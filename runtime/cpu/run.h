@@ -28,6 +28,9 @@ void xti_run_share(const struct xti_copy *c, struct xti_share share);
 void xti_run_nest(const struct xti_step *step, const struct xti_target *target, const unsigned char *value,
                   char *d, const char *s, struct xti_share share);
 
+/* The share of an assembled plan. (assemble.c) */
+void xti_run_assembled(const struct xti_copy *c, struct xti_share share);
+
 /* Call xti_run_share for every part and return when all are done. (threads.c) */
 void xti_run_threads(const struct xti_copy *c, int parts);
 void xti_run_pool(const struct xti_copy *c, int parts, const struct xti_parallel *par);

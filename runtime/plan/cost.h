@@ -44,6 +44,10 @@ void xti_order_step(const struct xti_plan *p, int piece, struct xti_step *step);
 /* Such a step writes addresses that ascend: a loop's stride is no less than what is inside it spans. */
 bool xti_order_nests(const struct xti_step *step);
 
+/* When rows of all steps share many lines of the destination: rewrites the steps into its order and sets
+ * p->assembled. (assemble.c) */
+xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err);
+
 /* In how many parts the steps of a plan run through the destination together; makes the outermost loop of
  * each the shared one when it is more than 1. (see xti_plan.slabs) */
 int xti_cost_slabs(const struct xti_plan *p);

@@ -74,6 +74,8 @@ void xti_order_step(const struct xti_plan *p, int piece, struct xti_step *step)
         columns_of_units(&t, step);
     else
         columns_of_run(&t, step);
+    if (step->kernel != XTI_CPU_STRIDED && step->kernel != XTI_CPU_MIRROR)
+        step->param = 0;
     step->row = (struct xti_loop){.n = 1, .cuts = XTI_CUTS_NONE};
     if (t.n_dims && !step->general)
         step->row = t.dim[--t.n_dims];

@@ -124,7 +124,9 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
     for (int i = 0; i < p->n_steps && !s; i++)
         s = make_step(p, i, err);
     if (!s)
-        p->slabs = xti_cost_slabs(p);
+        s = xti_plan_assemble(p, err);
+    if (!s)
+        p->slabs = p->assembled ? 1 : xti_cost_slabs(p);
     return s;
 }
 

@@ -98,6 +98,9 @@ struct xti_offset {
 
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
 
+/* What an assembled plan may have: steps, and numbers of xti_cursor_room in all of them. */
+enum { XTI_ASSEMBLE_STEPS = 32, XTI_ASSEMBLE_ROOM = 512 };
+
 /* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a
  * micro-kernel that covers the last one or two dims, or more by a table. A general step has the loops of its
  * piece; the executor reads divs and guards from there. */
@@ -163,6 +166,7 @@ struct xti_plan {
     struct xti_step *step; /* CPU; owned */
     int slabs; /* CPU, >= 1: the outermost loops of all steps go over the same bytes of the destination, and
                   run so many parts of them one after the other, each part through all steps */
+    bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
     struct xti_cuda_step *cuda_step; /* CUDA; owned */
     struct xti_plan
         *elem; /* CUDA: the same copy for pointers aligned to the element alone; owned. Its elem is NULL */
