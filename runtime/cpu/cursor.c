@@ -11,14 +11,18 @@ int xti_cursor_room(const struct xti_step *step, const struct xti_piece *piece)
     return step->n_loops + piece->n_divs + piece->n_guards;
 }
 
-/* Where the source is prefetched while the buffer of an assembled plan is filled: in the same row, or in the one
- * that begins about so far ahead. */
+/* Where the source is prefetched while the buffer of an assembled plan is filled: in the same row, or in the
+ * one that begins about so far ahead. */
 static int64_t prefetch_ahead(const struct xti_step *step)
 {
     enum { AHEAD = 4096 };
-    const struct xti_loop *row = step->row.n > 1 || !step->n_loops ? &step->row : &step->loop[step->n_loops - 1];
+    const struct xti_loop *row =
+        step->row.n > 1 || !step->n_loops ? &step->row : &step->loop[step->n_loops - 1];
     int64_t bytes = step->col.n * (int64_t)xti_abs64(step->col.s);
-    return bytes >= 2 * AHEAD || row->n == 1 ? AHEAD : bytes >= AHEAD ? row->s : bytes ? AHEAD / bytes * row->s : 0;
+    return bytes >= 2 * AHEAD || row->n == 1 ? AHEAD
+           : bytes >= AHEAD                  ? row->s
+           : bytes                           ? AHEAD / bytes * row->s
+                                             : 0;
 }
 
 void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const struct xti_step *step,
@@ -39,7 +43,7 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
                               .d_row = row->d,
                               .d_col = col->d,
                               .value = c->value,
-                              .ahead = copy->plan->assembled && p->src >= 0 ? prefetch_ahead(step) : 0,
+                              .ahead = prefetch_ahead(step),
                               .stream = step->stream,
                               .nta = t->prefetch_nta};
     c->row = c->col = 0;

@@ -14,12 +14,12 @@ struct xti_cursor {
     int64_t per_col;   /* units of the kernel in a column */
     int64_t width;     /* bytes from the first to behind the last of a column .. */
     int64_t row_bytes; /* .. and of a row */
-    int64_t next;      /* the destination's byte that comes next, INT64_MAX: none. Bytes of the destination are
-                          counted from its start */
-    int64_t row, col;  /* where that is in the kernel's box .. */
-    int64_t d;         /* .. which begins here */
-    const char *s;     /* with divs: without the quotients' part */
-    int64_t *at;       /* [n_loops] */
+    int64_t next;     /* the destination's byte that comes next, INT64_MAX: none. Bytes of the destination are
+                         counted from its start */
+    int64_t row, col; /* where that is in the kernel's box .. */
+    int64_t d;        /* .. which begins here */
+    const char *s;    /* with divs: without the quotients' part */
+    int64_t *at;      /* [n_loops] */
     int64_t *numerator; /* [n_divs + n_guards] the x part of every div's and guard's row, at column 0 */
     unsigned char value[16];
 };
@@ -34,7 +34,7 @@ void xti_cursor_seek(struct xti_cursor *c, int64_t from);
 /* Bytes from the first to behind the last one. */
 int64_t xti_cursor_span(const struct xti_cursor *c);
 /* Runs every column that begins before byte `to`. The byte d goes to out + (d - at). A column that reaches
- * beyond `to` is run whole, and remains the next. */
+ * beyond `to` is run whole, and remains the next. Kernels get job.part as it is. */
 void xti_cursor_run(struct xti_cursor *c, char *out, int64_t at, int64_t to);
 
 #endif

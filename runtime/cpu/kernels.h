@@ -5,6 +5,14 @@
 
 #include "plan/plan.h"
 
+/* A part of the destination that is put together in a buffer of 64 lines. A kernel may stream lines that a
+ * row covers whole to where they belong, and then says so. */
+struct xtk_part {
+    char *buffer;  /* on a line. Jobs write here .. */
+    char *dst;     /* .. what belongs there, on a line, too */
+    uint64_t done; /* bit i: line i is there */
+};
+
 /* A box of rows x cols units (enum xti_cpu_op says which strides are fixed); strides in bytes. */
 struct xtk_job {
     int64_t rows, cols;
@@ -16,7 +24,8 @@ struct xtk_job {
      * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */
     int64_t before, after;
     int64_t s_next; /* from this job's source to the next job's, for prefetching; 0: unknown */
-    int64_t ahead;  /* without streaming: where to prefetch, in bytes from what is loaded; 0: not */
+    struct xtk_part *part; /* the destination is in its buffer; NULL: is the destination */
+    int64_t ahead;  /* with a part: where to prefetch, in bytes from what is loaded */
     bool stream;    /* whole destination lines may bypass the cache; the caller fences */
     bool nta;       /* how lines that are read once are prefetched: xti_target.prefetch_nta */
 };

@@ -1,5 +1,5 @@
-/* assemble.c: decides whether the steps of a plan share so many lines of the destination that these had better
- * be put together in a buffer (cpu/assemble.c), and rewrites the steps for that. Layer 3. */
+/* assemble.c: decides whether the steps of a plan share so many lines of the destination that these had
+ * better be put together in a buffer (cpu/assemble.c), and rewrites the steps for that. Layer 3. */
 #include "base/num.h"
 #include "plan/cost.h"
 
@@ -36,7 +36,8 @@ static bool shares_lines(const struct xti_step *step, int64_t lo)
 /* Lines of the source that rows far apart in the destination have in common are still in the cache. */
 static bool reads_well(const struct xti_step *step, int64_t cache)
 {
-    int64_t between = (int64_t)xti_abs64(step->col.s) * step->col.n; /* bytes read from one point to the next */
+    int64_t between =
+        (int64_t)xti_abs64(step->col.s) * step->col.n; /* bytes read from one point to the next */
     for (int i = step->n_loops; i >= 0; i--) {
         const struct xti_loop *l = i == step->n_loops ? &step->row : &step->loop[i];
         int64_t s = (int64_t)xti_abs64(l->s);

@@ -39,7 +39,8 @@ void xti_cost_split(const struct xti_target *t, struct xti_step *step);
 
 /* Rewrites a step, just made or new, into the order of the destination: outer loops outermost first, the row
  * inside them, the columns inside that, all with positive destination strides. With divs and guards the
- * columns are the piece's last dim, element by element, the loops the others, and there is no row. (order.c) */
+ * columns are the piece's last dim, element by element, the loops the others, and there is no row. (order.c)
+ */
 void xti_order_step(const struct xti_plan *p, int piece, struct xti_step *step);
 /* Such a step writes addresses that ascend: a loop's stride is no less than what is inside it spans. */
 bool xti_order_nests(const struct xti_step *step);
