@@ -157,7 +157,7 @@ static const struct {
     {"x: f32[4,32,64,64]; x.pad((0,0),(0,0),(1,1),(1,1))",                     false}, /* fits the cache */
     {"x: f32[4,1024,1024]; x.tril(0)",                                         true},
     {"x: f32[40000,64]; x[:, :63]",                                            true},
-    {"x: f32[40000,128]; x[:, :64]",                                           false}, /* rows of whole lines */
+    {"x: f32[40000,128]; x[:, :64]",                                           false}, /* whole lines */
     {"x: f32[40000,64]; x[:, :63] -> [40000,63]:[64,1]+0",                     false}, /* lines with gaps */
     {"x: f32[80000,33]; y: f32[80000,31]; concat(1, x, y)",                    true},
     {"x: f32[400,16390]; x[:, :16383]",                                        false}, /* rows are long */

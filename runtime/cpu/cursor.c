@@ -25,6 +25,16 @@ static int64_t prefetch_ahead(const struct xti_step *step)
                                              : 0;
 }
 
+/* Windows that overlap read their lines again. */
+static bool reads_once(const struct xti_step *step)
+{
+    int64_t bytes = (int64_t)xti_abs64(step->col.s) * step->col.n;
+    bool once = step->row.n == 1 || (int64_t)xti_abs64(step->row.s) >= bytes;
+    for (int i = 0; i < step->n_loops; i++)
+        once = once && (int64_t)xti_abs64(step->loop[i].s) >= bytes;
+    return once;
+}
+
 void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const struct xti_step *step,
                       int64_t *room)
 {
@@ -45,7 +55,7 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
                               .value = c->value,
                               .ahead = prefetch_ahead(step),
                               .stream = step->stream,
-                              .nta = t->prefetch_nta};
+                              .nta = t->prefetch_nta && reads_once(step)};
     c->row = c->col = 0;
     c->next = c->d = step->d_byte;
     for (int i = 0; i < 16; i++)

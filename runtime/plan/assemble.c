@@ -33,17 +33,26 @@ static bool shares_lines(const struct xti_step *step, int64_t lo)
     return bits % XTI_LINE && xti_step_row_bytes(step) < LONG_ROW_BYTES;
 }
 
+static int64_t product(int64_t a, int64_t b)
+{
+    int64_t ab;
+    return xti_mul64(a, b, &ab) ? ab : INT64_MAX;
+}
+
 /* Lines of the source that rows far apart in the destination have in common are still in the cache. */
 static bool reads_well(const struct xti_step *step, int64_t cache)
 {
-    int64_t between =
-        (int64_t)xti_abs64(step->col.s) * step->col.n; /* bytes read from one point to the next */
+    int64_t read =
+        product((int64_t)xti_abs64(step->col.s), step->col.n); /* bytes, from a point to the next */
     for (int i = step->n_loops; i >= 0; i--) {
         const struct xti_loop *l = i == step->n_loops ? &step->row : &step->loop[i];
         int64_t s = (int64_t)xti_abs64(l->s);
-        if (s && s < XTI_LINE && between > cache)
+        if (s && s < XTI_LINE && read > cache)
             return false;
-        between = s < XTI_LINE ? between + s * l->n : between < XTI_LINE ? XTI_LINE * l->n : between * l->n;
+        if (s >= XTI_LINE)
+            read = product(read > XTI_LINE ? read : XTI_LINE, l->n);
+        else if (read <= cache)
+            read += product(s, l->n) < cache ? product(s, l->n) : cache;
     }
     return true;
 }
