@@ -433,6 +433,9 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                 same_bytes(&p, &b, x->what, threads);
                 ck_assert_int_eq(calls, pooled && threads > 1);
                 ck_assert(threads == 1 || p.assembled || p.step[0].split >= 0);
+                struct xti_call call;
+                xti_call_make(&p, &call);
+                ck_assert(!p.assembled || !call.fn);
                 xti_plan_free(&p);
             }
     free_buffers(&b, 16);

@@ -208,7 +208,7 @@ void xti_run_share(const struct xti_copy *c, struct xti_share share)
     bool stream = c->plan->assembled;
     if (stream)
         xti_run_assembled(c, share);
-    for (int k = 0; !c->plan->assembled && k < slabs; k++)
+    for (int k = 0; k < slabs; k++)
         run_slab(c, (struct xti_share){share.part * slabs + k, share.parts * slabs});
     for (int i = 0; i < c->plan->n_steps; i++)
         stream |= c->plan->step[i].stream;
@@ -223,7 +223,7 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     static const struct xti_loop once = {.n = 1, .cuts = XTI_CUTS_NONE};
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
-    if (p->n_steps != 1 || step->general || step->n_loops > 1 || step->split >= 0)
+    if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 || step->split >= 0)
         return;
     const struct xti_loop *l = step->n_loops ? &step->loop[0] : &once;
     if (l->cuts != XTI_CUTS_NONE)

@@ -70,6 +70,7 @@ static bool slow(const struct xti_step *step, const struct xti_target *t)
 static struct xti_step reordered(const struct xti_plan *p, const struct xti_step *step, struct xti_loop *room)
 {
     struct xti_step out = {.strategy = step->strategy,
+                           .choice = step->choice,
                            .piece = step->piece,
                            .kernel = step->kernel,
                            .unit = step->unit,

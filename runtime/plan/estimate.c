@@ -221,6 +221,12 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
         else
             add_step(p, &p->step[i], price, &w);
     }
+    if (p->assembled) { /* whatever the steps store goes through a buffer */
+        w.streamed = (double)p->bytes_written / XTI_LINE;
+        w.written = 0;
+        for (int c = 0; c < XTI_N_CACHES; c++)
+            w.stored[c] = 0;
+    }
     w.fetched[2] =
         smaller(w.fetched[2], source_lines(&p->map)); /* pieces that share lines run slab by slab */
     w.write += w.streamed * price->stream;

@@ -126,7 +126,7 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
     if (!s)
         s = xti_plan_assemble(p, err);
     if (!s)
-        p->slabs = p->assembled ? 1 : xti_cost_slabs(p);
+        p->slabs = p->assembled ? 0 : xti_cost_slabs(p);
     return s;
 }
 

@@ -164,8 +164,9 @@ struct xti_plan {
     struct xti_origin origin; /* CUDA only */
     int n_steps;
     struct xti_step *step; /* CPU; owned */
-    int slabs; /* CPU, >= 1: the outermost loops of all steps go over the same bytes of the destination, and
-                  run so many parts of them one after the other, each part through all steps */
+    int slabs; /* CPU, >= 1, or 0 when assembled: the outermost loops of all steps go over the same bytes of
+                  the destination, and run so many parts of them one after the other, each part through all
+                  steps */
     bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
     struct xti_cuda_step *cuda_step; /* CUDA; owned */
     struct xti_plan
