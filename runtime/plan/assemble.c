@@ -22,11 +22,21 @@ static bool fits(const struct xti_plan *p)
     return p->n_steps <= XTI_ASSEMBLE_STEPS && room <= XTI_ASSEMBLE_ROOM;
 }
 
+/* One short run again and again, which the kernel streams as a pattern (blocks.c.j2: repeat_run). */
+static bool repeats(const struct xti_step *step)
+{
+    int64_t n = step->col.n;
+    return step->kernel == XTI_CPU_BLOCKS && !step->row.s && step->row.d == n && n >= 16 && 32 % n == 0 &&
+           n * step->row.n % XTI_LINE == 0;
+}
+
 /* Other rows have a part in the lines of this step's rows. lo: where the destination begins. */
 static bool shares_lines(const struct xti_step *step, int64_t lo)
 {
     if (step->general)
         return true;
+    if (repeats(step))
+        return false;
     int64_t bits = (step->d_byte - lo) | step->row.d | xti_step_row_bytes(step);
     for (int i = 0; i < step->n_loops; i++)
         bits |= step->loop[i].d;
