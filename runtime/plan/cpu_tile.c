@@ -169,7 +169,8 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
         return xti_refuse(why, "columns lie too far apart for a list");
     bool stream = xti_cost_stream(&p->target, p->bytes_written);
     int64_t run = cd ? cd->n * x.t.unit : 0;
-    bool long_run = run >= LONG_COL_BYTES; /* shorter ones gain by the dims beside them */
+    /* Shorter runs that do not follow each other gain by the dims beside them. */
+    bool long_run = run >= LONG_COL_BYTES || (cs && cs->d == run);
     bool long_rows = cs && (cs->n * x.t.unit >= XTI_LINE || x.row.n_dims == 1);
     if (long_rows && run >= XTI_LINE && (!stream || (cs->d % XTI_LINE == 0 && long_run)))
         return xti_refuse(why, stream ? "rows of the destination begin on lines" : "stays in the cache");
