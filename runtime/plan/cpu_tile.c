@@ -48,17 +48,6 @@ static int next_dim(const struct tile *x, const struct side *a)
     return -1;
 }
 
-/* Rows run upwards in the source. */
-static void turn(struct xti_nest *t, struct xti_loop *l)
-{
-    if (l->s > 0)
-        return;
-    t->s_byte += (l->n - 1) * l->s;
-    t->d_byte += (l->n - 1) * l->d;
-    l->s = -l->s;
-    l->d = -l->d;
-}
-
 /* Takes dims until the run has `want` bytes; the last one whole when that is not much more. */
 static void grow(struct tile *x, struct side *a, int64_t want, int64_t max_units)
 {
@@ -74,7 +63,7 @@ static void grow(struct tile *x, struct side *a, int64_t want, int64_t max_units
         a->dim[a->n_dims++] = i;
         x->taken[i] = true;
         if (a->source)
-            turn(&x->t, &x->t.dim[i]);
+            xti_nest_turn(&x->t, i); /* rows run upwards */
         a->bytes *= a->take;
         a->units *= a->take;
     }

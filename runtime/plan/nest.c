@@ -19,10 +19,9 @@ static void take_run(struct xti_nest *t)
     t->unit = fill ? t->esize : is_width(t->run) ? (int)t->run : 0;
 }
 
-/* Turns the source's contiguous dim around when it runs backwards: kernels want +unit. */
-static void turn_source(struct xti_nest *t)
+void xti_nest_turn(struct xti_nest *t, int dim)
 {
-    struct xti_loop *l = &t->dim[t->cs];
+    struct xti_loop *l = &t->dim[dim];
     if (l->s > 0)
         return;
     t->s_byte += (l->n - 1) * l->s;
@@ -43,7 +42,7 @@ static void find_contiguous(struct xti_nest *t)
         if (i != t->cd && (t->dim[i].s == t->unit || t->dim[i].s == -t->unit))
             t->cs = i;
     if (t->cs >= 0)
-        turn_source(t);
+        xti_nest_turn(t, t->cs); /* kernels want +unit */
 }
 
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)
