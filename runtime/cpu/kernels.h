@@ -24,6 +24,7 @@ struct xtk_job {
      * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */
     int64_t before, after;
     int64_t s_next; /* from this job's source to the next job's, for prefetching; 0: unknown */
+    struct xti_buffered *buffered; /* of a block's kernel: what it works beside (cpu/buffered.c) */
     struct xtk_part *part; /* the destination is in its buffer; NULL: is the destination */
     int64_t ahead;  /* with a part: where to prefetch, in bytes from what is loaded */
     bool stream;    /* whole destination lines may bypass the cache; the caller fences */

@@ -106,13 +106,13 @@ static void run_loops(struct nest *t)
     }
 }
 
-static xtk_fn kernel_of(const struct xti_step *step, const struct xti_target *target)
+xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *target)
 {
     return xtk_find(target->isa, step->kernel, step->unit, step->param)->fn;
 }
 
-static struct xtk_job job_of(const struct xti_step *step, const struct xti_target *target,
-                             const unsigned char *value)
+struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *target,
+                          const unsigned char *value)
 {
     const struct xti_loop *last = step->n_loops ? &step->loop[step->n_loops - 1] : NULL;
     return (struct xtk_job){.rows = step->row.n,
@@ -129,14 +129,14 @@ static struct xtk_job job_of(const struct xti_step *step, const struct xti_targe
                             .nta = target->prefetch_nta};
 }
 
-void xti_run_nest(const struct xti_step *step, const struct xti_target *target, const unsigned char *value,
-                  char *d, const char *s, struct xti_share share)
+void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
+                  const char *s, struct xti_share share)
 {
     struct nest t; /* 10 KB, written as far as there are loops */
     t.step = step;
-    t.kernel = kernel_of(step, target);
+    t.kernel = kernel;
     t.share = share;
-    t.job = job_of(step, target, value);
+    t.job = *job;
     for (int k = 0; k < step->n_loops; k++)
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
@@ -188,7 +188,12 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
     if (piece->src < 0)
         repeat_value(piece->value, p->map.esize, value);
     const char *src = piece->src < 0 ? (const char *)value : (const char *)c->src[piece->src] + step->s_byte;
-    xti_run_nest(step, &p->target, value, c->dst + step->d_byte, src, share);
+    if (step->buffered) {
+        xti_run_buffered(step, &p->target, c->dst + step->d_byte, src, share);
+        return;
+    }
+    struct xtk_job job = xti_job_of(step, &p->target, value);
+    xti_run_nest(step, xti_kernel_of(step, &p->target), &job, c->dst + step->d_byte, src, share);
 }
 
 static void run_slab(const struct xti_copy *c, struct xti_share share)
@@ -223,14 +228,15 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     static const struct xti_loop once = {.n = 1, .cuts = XTI_CUTS_NONE};
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
-    if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 || step->split >= 0)
+    if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 ||
+        step->split >= 0 || step->buffered)
         return;
     const struct xti_loop *l = step->n_loops ? &step->loop[0] : &once;
     if (l->cuts != XTI_CUTS_NONE)
         return;
     const struct xti_piece *piece = &p->map.piece[step->piece];
-    *out = (struct xti_call){.fn = kernel_of(step, &p->target),
-                             .job = job_of(step, &p->target, out->value),
+    *out = (struct xti_call){.fn = xti_kernel_of(step, &p->target),
+                             .job = xti_job_of(step, &p->target, out->value),
                              .src = piece->src,
                              .stream = step->stream,
                              .n = l->n,

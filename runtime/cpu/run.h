@@ -25,8 +25,18 @@ struct xti_copy {
 
 /* Runs the share of every step and makes its stores visible to others. Shares write different bytes. */
 void xti_run_share(const struct xti_copy *c, struct xti_share share);
-void xti_run_nest(const struct xti_step *step, const struct xti_target *target, const unsigned char *value,
-                  char *d, const char *s, struct xti_share share);
+
+/* What a step calls for each of its boxes, and with what. */
+xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *target);
+struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *target,
+                          const unsigned char *value);
+/* The loops of a step around a kernel. job: its first; rows, cols, before and after are set on the way. */
+void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
+                  const char *s, struct xti_share share);
+
+/* The share of a buffered step. (buffered.c) */
+void xti_run_buffered(const struct xti_step *step, const struct xti_target *target, char *d, const char *s,
+                      struct xti_share share);
 
 /* The share of an assembled plan. (assemble.c) */
 void xti_run_assembled(const struct xti_copy *c, struct xti_share share);

@@ -2,6 +2,7 @@
  * everything. `applicable` has one condition a line; `make` fills the step. In: a piece of a checked map.
  * Layer 3. */
 #include "base/num.h"
+#include "plan/buffered.h"
 #include "plan/cost.h"
 #include "plan/cpu_tile.h"
 
@@ -393,6 +394,7 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "memcpy",       .applicable = memcpy_applies,       .make = rows_make},
     {.name = "fill",         .applicable = fill_applies,         .make = fill_make},
     {.name = "mirror",       .applicable = mirror_applies,       .make = mirror_make},
+    {.name = "buffered",     .applicable = xti_buffered_applies, .make = xti_buffered_make},
     {.name = "rows",         .applicable = rows_applies,         .make = rows_make},
     {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
     {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},

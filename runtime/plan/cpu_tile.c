@@ -1,17 +1,11 @@
 /* cpu_tile.c: strategies for pieces whose inner dims are small, or whose destination rows begin anywhere in a
- * line. A virtual tile takes as many dims as make up lines on either side:
- *
- *     columns: dims dense in the destination, from its contiguous one outwards
- *     rows:    dims dense in the source, from its contiguous one outwards
- *
- * No dim is on both sides; the columns come first, because only whole lines of the destination can be
+ * line: virtual tiles (sides.h). The columns come first, because only whole lines of the destination can be
  * streamed. tile: the rows have at least 16 bytes in a run, so that squares of registers serve. gather: they
- * have not; every line is picked unit by unit from source lines that stay in the first cache. (Virtual tiles:
- * XLA's and HPTT's blocks of two dims, taken further.) Layer 3. */
+ * have not; every line is picked unit by unit from source lines that stay in the first cache. Layer 3. */
 #include "plan/cpu_tile.h"
 
 #include "base/num.h"
-#include "plan/cost.h"
+#include "plan/sides.h"
 
 enum {
     RUN_BYTES = 16,         /* below it rows are gathered */
@@ -23,67 +17,8 @@ enum {
     GATHER_COL_BYTES = 1024 /* with a line's worth of rows it stays in the first cache */
 };
 
-/* One side of a tile: dim[0] is the contiguous one. The last one may be taken in part. */
-struct side {
-    bool source;
-    int n_dims, dim[XTI_MAX_DIMS];
-    int64_t bytes, take; /* points taken of the last dim */
-    int64_t units;
-};
-
-struct tile {
-    struct xti_nest t;
-    bool taken[XTI_MAX_DIMS];
-    struct side col, row;
-};
-
-/* The dim with which the side's run goes on; -1: none. */
-static int next_dim(const struct tile *x, const struct side *a)
-{
-    for (int i = 0; i < x->t.n_dims; i++) {
-        int64_t st = a->source ? (int64_t)xti_abs64(x->t.dim[i].s) : x->t.dim[i].d;
-        if (!x->taken[i] && st == a->bytes)
-            return i;
-    }
-    return -1;
-}
-
-/* Takes dims until the run has `want` bytes; the last one whole when that is not much more. */
-static void grow(struct tile *x, struct side *a, int64_t want, int64_t max_units)
-{
-    int i;
-    while (a->bytes < want && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n) &&
-           (i = next_dim(x, a)) >= 0) {
-        int64_t n = x->t.dim[i].n, room = max_units / a->units, fit = (want + a->bytes - 1) / a->bytes;
-        fit = fit < room ? fit : room;
-        int64_t take = n <= 2 * fit && n <= room ? n : fit;
-        if (take < 2)
-            return;
-        a->take = take;
-        a->dim[a->n_dims++] = i;
-        x->taken[i] = true;
-        if (a->source)
-            xti_nest_turn(&x->t, i); /* rows run upwards */
-        a->bytes *= a->take;
-        a->units *= a->take;
-    }
-}
-
-/* Goes on with the last dim, when it was taken in part. */
-static void widen(struct tile *x, struct side *a, int64_t want, int64_t max_units)
-{
-    if (a->n_dims && a->take < x->t.dim[a->dim[a->n_dims - 1]].n && a->bytes < want) {
-        int last = a->dim[--a->n_dims];
-        x->taken[last] = false;
-        a->bytes /= a->take;
-        a->units /= a->take;
-        a->take = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 0;
-    }
-    grow(x, a, want, max_units);
-}
-
 /* A single dim needs no list: rows may be as long as they like, columns are cut where lines are whole. */
-static void make_long(struct tile *x, struct side *a, int64_t most)
+static void make_long(struct xti_sides *x, struct xti_side *a, int64_t most)
 {
     if (a->n_dims == 1) {
         int64_t n = x->t.dim[a->dim[0]].n;
@@ -97,24 +32,21 @@ static const struct {
     int col, row;
 } want[] = {{64, 64}, {512, 256}, {COL_BYTES, ROW_BYTES}};
 
-static void tile_of(const struct xti_map *m, int piece, struct tile *x)
+static void tile_of(const struct xti_map *m, int piece, struct xti_sides *x)
 {
-    *x = (struct tile){.row.source = true};
-    xti_nest_of(m, piece, &x->t);
-    x->col.bytes = x->row.bytes = x->t.unit;
-    x->col.units = x->row.units = 1;
+    xti_sides_begin(m, piece, x);
     if (!x->t.unit)
         return;
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        widen(x, &x->col, want[i].col, COL_ENTRIES);
-        widen(x, &x->row, want[i].row, ROW_ENTRIES);
+        xti_side_widen(x, &x->col, want[i].col, COL_ENTRIES);
+        xti_side_widen(x, &x->row, want[i].row, ROW_ENTRIES);
     }
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
     make_long(x, &x->row, INT32_MAX);
 }
 
 /* The columns' offsets are a list of 32 bits. */
-static bool list_fits(const struct tile *x)
+static bool list_fits(const struct xti_sides *x)
 {
     uint64_t reach = 0;
     for (int i = 0; i < x->col.n_dims; i++) {
@@ -141,7 +73,7 @@ static bool has_unit(const struct xti_plan *p, int piece, struct xti_why *why)
 
 bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
-    struct tile x;
+    struct xti_sides x;
     if (!has_unit(p, piece, why))
         return false;
     tile_of(&p->map, piece, &x);
@@ -166,72 +98,17 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     return true;
 }
 
-/* Puts the dims of a side behind the loops as what a list replaces; one dim alone needs none. */
-static void take_side(const struct tile *x, const struct side *a, struct xti_loop *kernel,
-                      struct xti_loop *list, int *n_list)
+static void make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op, struct xti_step *step)
 {
-    *n_list = a->n_dims > 1 ? a->n_dims : 0;
-    *kernel = (struct xti_loop){.n = a->units, .cuts = XTI_CUTS_NONE};
-    if (a->n_dims == 1) {
-        kernel->s = x->t.dim[a->dim[0]].s;
-        kernel->d = x->t.dim[a->dim[0]].d;
-    }
-    for (int i = 0; i < *n_list; i++) { /* outermost first */
-        list[i] = x->t.dim[a->dim[*n_list - 1 - i]];
-        list[i].n = i ? list[i].n : a->take;
-    }
-}
-
-/* Loops over the dims that no side took, and over the parts of one that a side took in part. */
-static void add_loops(const struct tile *x, struct xti_step *step)
-{
-    for (int i = 0; i < x->t.n_dims; i++)
-        if (!x->taken[i])
-            step->loop[step->n_loops++] = x->t.dim[i];
-    for (int k = 0; k < 2; k++) {
-        const struct side *a = k ? &x->row : &x->col;
-        const struct xti_loop *last = a->n_dims ? &x->t.dim[a->dim[a->n_dims - 1]] : NULL;
-        if (!last || a->take == last->n)
-            continue;
-        struct xti_loop *l = &step->loop[step->n_loops++];
-        *l = *last;
-        l->n = (last->n + a->take - 1) / a->take;
-        l->whole = last->n;
-        l->block = a->take;
-        l->each = a->n_dims > 1 ? a->units / a->take : 0;
-        l->cuts = k ? XTI_CUTS_ROW : XTI_CUTS_COL;
-    }
-}
-
-static void make(const struct xti_plan *p, const struct tile *x, enum xti_cpu_op op, struct xti_step *step)
-{
-    struct xti_loop list[2 * XTI_MAX_DIMS];
-    int rows, cols;
     step->kernel = op;
     step->unit = x->t.unit;
-    step->s_byte = x->t.s_byte;
-    step->d_byte = x->t.d_byte;
     step->stream = xti_cost_stream(&p->target, p->bytes_written);
-    add_loops(x, step);
-    xti_cost_order(step);
-    take_side(x, &x->row, &step->row, list, &rows);
-    take_side(x, &x->col, &step->col, list + rows, &cols);
-    for (int i = 0; i < step->n_loops; i++) { /* without lists a block cuts what is whole */
-        const struct xti_loop *l = &step->loop[i];
-        if (l->cuts != XTI_CUTS_NONE && !l->each)
-            *(l->cuts == XTI_CUTS_ROW ? &step->row.n : &step->col.n) = l->whole;
-    }
-    step->tile_rows = x->row.units;
-    step->tile_cols = x->col.units;
-    step->n_row_dims = rows;
-    step->n_col_dims = cols;
-    for (int i = 0; i < rows + cols; i++)
-        step->loop[step->n_loops + i] = list[i];
+    xti_sides_step(x, step);
 }
 
 void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
-    struct tile x;
+    struct xti_sides x;
     tile_of(&p->map, piece, &x);
     make(p, &x, XTI_CPU_TILE, step);
 }
@@ -239,15 +116,12 @@ void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step)
 /* ---- gather */
 
 /* Columns as in a tile but fewer; rows: any dims that complete the lines of the source. */
-static void gather_of(const struct xti_map *m, int piece, struct tile *x)
+static void gather_of(const struct xti_map *m, int piece, struct xti_sides *x)
 {
-    *x = (struct tile){.row.source = true};
-    xti_nest_of(m, piece, &x->t);
-    x->col.bytes = x->row.bytes = x->t.unit;
-    x->col.units = x->row.units = 1;
+    xti_sides_begin(m, piece, x);
     if (!x->t.unit)
         return;
-    widen(x, &x->col, GATHER_COL_BYTES, COL_ENTRIES);
+    xti_side_widen(x, &x->col, GATHER_COL_BYTES, COL_ENTRIES);
     for (int i = 0; i < x->t.n_dims; i++) {
         int64_t st = (int64_t)xti_abs64(x->t.dim[i].s), n = x->t.dim[i].n;
         if (x->taken[i] || !st || st >= XTI_LINE || x->row.units * n > ROW_ENTRIES)
@@ -261,7 +135,7 @@ static void gather_of(const struct xti_map *m, int piece, struct tile *x)
 
 bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
-    struct tile x;
+    struct xti_sides x;
     if (!has_unit(p, piece, why))
         return false;
     gather_of(&p->map, piece, &x);
@@ -277,7 +151,7 @@ bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why
 
 void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
-    struct tile x;
+    struct xti_sides x;
     gather_of(&p->map, piece, &x);
     make(p, &x, XTI_CPU_GATHER, step);
     if (!step->n_col_dims) { /* gathers know no strides */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "map/clone.h"
+#include "plan/buffered.h"
 #include "plan/cost.h"
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
@@ -97,7 +98,8 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
     return found;
 }
 
-static xt_status make_step(struct xti_plan *p, int piece, struct xti_err *err)
+xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
+                        struct xti_err *err)
 {
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step *step = &p->step[piece];
@@ -108,10 +110,14 @@ static xt_status make_step(struct xti_plan *p, int piece, struct xti_err *err)
     step->loop = room;
     step->strategy->make(p, piece, step);
     xti_cost_split(&p->target, step);
+    if (reshape)
+        reshape(step);
     int lists = step->n_row_dims + step->n_col_dims;
     step->loop = xti_arena_dup(&p->arena, room, (size_t)(step->n_loops + lists) * sizeof *room);
     if (!step->loop)
         return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
+    if (step->buffered)
+        return xti_buffered_plan(p, step, err);
     return lists ? make_lists(p, step, err) : XT_OK;
 }
 
@@ -122,7 +128,7 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
         return xti_fail(err, XT_ENOMEM, "%d steps", p->map.n_pieces);
     p->n_steps = p->map.n_pieces;
     for (int i = 0; i < p->n_steps && !s; i++)
-        s = make_step(p, i, err);
+        s = xti_plan_step(p, i, NULL, err);
     if (!s)
         s = xti_plan_assemble(p, err);
     if (!s)

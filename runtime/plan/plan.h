@@ -121,11 +121,35 @@ struct xti_step {
     int n_row_dims, n_col_dims;
     struct xti_offset *row_at;    /* row.n entries */
     int32_t *col_at;              /* col.n entries, of the source */
+    /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
+    bool buffered;
+    const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
     int64_t s_byte, d_byte;       /* of the first unit, from the buffers' starts */
     int64_t tile_rows, tile_cols; /* cache block of rows and columns, in units; 0: whole. For explain */
     int split;                    /* the loop that threads share, or -1: one thread */
     bool stream;                  /* non-temporal stores */
     int64_t bytes;                /* written */
+};
+
+enum { XTI_BLOCK_BYTES = 12 << 10, XTI_BLOCK_DIMS = 14 }; /* 2^14 > XTI_BLOCK_BYTES */
+
+/* One side of a block: runs of adjacent bytes, dims ascending by stride. */
+struct xti_runs {
+    int64_t bytes, n_runs;
+    int n_dims;
+    int64_t n[XTI_BLOCK_DIMS], stride[XTI_BLOCK_DIMS];
+};
+
+/* A block of a buffered step. In the buffer it is dense, in the order of the destination. */
+struct xti_block {
+    struct xti_step step;    /* from the source to the buffer; no strategy: there is no such block */
+    struct xti_runs in, out; /* of the source, of the destination */
+    int64_t stream_lines, fetch_lines; /* of it for each call of the step's kernel */
+};
+
+struct xti_blocks {
+    int64_t rows, cols;          /* of a whole block */
+    struct xti_block block[2][2]; /* [fewer rows][fewer columns] */
 };
 
 /* Of a step in the order of the destination (cost.h: xti_order_step): bytes from the first to behind the last
@@ -223,6 +247,11 @@ void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b);
 xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
                         struct xti_err *err);
 void xti_plan_free(struct xti_plan *p);
+
+/* Makes p->step[piece] by the first strategy that applies. reshape: NULL, or what changes the step before its
+ * loops are kept; there is room for more. Needs of p what strategies read: target, map, bytes_written. */
+xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
+                        struct xti_err *err);
 /* Name of the strategy that writes the most bytes. */
 const char *xti_plan_strategy(const struct xti_plan *p);
 

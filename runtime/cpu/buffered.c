@@ -1,0 +1,127 @@
+/* buffered.c: a step of strategy buffered. While a block is put together in one buffer, the one before it is
+ * streamed from another and the next one is fetched, a part of each after every call of the kernel: so the
+ * memory is never idle. Layer 4. */
+#include "cpu/run.h"
+
+enum { LINE = 64, ALL = INT32_MAX };
+
+/* Goes over runs in the order of their dims, the first one fastest. */
+struct walk {
+    const struct xti_runs *runs;
+    int64_t point[XTI_BLOCK_DIMS], off; /* of the current run, */
+    int64_t at;                         /* of which so many bytes are done */
+    bool done;                          /* all runs are */
+};
+
+struct xti_buffered {
+    const struct xti_blocks *blocks;
+    struct xtk_job job[2][2]; /* of the blocks' kernels */
+    xtk_fn kernel[2][2], stream;
+    struct xtk_job stream_job;
+    const struct xti_block *block; /* that is put together, by `fn` */
+    xtk_fn fn;
+    struct walk in, out;
+    char *dst;        /* of the block that is streamed */
+    const char *from; /* what is left of it */
+    const char *next; /* source of the block that is fetched */
+    int turn;
+    char buffer[2][XTI_BLOCK_BYTES] __attribute__((aligned(64)));
+};
+
+static void begin(struct walk *w, const struct xti_runs *runs)
+{
+    w->runs = runs;
+    w->off = w->at = 0;
+    w->done = false;
+    for (int k = 0; k < runs->n_dims; k++)
+        w->point[k] = 0;
+}
+
+static void next_run(struct walk *w)
+{
+    w->at = 0;
+    for (int k = 0; k < w->runs->n_dims; k++) {
+        w->off += w->runs->stride[k];
+        if (++w->point[k] < w->runs->n[k])
+            return;
+        w->off -= w->runs->stride[k] * w->runs->n[k];
+        w->point[k] = 0;
+    }
+    w->done = true;
+}
+
+/* About so many lines more of the block before; ends with one. */
+static void stream(struct xti_buffered *b, int64_t lines)
+{
+    struct walk *w = &b->out;
+    for (int64_t left = lines * LINE; left > 0 && !w->done; left -= b->stream_job.cols) {
+        char *d = b->dst + w->off + w->at;
+        int64_t to_end = w->runs->bytes - w->at, n = left + (int64_t)(-(uintptr_t)d & (LINE - 1));
+        b->stream_job.cols = n < to_end ? n : to_end;
+        b->stream(&b->stream_job, d, b->from);
+        b->from += b->stream_job.cols;
+        if ((w->at += b->stream_job.cols) == w->runs->bytes)
+            next_run(w);
+    }
+}
+
+/* So many lines more of the next block. */
+static void fetch(struct xti_buffered *b, int64_t lines)
+{
+    struct walk *w = &b->in;
+    for (; lines > 0 && !w->done; lines--) {
+        const char *s = b->next + w->off + w->at;
+        __builtin_prefetch(s, 0, 2);
+        if ((w->at += LINE - (int64_t)((uintptr_t)s & (LINE - 1))) >= w->runs->bytes)
+            next_run(w);
+    }
+}
+
+static void kernel(const struct xtk_job *j, char *d, const char *s)
+{
+    struct xti_buffered *b = j->buffered;
+    b->fn(j, d, s);
+    stream(b, b->block->stream_lines);
+    fetch(b, b->block->fetch_lines);
+}
+
+static void run_block(const struct xtk_job *j, char *d, const char *s)
+{
+    struct xti_buffered *b = j->buffered;
+    bool row = j->rows < b->blocks->rows, col = j->cols < b->blocks->cols;
+    char *buffer = b->buffer[b->turn];
+    b->block = &b->blocks->block[row][col];
+    b->fn = b->kernel[row][col];
+    b->next = s + j->s_next;
+    begin(&b->in, &b->block->in);
+    xti_run_nest(&b->block->step, kernel, &b->job[row][col], buffer, s, (struct xti_share){0, 1});
+    stream(b, ALL);
+    fetch(b, ALL);
+    begin(&b->out, &b->block->out);
+    b->dst = d;
+    b->from = buffer;
+    b->turn ^= 1;
+}
+
+void xti_run_buffered(const struct xti_step *step, const struct xti_target *target, char *d, const char *s,
+                      struct xti_share share)
+{
+    struct xti_buffered b;
+    struct xtk_job job = xti_job_of(step, target, NULL);
+    for (int i = 0; i < 4; i++) {
+        const struct xti_step *inner = &step->blocks->block[i / 2][i % 2].step;
+        if (!inner->strategy)
+            continue;
+        b.kernel[i / 2][i % 2] = xti_kernel_of(inner, target);
+        b.job[i / 2][i % 2] = xti_job_of(inner, target, NULL);
+        b.job[i / 2][i % 2].buffered = &b;
+    }
+    b.stream = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
+    b.stream_job = (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true};
+    b.blocks = step->blocks;
+    b.turn = 0;
+    b.out.done = true;
+    job.buffered = &b;
+    xti_run_nest(step, run_block, &job, d, s, share);
+    stream(&b, ALL);
+}

@@ -1,0 +1,224 @@
+/* buffered.c: strategy buffered, for streaming copies whose runs are short or begin anywhere in a line. A block
+ * of the piece, a virtual tile (sides.h), is put together in a buffer as the destination has it, by the plan
+ * that is best inside the cache; then what is adjacent in the destination is streamed. (FFTW's buffered plans)
+ * Layer 3. */
+#include "plan/buffered.h"
+
+#include "base/num.h"
+#include "plan/sides.h"
+
+/* Measured on Emerald Rapids (2026-11) with 13 chains of 200 MB whose runs have 32 to 1500 bytes: blocks of 8
+ * KiB 0.68 of the limit, 12 KiB 0.69, 16 KiB 0.66, 24 KiB 0.65; calls of 1 KiB 0.69, 2 KiB 0.71, 4 KiB 0.73. */
+enum {
+    LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
+    MIN_RUN_BYTES = 16,    /* of units, on either side: less is left to gathers */
+    CALL_BYTES = 4096      /* of the kernel inside a block, see cpu/buffered.c */
+};
+
+/* Bytes of a run on either side, in the order in which they are worth having. */
+static const struct {
+    int col, row;
+} want[] = {{64, 64}, {256, 256}, {1024, 256}, {2048, 512}, {XTI_BLOCK_BYTES, 1024}};
+
+static void block_of(const struct xti_map *m, int piece, struct xti_sides *x)
+{
+    xti_sides_begin(m, piece, x);
+    xti_sides_unit(x, x->t.run);
+    x->even = x->lists = true;
+    int64_t most = XTI_BLOCK_BYTES / x->t.run;
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        xti_side_widen(x, &x->col, want[i].col, most / x->row.units);
+        xti_side_widen(x, &x->row, want[i].row, most / x->col.units);
+    }
+}
+
+/* Some rows of the destination begin inside a line. */
+static bool ragged(const struct xti_nest *t)
+{
+    int64_t bits = t->run;
+    for (int i = 0; i < t->n_dims; i++)
+        bits |= t->dim[i].d;
+    return bits % XTI_LINE;
+}
+
+/* Transposed rows that follow each other in the destination and share its lines. */
+static bool units_serve(const struct xti_nest *t, struct xti_why *why)
+{
+    if (t->cs < 0 || t->cd < 0)
+        return xti_refuse(why, "no dims contiguous on either side");
+    const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
+    int64_t run = cd->n * t->unit;
+    if (cs->d != run)
+        return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
+    if (run % XTI_LINE == 0)
+        return xti_refuse(why, "runs of %lld B are whole lines", (long long)run);
+    if (run < MIN_RUN_BYTES || cs->n * t->unit < MIN_RUN_BYTES)
+        return xti_refuse(why, "runs of %lld x %lld B < %d B", (long long)run, (long long)(cs->n * t->unit),
+                          MIN_RUN_BYTES);
+    return run < LONG_RUN_BYTES ||
+           xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
+}
+
+static bool runs_serve(const struct xti_nest *t, struct xti_why *why)
+{
+    if (t->run >= LONG_RUN_BYTES)
+        return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
+    return ragged(t) || xti_refuse(why, "rows of the destination are whole lines");
+}
+
+bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *x = &p->map.piece[piece];
+    struct xti_sides block;
+    if (!xti_piece_affine(x))
+        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
+    if (x->src < 0)
+        return xti_refuse(why, "no source");
+    if (!xti_cost_stream(&p->target, p->bytes_written))
+        return xti_refuse(why, "stays in the cache");
+    if (p->map.n_pieces > 1)
+        return xti_refuse(why, "%d pieces", p->map.n_pieces);
+    block_of(&p->map, piece, &block);
+    if (block.col.units * block.row.units == 1)
+        return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);
+    return block.t.unit ? units_serve(&block.t, why) : runs_serve(&block.t, why);
+}
+
+void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    struct xti_sides x;
+    block_of(&p->map, piece, &x);
+    step->buffered = true;
+    step->unit = (int)x.t.run;
+    step->stream = true;
+    xti_sides_step(&x, step);
+}
+
+/* ---- blocks */
+
+static int64_t stride(const struct xti_loop *l, bool source) { return source ? l->s : l->d; }
+
+/* Ascending. */
+static void sort(struct xti_loop *dim, int n, bool source)
+{
+    for (int i = 1; i < n; i++) {
+        struct xti_loop l = dim[i];
+        int k = i;
+        for (; k > 0 && xti_abs64(stride(&dim[k - 1], source)) > xti_abs64(stride(&l, source)); k--)
+            dim[k] = dim[k - 1];
+        dim[k] = l;
+    }
+}
+
+static struct xti_runs runs_of(int64_t run, struct xti_loop *dim, int n, bool source)
+{
+    struct xti_runs r = {.bytes = run, .n_runs = 1};
+    int i = 0;
+    sort(dim, n, source);
+    for (; i < n && stride(&dim[i], source) == r.bytes; i++)
+        r.bytes *= dim[i].n;
+    for (; i < n; i++) {
+        r.n[r.n_dims] = dim[i].n;
+        r.stride[r.n_dims++] = stride(&dim[i], source);
+        r.n_runs *= dim[i].n;
+    }
+    return r;
+}
+
+/* The block as a piece: its dims, ascending in the destination, follow each other in the buffer. In elements;
+ * d ends with the innermost. Returns how many there are. */
+static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, struct xti_dim *d)
+{
+    int64_t bytes = run;
+    int k = 0;
+    if (run > esize)
+        d[-++k] = (struct xti_dim){run / esize, 1, 1};
+    for (int i = 0; i < n; bytes *= dim[i++].n) {
+        struct xti_dim *in = &d[-k], out = {dim[i].n, dim[i].s / esize, bytes / esize};
+        if (k && in->s * in->n == out.s && in->d * in->n == out.d)
+            in->n *= out.n;
+        else if (out.n > 1)
+            d[-++k] = out;
+    }
+    return k;
+}
+
+/* Calls of about CALL_BYTES: of runs the longest loop is the kernel's rows, of units rows are cut. */
+static void shape_calls(struct xti_step *step)
+{
+    bool runs = step->kernel == XTI_CPU_BLOCKS, units = step->kernel == XTI_CPU_TRANSPOSE;
+    int64_t lane = units ? MIN_RUN_BYTES / step->unit : 1, rows = CALL_BYTES / (step->col.n * step->unit);
+    if (runs)
+        for (int i = 0; i < step->n_loops; i++)
+            if (step->loop[i].cuts == XTI_CUTS_NONE && step->loop[i].n > step->row.n) {
+                struct xti_loop row = step->row;
+                step->row = step->loop[i];
+                step->loop[i] = row;
+            }
+    if ((runs || units) && !step->tile_rows)
+        xti_cost_block(step, XTI_CUTS_ROW, (rows + lane) / lane * lane, false);
+}
+
+static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, struct xti_block *out,
+                            struct xti_err *err)
+{
+    struct xti_plan sub = {.target = p->target,
+                           .map = {.esize = p->map.esize, .n_pieces = 1, .piece = (struct xti_piece *)piece},
+                           .bytes_written = xti_piece_numel(piece) * p->map.esize,
+                           .n_steps = 1,
+                           .step = &out->step,
+                           .arena = p->arena};
+    sub.target.threads = 1;
+    sub.target.choice = (struct xti_choice){.stream = -1};
+    xt_status s = xti_plan_step(&sub, 0, shape_calls, err);
+    p->arena = sub.arena;
+    int64_t calls = 1;
+    for (int i = 0; i < out->step.n_loops; i++)
+        calls *= out->step.loop[i].n;
+    out->stream_lines = (sub.bytes_written / XTI_LINE + calls) / calls;
+    out->fetch_lines = (out->in.n_runs * (out->in.bytes / XTI_LINE + 1) + calls) / calls;
+    return s;
+}
+
+/* Points of the last block that a loop cuts off, when it is a smaller one; else 0. */
+static int64_t tail_of(const struct xti_step *step, int cuts)
+{
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts == cuts)
+            return step->loop[i].whole % step->loop[i].block;
+    return 0;
+}
+
+xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+{
+    int64_t row_tail = tail_of(step, XTI_CUTS_ROW), col_tail = tail_of(step, XTI_CUTS_COL);
+    int n = step->n_row_dims + step->n_col_dims;
+    struct xti_blocks *b = xti_arena_alloc(&p->arena, sizeof *b);
+    if (!b)
+        return xti_fail(err, XT_ENOMEM, "blocks");
+    *b = (struct xti_blocks){.rows = step->row.n, .cols = step->col.n};
+    for (int i = 0; i < 4; i++) {
+        bool row = i / 2, col = i % 2;
+        struct xti_block *out = &b->block[row][col];
+        struct xti_loop dim[2 * XTI_MAX_DIMS];
+        struct xti_dim d[2 * XTI_MAX_DIMS];
+        if ((row && !row_tail) || (col && !col_tail))
+            continue;
+        for (int k = 0; k < n; k++)
+            dim[k] = step->loop[step->n_loops + k];
+        if (row)
+            dim[0].n = row_tail;
+        if (col)
+            dim[step->n_row_dims].n = col_tail;
+        out->in = runs_of(step->unit, dim, n, true);
+        out->out = runs_of(step->unit, dim, n, false);
+        int k = piece_of(step->unit, p->map.esize, dim, n, d + 2 * XTI_MAX_DIMS);
+        struct xti_piece piece = {.n_dims = k, .dim = d + 2 * XTI_MAX_DIMS - k};
+        xt_status s = plan_block(p, &piece, out, err);
+        if (s)
+            return s;
+    }
+    step->kernel = b->block[0][0].step.kernel;
+    step->blocks = b;
+    return XT_OK;
+}

@@ -1,0 +1,129 @@
+/* sides.c: how virtual tiles grow, and what they are as a step. Layer 3. */
+#include "plan/sides.h"
+
+#include "base/num.h"
+
+void xti_sides_begin(const struct xti_map *m, int piece, struct xti_sides *x)
+{
+    *x = (struct xti_sides){.row.source = true};
+    xti_nest_of(m, piece, &x->t);
+    xti_sides_unit(x, x->t.unit);
+}
+
+void xti_sides_unit(struct xti_sides *x, int64_t bytes)
+{
+    x->col.bytes = x->row.bytes = bytes;
+    x->col.units = x->row.units = 1;
+}
+
+/* The dim with which the side's run goes on; -1: none. */
+static int next_dim(const struct xti_sides *x, const struct xti_side *a)
+{
+    for (int i = 0; i < x->t.n_dims; i++) {
+        int64_t st = a->source ? (int64_t)xti_abs64(x->t.dim[i].s) : x->t.dim[i].d;
+        if (!x->taken[i] && st == a->bytes)
+            return i;
+    }
+    return -1;
+}
+
+/* About `take` of n points, so that the parts are even. */
+static int64_t even_part(const struct xti_side *a, int64_t n, int64_t take, int64_t room)
+{
+    int64_t parts = (n + take - 1) / take, even = (n + parts - 1) / parts;
+    int64_t line = XTI_LINE / xti_gcd64(XTI_LINE, a->bytes), up = (even + line - 1) / line * line;
+    if (even < line || even == n)
+        return even;
+    return up <= room ? up : even / line * line;
+}
+
+static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units)
+{
+    int i;
+    while (a->bytes < want && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n) &&
+           (i = next_dim(x, a)) >= 0) {
+        int64_t n = x->t.dim[i].n, room = max_units / a->units, fit = (want + a->bytes - 1) / a->bytes;
+        fit = fit < room ? fit : room;
+        int64_t take = n <= 2 * fit && n <= room ? n : fit;
+        if (take < 2)
+            return;
+        a->take = x->even ? even_part(a, n, take, room) : take;
+        a->dim[a->n_dims++] = i;
+        x->taken[i] = true;
+        if (a->source)
+            xti_nest_turn(&x->t, i); /* rows run upwards */
+        a->bytes *= a->take;
+        a->units *= a->take;
+    }
+}
+
+void xti_side_widen(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units)
+{
+    if (a->n_dims && a->take < x->t.dim[a->dim[a->n_dims - 1]].n && a->bytes < want) {
+        int last = a->dim[--a->n_dims];
+        x->taken[last] = false;
+        a->bytes /= a->take;
+        a->units /= a->take;
+        a->take = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 0;
+    }
+    grow(x, a, want, max_units);
+}
+
+/* Puts the dims of a side behind the loops as what a list replaces; one dim alone needs none. */
+static void take_side(const struct xti_sides *x, const struct xti_side *a, struct xti_loop *kernel,
+                      struct xti_loop *list, int *n_list)
+{
+    *n_list = a->n_dims > 1 || x->lists ? a->n_dims : 0;
+    *kernel = (struct xti_loop){.n = a->units, .cuts = XTI_CUTS_NONE};
+    if (a->n_dims == 1) {
+        kernel->s = x->t.dim[a->dim[0]].s;
+        kernel->d = x->t.dim[a->dim[0]].d;
+    }
+    for (int i = 0; i < *n_list; i++) { /* outermost first */
+        list[i] = x->t.dim[a->dim[*n_list - 1 - i]];
+        list[i].n = i ? list[i].n : a->take;
+    }
+}
+
+static void add_loops(const struct xti_sides *x, struct xti_step *step)
+{
+    for (int i = 0; i < x->t.n_dims; i++)
+        if (!x->taken[i])
+            step->loop[step->n_loops++] = x->t.dim[i];
+    for (int k = 0; k < 2; k++) {
+        const struct xti_side *a = k ? &x->row : &x->col;
+        const struct xti_loop *last = a->n_dims ? &x->t.dim[a->dim[a->n_dims - 1]] : NULL;
+        if (!last || a->take == last->n)
+            continue;
+        struct xti_loop *l = &step->loop[step->n_loops++];
+        *l = *last;
+        l->n = (last->n + a->take - 1) / a->take;
+        l->whole = last->n;
+        l->block = a->take;
+        l->each = a->n_dims > 1 || x->lists ? a->units / a->take : 0;
+        l->cuts = k ? XTI_CUTS_ROW : XTI_CUTS_COL;
+    }
+}
+
+void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
+{
+    struct xti_loop list[2 * XTI_MAX_DIMS];
+    int rows, cols;
+    step->s_byte = x->t.s_byte;
+    step->d_byte = x->t.d_byte;
+    add_loops(x, step);
+    xti_cost_order(step);
+    take_side(x, &x->row, &step->row, list, &rows);
+    take_side(x, &x->col, &step->col, list + rows, &cols);
+    for (int i = 0; i < step->n_loops; i++) { /* without lists a block cuts what is whole */
+        const struct xti_loop *l = &step->loop[i];
+        if (l->cuts != XTI_CUTS_NONE && !l->each)
+            *(l->cuts == XTI_CUTS_ROW ? &step->row.n : &step->col.n) = l->whole;
+    }
+    step->tile_rows = x->row.units;
+    step->tile_cols = x->col.units;
+    step->n_row_dims = rows;
+    step->n_col_dims = cols;
+    for (int i = 0; i < rows + cols; i++)
+        step->loop[step->n_loops + i] = list[i];
+}

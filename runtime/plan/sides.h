@@ -1,0 +1,40 @@
+/* sides.h: virtual tiles. A tile has as many dims as make up lines on either side of a copy:
+ *
+ *     columns: dims dense in the destination, from its contiguous one outwards
+ *     rows:    dims dense in the source, from its contiguous one outwards
+ *
+ * No dim is on both sides. (XLA's and HPTT's blocks of two dims, taken further.) Internal to plan. Layer 3. */
+#ifndef XTI_PLAN_SIDES_H
+#define XTI_PLAN_SIDES_H
+
+#include "plan/cost.h"
+
+/* dim[0] is the contiguous one. The last one may be taken in part. */
+struct xti_side {
+    bool source;
+    int n_dims, dim[XTI_MAX_DIMS];
+    int64_t bytes, take; /* of a run of all dims; points taken of the last one */
+    int64_t units;
+};
+
+struct xti_sides {
+    struct xti_nest t;
+    bool taken[XTI_MAX_DIMS];
+    struct xti_side col, row;
+    bool even;  /* parts of a dim are of one length, but for the last, and make up whole lines */
+    bool lists; /* a dim alone is a list, too */
+};
+
+/* Both sides empty: a unit of so many bytes. */
+void xti_sides_begin(const struct xti_map *m, int piece, struct xti_sides *x);
+void xti_sides_unit(struct xti_sides *x, int64_t bytes);
+
+/* Takes dims until the side's run has `want` bytes; the last one whole when that is not much more. Goes on with
+ * one that was taken in part. */
+void xti_side_widen(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units);
+
+/* Loops over the dims that no side took, and over the parts of one that a side took in part; rows, columns and
+ * their lists. */
+void xti_sides_step(const struct xti_sides *x, struct xti_step *step);
+
+#endif
