@@ -46,6 +46,11 @@ static const struct {
     {"x: f32[1]; x.expand(1000)",                                             "broadcast"},
     {"x: f16[8,64,12,64]; x.permute(0,2,1,3)",                                "rows"},
     {"x: u8[30,20,3]; x.permute(1,0,2)",                                      "rows"},
+    {"x: u8[4000,2000,3]; x.permute(1,0,2)",                                  "buffered"},
+    {"x: f16[400,300,80]; x.permute(1,0,2)",                                  "buffered"},
+    {"x: f16[400,300,64]; x.permute(1,0,2)",                                  "rows"}, /* whole lines */
+    {"x: f32[28,28,28,28,48]; x.permute(1,3,0,4,2)",                          "buffered"},
+    {"x: f32[400,400,64]; x[:, :, :63]",                                      "rows"}, /* in order */
     {"x: f16[2,56,56,96]; x.reshape(2,8,7,8,7,96).permute(0,1,3,2,4,5)",      "rows"},
     {"x: f32[64,48]; x.permute(1,0)",                                         "transpose"},
     {"x: f16[8,64,64]; x.permute(0,2,1)",                                     "transpose"},
@@ -162,7 +167,8 @@ static const struct {
     {"x: f32[80000,33]; y: f32[80000,31]; concat(1, x, y)",                    true},
     {"x: f32[400,16390]; x[:, :16383]",                                        false}, /* rows are long */
     {"x: f32[63,40000]; x.permute(1,0)",                                       false},
-    {"x: f32[400,400,17]; x.permute(1,0,2)",                                   true},
+    {"x: f32[400,400,17]; x.permute(1,0,2)",                                   false}, /* buffered */
+    {"x: f32[400,400,17]; y: f32[400,400,17]; concat(2, x, y).permute(1,0,2)", true},
     {"x: u8[40000,80,3]; x.permute(1,0,2)",                                    false}, /* runs of 3 B */
 };
 /* clang-format on */

@@ -77,6 +77,19 @@ static void fetch(struct xti_buffered *b, int64_t lines)
     }
 }
 
+/* Lines that a run covers in part go through the cache: a miss would hold up all stores behind it. */
+static void fetch_ends(const struct xti_runs *runs, const char *d)
+{
+    struct walk w;
+    for (begin(&w, runs); !w.done; next_run(&w)) {
+        const char *from = d + w.off, *to = from + runs->bytes;
+        if ((uintptr_t)from & (LINE - 1))
+            __builtin_prefetch(from, 1);
+        if ((uintptr_t)to & (LINE - 1))
+            __builtin_prefetch(to, 1);
+    }
+}
+
 static void kernel(const struct xtk_job *j, char *d, const char *s)
 {
     struct xti_buffered *b = j->buffered;
@@ -93,6 +106,7 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     b->block = &b->blocks->block[row][col];
     b->fn = b->kernel[row][col];
     b->next = s + j->s_next;
+    fetch_ends(&b->block->out, d);
     begin(&b->in, &b->block->in);
     xti_run_nest(&b->block->step, kernel, &b->job[row][col], buffer, s, (struct xti_share){0, 1});
     stream(b, ALL);

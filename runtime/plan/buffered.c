@@ -59,8 +59,20 @@ static bool units_serve(const struct xti_nest *t, struct xti_why *why)
            xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
 }
 
+/* Are the source's runs read in the order in which they are written? */
+static bool in_order(const struct xti_nest *t)
+{
+    int last = t->n_dims - 1;
+    for (int i = 0; i < last; i++)
+        if (xti_abs64(t->dim[i].s) < xti_abs64(t->dim[last].s))
+            return false;
+    return true;
+}
+
 static bool runs_serve(const struct xti_nest *t, struct xti_why *why)
 {
+    if (in_order(t))
+        return xti_refuse(why, "runs follow each other alike on both sides");
     if (t->run >= LONG_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
     return ragged(t) || xti_refuse(why, "rows of the destination are whole lines");

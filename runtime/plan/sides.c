@@ -75,7 +75,7 @@ static void take_side(const struct xti_sides *x, const struct xti_side *a, struc
 {
     *n_list = a->n_dims > 1 || x->lists ? a->n_dims : 0;
     *kernel = (struct xti_loop){.n = a->units, .cuts = XTI_CUTS_NONE};
-    if (a->n_dims == 1) {
+    if (a->n_dims == 1 && !*n_list) {
         kernel->s = x->t.dim[a->dim[0]].s;
         kernel->d = x->t.dim[a->dim[0]].d;
     }
