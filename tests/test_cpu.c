@@ -335,6 +335,59 @@ START_TEST(a_random_map_with_divs_and_guards_is_copied)
 }
 END_TEST
 
+/* Runs of 1 to 70 elements, or units, in another order on either side: strides of a random permutation, some
+ * backwards, with gaps now and then. */
+static void random_runs(struct xti_piece *p, struct xti_dim *dim)
+{
+    int64_t at = 1 + below(70), d = at;
+    int n = 2 + (int)below(3), order[4], dims = at > 1 ? 1 : 0;
+    if (dims)
+        dim[n] = (struct xti_dim){at, 1, 1};
+    for (int i = n - 1; i >= 0; i--) {
+        dim[i] = (struct xti_dim){2 + below(n > 3 ? 5 : 17), 0, d};
+        d = d * dim[i].n + (below(4) ? 0 : below(5));
+    }
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        int k = (int)below(i + 1), other = order[k];
+        order[k] = order[i];
+        order[i] = other;
+    }
+    for (int i = 0; i < n; i++) {
+        struct xti_dim *x = &dim[order[i]];
+        x->s = below(6) ? at : -at;
+        p->soff += x->s < 0 ? at * (x->n - 1) : 0;
+        at = at * x->n + (below(4) ? 0 : below(5));
+    }
+    p->n_dims = n + dims;
+}
+
+START_TEST(random_short_runs_are_copied_in_another_order)
+{
+    for (int i = 0; i < PER_ROUND; i++) {
+        long long seed = _i * PER_ROUND + i;
+        rng = (uint64_t)seed * 7919 + 5;
+        struct xti_dim dim[5];
+        struct xti_piece piece = {.dim = dim};
+        random_runs(&piece, dim);
+        int64_t lo[1] = {0}, hi[1] = {piece.soff};
+        struct xti_map m = {.esize = 1 << below(5),
+                            .n_pieces = 1,
+                            .piece = &piece,
+                            .n_srcs = 1,
+                            .numel = xti_piece_numel(&piece),
+                            .src_lo = lo,
+                            .src_hi = hi};
+        for (int k = 0; k < piece.n_dims; k++) {
+            hi[0] += dim[k].s > 0 ? dim[k].s * (dim[k].n - 1) : 0;
+            m.dst_hi += dim[k].d * (dim[k].n - 1);
+        }
+        check_map(&m, seed);
+    }
+}
+END_TEST
+
 START_TEST(a_random_chain_is_copied)
 {
     for (int i = 0; i < PER_ROUND; i++) {
@@ -400,6 +453,14 @@ static const struct big big[] = {
     {"rows of 63 out of 64 f32", 4, 2, {{40000, 64, 63}, {63, 1, 1}}, 0},
     {"rows of 2501 u8, every second one, backwards", 1, 2, {{4001, -5002, 2501}, {2501, 1, 1}}, 4000 * 5002},
     {"rows of 17 f64, reversed", 8, 2, {{70000, 17, 17}, {17, -1, 1}}, 16},
+    {"runs of 80 u8, both sides with a rest", 1, 4,
+     {{16, 80, 786000}, {75, 1280, 10480}, {131, 96000, 80}, {80, 1, 1}}, 0},
+    {"runs of 50 u8, one side backwards", 1, 3, {{1000, -50, 11000}, {220, 50000, 50}, {50, 1, 1}}, 999 * 50},
+    {"runs of 367 f32, with gaps", 4, 3, {{64, 367, 75000}, {200, 23488, 370}, {367, 1, 1}}, 0},
+    {"transposed runs of 48 f16, one behind the other", 2, 5,
+     {{28, 67584, 202752}, {4, 352, 50688}, {3, 1892352, 16896}, {352, 1, 48}, {48, 1408, 1}}, 0},
+    {"transposed runs of 50 u8, backwards, one behind the other", 1, 3,
+     {{12, 1000000, 1000000}, {20000, -1, 50}, {50, 20000, 1}}, 19999},
     {"batch of small transposes f16", 2, 3, {{1100, 4096, 4096}, {64, 1, 64}, {64, 64, 1}}, 0},
 };
 /* clang-format on */
@@ -495,6 +556,7 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, a_random_affine_map_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_map_with_divs_and_guards_is_copied, 0, ROUNDS);
+    tcase_add_loop_test(t, random_short_runs_are_copied_in_another_order, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_chain_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
                         sizeof big / sizeof *big);

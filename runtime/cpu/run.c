@@ -228,8 +228,8 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     static const struct xti_loop once = {.n = 1, .cuts = XTI_CUTS_NONE};
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
-    if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 ||
-        step->split >= 0 || step->buffered)
+    if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 || step->split >= 0 ||
+        step->buffered)
         return;
     const struct xti_loop *l = step->n_loops ? &step->loop[0] : &once;
     if (l->cuts != XTI_CUTS_NONE)

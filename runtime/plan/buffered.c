@@ -1,14 +1,15 @@
-/* buffered.c: strategy buffered, for streaming copies whose runs are short or begin anywhere in a line. A block
- * of the piece, a virtual tile (sides.h), is put together in a buffer as the destination has it, by the plan
- * that is best inside the cache; then what is adjacent in the destination is streamed. (FFTW's buffered plans)
- * Layer 3. */
+/* buffered.c: strategy buffered, for streaming copies whose runs are short or begin anywhere in a line. A
+ * block of the piece, a virtual tile (sides.h), is put together in a buffer as the destination has it, by the
+ * plan that is best inside the cache; then what is adjacent in the destination is streamed. (FFTW's buffered
+ * plans) Layer 3. */
 #include "plan/buffered.h"
 
 #include "base/num.h"
 #include "plan/sides.h"
 
 /* Measured on Emerald Rapids (2026-11) with 13 chains of 200 MB whose runs have 32 to 1500 bytes: blocks of 8
- * KiB 0.68 of the limit, 12 KiB 0.69, 16 KiB 0.66, 24 KiB 0.65; calls of 1 KiB 0.69, 2 KiB 0.71, 4 KiB 0.73. */
+ * KiB 0.68 of the limit, 12 KiB 0.69, 16 KiB 0.66, 24 KiB 0.65; calls of 1 KiB 0.69, 2 KiB 0.71, 4 KiB 0.73.
+ */
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
     MIN_RUN_BYTES = 16,    /* of units, on either side: less is left to gathers */
@@ -55,8 +56,7 @@ static bool units_serve(const struct xti_nest *t, struct xti_why *why)
     if (run < MIN_RUN_BYTES || cs->n * t->unit < MIN_RUN_BYTES)
         return xti_refuse(why, "runs of %lld x %lld B < %d B", (long long)run, (long long)(cs->n * t->unit),
                           MIN_RUN_BYTES);
-    return run < LONG_RUN_BYTES ||
-           xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
+    return run < LONG_RUN_BYTES || xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
 }
 
 /* Are the source's runs read in the order in which they are written? */
@@ -155,19 +155,25 @@ static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, s
     return k;
 }
 
-/* Calls of about CALL_BYTES: of runs the longest loop is the kernel's rows, of units rows are cut. */
+static void swap(struct xti_loop *a, struct xti_loop *b)
+{
+    struct xti_loop x = *a;
+    *a = *b;
+    *b = x;
+}
+
+/* Calls of about CALL_BYTES: of runs the longest loop is the kernel's rows; rows are cut. */
 static void shape_calls(struct xti_step *step)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS, units = step->kernel == XTI_CPU_TRANSPOSE;
     int64_t lane = units ? MIN_RUN_BYTES / step->unit : 1, rows = CALL_BYTES / (step->col.n * step->unit);
-    if (runs)
-        for (int i = 0; i < step->n_loops; i++)
-            if (step->loop[i].cuts == XTI_CUTS_NONE && step->loop[i].n > step->row.n) {
-                struct xti_loop row = step->row;
-                step->row = step->loop[i];
-                step->loop[i] = row;
-            }
-    if ((runs || units) && !step->tile_rows)
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts != XTI_CUTS_NONE)
+            return;
+    for (int i = 0; i < step->n_loops && runs; i++)
+        if (step->loop[i].n > step->row.n)
+            swap(&step->row, &step->loop[i]);
+    if (runs || units)
         xti_cost_block(step, XTI_CUTS_ROW, (rows + lane) / lane * lane, false);
 }
 

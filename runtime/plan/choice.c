@@ -51,8 +51,9 @@ static bool same_loop(const struct xti_loop *a, const struct xti_loop *b)
 static bool same_step(const struct xti_step *a, const struct xti_step *b)
 {
     bool same = a->kernel == b->kernel && a->unit == b->unit && a->param == b->param &&
-                a->stream == b->stream && a->buffered == b->buffered && a->n_loops == b->n_loops && a->n_row_dims == b->n_row_dims &&
-                a->n_col_dims == b->n_col_dims && same_loop(&a->row, &b->row) && same_loop(&a->col, &b->col);
+                a->stream == b->stream && a->buffered == b->buffered && a->n_loops == b->n_loops &&
+                a->n_row_dims == b->n_row_dims && a->n_col_dims == b->n_col_dims &&
+                same_loop(&a->row, &b->row) && same_loop(&a->col, &b->col);
     for (int i = 0; same && i < a->n_loops + a->n_row_dims + a->n_col_dims; i++)
         same = same_loop(&a->loop[i], &b->loop[i]);
     return same;

@@ -98,7 +98,8 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     return true;
 }
 
-static void make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op, struct xti_step *step)
+static void make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
+                 struct xti_step *step)
 {
     step->kernel = op;
     step->unit = x->t.unit;

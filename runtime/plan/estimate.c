@@ -113,7 +113,8 @@ static double vectors(const struct xti_step *step, const struct xti_target *t)
 /* Rows of the destination that do not all begin with a line. */
 static bool ragged(const struct xti_step *step, const struct box *b)
 {
-    int64_t all = step->d_byte | b->cols * step->unit | (step->row.n > 1 ? step->row.d : 0);
+    int64_t all =
+        step->d_byte | b->cols * (step->buffered ? 1 : step->unit) | (step->row.n > 1 ? step->row.d : 0);
     for (int i = 0; i < step->n_loops; i++)
         all |= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].d : 0;
     return all % XTI_LINE;
@@ -148,6 +149,29 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
         sum->write += TWICE * b.calls * (double)b.rows * price->split;
     sum->jumps += t.jumps;
     sum->kept += XTI_LINE * ((reads ? t.source : 0) + (b.stream ? 0 : t.destination));
+}
+
+/* Blocks are put together in the first cache, and read there when they are streamed. */
+static void add_buffered(const struct xti_plan *p, const struct xti_step *step, const struct prices *price,
+                         struct work *sum)
+{
+    const struct xti_block *block = &step->blocks->block[0][0];
+    double lines = (double)step->bytes / XTI_LINE;
+    double runs = (double)step->bytes / (double)block->out.bytes;
+    struct box whole = {.cols = block->out.bytes, .rows = 1};
+    struct work in = {0};
+    struct xti_traffic t;
+    add_step(p, &block->step, price, &in);
+    sum->core += runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call +
+                 op[XTI_CPU_BLOCKS].wide * lines;
+    xti_traffic_of(step, &p->target, true, &t);
+    for (int c = 0; c < XTI_N_CACHES; c++)
+        sum->fetched[c] += t.fetched[c];
+    sum->jumps += t.jumps;
+    sum->streamed += t.destination;
+    sum->kept += XTI_LINE * t.source;
+    if (ragged(step, &whole))
+        sum->write += 2 * runs * price->split;
 }
 
 /* Runs along the innermost dim on which no div changes its quotient. */
@@ -218,6 +242,8 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
     for (int i = 0; i < p->n_steps; i++) {
         if (p->step[i].general)
             add_general(p, &p->step[i], part, &w);
+        else if (p->step[i].buffered)
+            add_buffered(p, &p->step[i], price, &w);
         else
             add_step(p, &p->step[i], price, &w);
     }

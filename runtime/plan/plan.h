@@ -119,16 +119,16 @@ struct xti_step {
     /* Rows and columns may stand for several dims: loop[n_loops ..], those of the rows, then those of the
      * columns, outermost first. Lists of their offsets, owned by the plan's arena, replace the strides. */
     int n_row_dims, n_col_dims;
-    struct xti_offset *row_at;    /* row.n entries */
-    int32_t *col_at;              /* col.n entries, of the source */
+    struct xti_offset *row_at; /* row.n entries */
+    int32_t *col_at;           /* col.n entries, of the source */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
-    int64_t s_byte, d_byte;       /* of the first unit, from the buffers' starts */
-    int64_t tile_rows, tile_cols; /* cache block of rows and columns, in units; 0: whole. For explain */
-    int split;                    /* the loop that threads share, or -1: one thread */
-    bool stream;                  /* non-temporal stores */
-    int64_t bytes;                /* written */
+    int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
+    int64_t tile_rows, tile_cols;    /* cache block of rows and columns, in units; 0: whole. For explain */
+    int split;                       /* the loop that threads share, or -1: one thread */
+    bool stream;                     /* non-temporal stores */
+    int64_t bytes;                   /* written */
 };
 
 enum { XTI_BLOCK_BYTES = 12 << 10, XTI_BLOCK_DIMS = 14 }; /* 2^14 > XTI_BLOCK_BYTES */
@@ -148,7 +148,7 @@ struct xti_block {
 };
 
 struct xti_blocks {
-    int64_t rows, cols;          /* of a whole block */
+    int64_t rows, cols;           /* of a whole block */
     struct xti_block block[2][2]; /* [fewer rows][fewer columns] */
 };
 

@@ -3,7 +3,8 @@
  *     columns: dims dense in the destination, from its contiguous one outwards
  *     rows:    dims dense in the source, from its contiguous one outwards
  *
- * No dim is on both sides. (XLA's and HPTT's blocks of two dims, taken further.) Internal to plan. Layer 3. */
+ * No dim is on both sides. (XLA's and HPTT's blocks of two dims, taken further.) Internal to plan. Layer 3.
+ */
 #ifndef XTI_PLAN_SIDES_H
 #define XTI_PLAN_SIDES_H
 
@@ -29,12 +30,12 @@ struct xti_sides {
 void xti_sides_begin(const struct xti_map *m, int piece, struct xti_sides *x);
 void xti_sides_unit(struct xti_sides *x, int64_t bytes);
 
-/* Takes dims until the side's run has `want` bytes; the last one whole when that is not much more. Goes on with
- * one that was taken in part. */
+/* Takes dims until the side's run has `want` bytes; the last one whole when that is not much more. Goes on
+ * with one that was taken in part. */
 void xti_side_widen(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units);
 
-/* Loops over the dims that no side took, and over the parts of one that a side took in part; rows, columns and
- * their lists. */
+/* Loops over the dims that no side took, and over the parts of one that a side took in part; rows, columns
+ * and their lists. */
 void xti_sides_step(const struct xti_sides *x, struct xti_step *step);
 
 #endif
