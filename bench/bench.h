@@ -21,6 +21,9 @@ void bench_workloads_free(struct bench_workload *w, int n);
 /* The chain with every declared dtype replaced; malloc'ed, NULL when out of memory. Fill values stay as
  * written. */
 char *bench_chain_as(const char *chain, const char *dtype);
+/* The chain with the first extent of every source so many times as long; malloc'ed. It may no longer parse,
+ * when it names extents. */
+char *bench_chain_grown(const char *chain, int times);
 
 /* ---- naive.c: what a user does without xt: every step that moves data is made whole by a plain strided
  * copy. Reshape, squeeze and unsqueeze of dense data are free; the last step writes into the destination's

@@ -31,16 +31,31 @@ static char *read_file(const char *path)
     return ok ? text : NULL;
 }
 
-static bool rewrite_all(struct bench_workload *w, int n, const char *dtype)
+/* How the chains of a file are changed. */
+struct rewrite {
+    const char *dtype; /* NULL: theirs */
+    int grow;
+};
+
+static bool replace(struct bench_workload *w, char *chain)
 {
-    for (int i = 0; i < n; i++) {
-        char *chain = bench_chain_as(w[i].chain, dtype);
-        if (!chain)
-            return false;
-        free(w[i].chain);
-        w[i].chain = chain;
-    }
+    if (!chain)
+        return false;
+    free(w->chain);
+    w->chain = chain;
     return true;
+}
+
+static bool rewrite_all(struct bench_workload *w, int n, const struct rewrite *to)
+{
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) {
+        if (to->dtype)
+            ok = replace(&w[i], bench_chain_as(w[i].chain, to->dtype));
+        if (ok && to->grow > 1)
+            ok = replace(&w[i], bench_chain_grown(w[i].chain, to->grow));
+    }
+    return ok;
 }
 
 static int measure_all(struct peers *peers, const struct bench_workload *w, int n, int samples,
@@ -88,7 +103,7 @@ static int measure_calls(int n)
 }
 
 /* The rows of a file, or those built in; -1 after a message. */
-static int read_workloads(const char *path, const char *as, struct bench_workload **w)
+static int read_workloads(const char *path, const struct rewrite *to, struct bench_workload **w)
 {
     char why[256], *text = path ? read_file(path) : strdup(bench_workloads_text);
     const char *what = path ? path : "workloads";
@@ -100,7 +115,7 @@ static int read_workloads(const char *path, const char *as, struct bench_workloa
     free(text);
     if (count < 0) {
         fail("bench: %s: %s", what, why);
-    } else if (as && !rewrite_all(*w, count, as)) {
+    } else if (!rewrite_all(*w, count, to)) {
         bench_workloads_free(*w, count);
         fail("bench: out of memory");
         return -1;
@@ -110,18 +125,25 @@ static int read_workloads(const char *path, const char *as, struct bench_workloa
 
 int cmd_bench(int n, char **argv)
 {
-    const char *json = NULL, *as = NULL, *pages = NULL;
+    const char *json = NULL, *grow = NULL, *pages = NULL;
+    struct rewrite to = {.grow = 1};
     bool quick = false, calls = false, hptt_measure = false;
-    const struct option_row rows[] = {{"--json", &json, NULL},   {"--as", &as, NULL},
-                                      {"--pages", &pages, NULL}, {"--quick", NULL, &quick},
-                                      {"--calls", NULL, &calls}, {"--hptt-measure", NULL, &hptt_measure}};
+    const struct option_row rows[] = {{"--json", &json, NULL},
+                                      {"--as", &to.dtype, NULL},
+                                      {"--grow", &grow, NULL},
+                                      {"--pages", &pages, NULL},
+                                      {"--quick", NULL, &quick},
+                                      {"--calls", NULL, &calls},
+                                      {"--hptt-measure", NULL, &hptt_measure}};
     if (take_options("bench", &n, argv, rows, sizeof rows / sizeof *rows))
         return EXIT_BAD_INPUT;
     if (calls)
         return measure_calls(n);
     xt_dtype unused;
-    if (as && xt_dtype_parse(as, &unused))
+    if (to.dtype && xt_dtype_parse(to.dtype, &unused))
         return fail_last("bench: --as");
+    if (grow && ((to.grow = atoi(grow)) < 1 || to.grow > 1024))
+        return fail("bench: --grow: '%s' is not 1 to 1024", grow);
     if (pages && strcmp(pages, "4k"))
         return fail("bench: --pages: '%s' is not 4k", pages);
     if (pages)
@@ -129,7 +151,7 @@ int cmd_bench(int n, char **argv)
     if (n > 1)
         return fail("bench: want at most one workload file, got %d", n);
     struct bench_workload *w = NULL;
-    int count = read_workloads(n ? argv[0] : NULL, as, &w);
+    int count = read_workloads(n ? argv[0] : NULL, &to, &w);
     if (count < 0)
         return EXIT_BAD_INPUT;
     struct bench_row *measured = calloc((size_t)count + 1, sizeof *measured);

@@ -89,6 +89,26 @@ char *bench_chain_as(const char *chain, const char *dtype)
     return out;
 }
 
+char *bench_chain_grown(const char *chain, int times)
+{
+    char *out = NULL, *end;
+    size_t size = 0;
+    FILE *f = open_memstream(&out, &size);
+    while (f && *chain) {
+        size_t n = declared_dtype(chain);
+        fwrite(chain, 1, n ? n + 1 : 1, f);
+        chain += n ? n + 1 : 1;
+        long long extent = n ? strtoll(chain, &end, 10) : 0;
+        if (extent > 0) {
+            fprintf(f, "%lld", extent * times);
+            chain = end;
+        }
+    }
+    if (f)
+        fclose(f);
+    return out;
+}
+
 void bench_workloads_free(struct bench_workload *w, int n)
 {
     for (int i = 0; i < n; i++) {

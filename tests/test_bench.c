@@ -329,6 +329,22 @@ START_TEST(another_dtype_replaces_those_declared_and_nothing_else)
 }
 END_TEST
 
+START_TEST(a_grown_chain_has_longer_first_extents_and_nothing_else_changed)
+{
+    static const char *const pairs[][2] = {
+        {"x: f32[4,6]; y: u8[4]; x[:, ::2]", "x: f32[12,6]; y: u8[12]; x[:, ::2]"},
+        {"x: u8[]; x[1: 3]", "x: u8[]; x[1: 3]"},
+        {"x; x.reshape(4,6)", "x; x.reshape(4,6)"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char *got = bench_chain_grown(pairs[i][0], 3);
+        ck_assert_str_eq(got, pairs[i][1]);
+        free(got);
+    }
+}
+END_TEST
+
 /* Brackets that close each other, strings that end, and no number that JSON lacks. */
 static bool looks_like_json(const char *s)
 {
@@ -416,6 +432,7 @@ int main(void)
     tcase_add_test(c, who_is_four_times_slower_is_timed_three_times);
     tcase_add_test(c, a_workload_line_has_three_or_four_fields);
     tcase_add_test(c, another_dtype_replaces_those_declared_and_nothing_else);
+    tcase_add_test(c, a_grown_chain_has_longer_first_extents_and_nothing_else_changed);
     tcase_add_test(c, the_report_is_json_with_ratios_or_null);
     tcase_add_test(c, a_chain_that_cannot_be_measured_says_why);
     suite_add_tcase(s, c);
