@@ -24,9 +24,52 @@ static char *print(const struct xt_graph *g)
     return s;
 }
 
+static unsigned char *pack(const struct xt_graph *g, size_t *bytes)
+{
+    size_t bound = xti_graph_pack_bound(g);
+    unsigned char *p = malloc(bound);
+    memset(p, 0xa5, bound);
+    *bytes = xti_graph_pack(g, p);
+    ck_assert_uint_le(*bytes, bound);
+    return p;
+}
+
+static void check_layout(const struct xti_layout *l, xt_dtype t, int rank, const int64_t *shape,
+                         const int64_t *strides, int64_t offset)
+{
+    ck_assert(l->dtype == t && l->rank == rank && l->offset == offset);
+    for (int i = 0; i < rank; i++)
+        ck_assert(l->shape[i] == shape[i] && l->strides[i] == strides[i]);
+}
+
+/* unpack(pack(g)) is g, and packing that gives the same bytes; so are its ends. */
+static void check_packing(const struct xt_graph *g)
+{
+    struct xti_layout l;
+    struct xt_graph *h;
+    size_t bytes, again;
+    unsigned char *p = pack(g, &bytes), *q;
+    ck_assert(!xti_graph_unpack(p, &h, NULL) && xti_graph_same(g, h) && h->n_nodes == g->n_nodes);
+    q = pack(h, &again);
+    ck_assert(again == bytes && !memcmp(p, q, bytes));
+    const struct xti_node *n = &g->node[g->out];
+    xti_packed_output(p, &l);
+    check_layout(&l, n->dtype, n->rank, n->shape, g->out_strides, g->out_offset);
+    for (int i = 0; i < g->n_inputs; i++) {
+        n = &g->node[g->input[i]];
+        xti_packed_input(p, i, &l);
+        check_layout(&l, n->dtype, n->rank, n->shape, n->strides, n->offset);
+        ck_assert_str_eq(xti_packed_name(p, i), n->name);
+    }
+    free(p);
+    free(q);
+    xt_graph_free(h);
+}
+
 /* parse(print(g)) is g, and printing that gives the same text. */
 static void check_round_trip(const struct xt_graph *g, const char *what)
 {
+    check_packing(g);
     char *text = print(g), *again;
     struct xt_graph *h = parse_line(text);
     ck_assert_msg(xti_graph_same(g, h), "not the same\n  %s\n  %s", what, text);
@@ -469,11 +512,32 @@ START_TEST(graphs_that_differ_in_one_thing_are_not_the_same)
     for (int i = 0; i < N; i++) {
         for (int k = 0; k < N; k++) {
             struct xt_graph *a = parse_line(line[i]), *b = parse_line(line[k]);
+            size_t p_bytes, q_bytes;
+            unsigned char *p = pack(a, &p_bytes), *q = pack(b, &q_bytes);
             ck_assert_msg(xti_graph_same(a, b) == (i == k), "%s\n  %s", line[i], line[k]);
+            ck_assert((p_bytes == q_bytes && !memcmp(p, q, p_bytes)) == (i == k));
+            free(p);
+            free(q);
             xt_graph_free(a);
             xt_graph_free(b);
         }
     }
+}
+END_TEST
+
+START_TEST(numbers_of_every_size_are_packed_and_come_back)
+{
+    static const int64_t edge[] = {0, INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < sizeof edge / sizeof *edge; i++)
+        for (int64_t beside = -1; beside <= 1; beside++) {
+            struct xt_graph *g;
+            int64_t strides[2] = {3, (int64_t)((uint64_t)edge[i] + (uint64_t)beside)};
+            ck_assert(!xt_graph_new(&g));
+            xt_node x = xt_input(g, "x", XT_U8, 2, (int64_t[]){2, 1}, strides, 5);
+            ck_assert(!xt_output(g, x, strides, edge[i] < INT64_MAX - 3 && edge[i] > 0 ? edge[i] : 0));
+            check_packing(g);
+            xt_graph_free(g);
+        }
 }
 END_TEST
 
@@ -692,6 +756,7 @@ int main(void)
     tcase_add_test(t, the_locale_does_not_matter);
     tcase_add_test(t, a_node_used_twice_stays_one_node);
     tcase_add_test(t, graphs_that_differ_in_one_thing_are_not_the_same);
+    tcase_add_test(t, numbers_of_every_size_are_packed_and_come_back);
     tcase_add_test(t, sharing_sixty_levels_deep_prints_in_linear_length);
     tcase_add_test(t, joins_nested_a_thousand_deep_print_and_parse);
     tcase_add_test(t, nesting_has_a_limit_and_long_chains_have_one_too);

@@ -55,7 +55,7 @@ static void make_buffers(struct buffers *b, const struct xt_kernel *k, const str
         unsigned char *p = malloc(all + 1);
         fill_pattern(p, all, 17 + (uint64_t)i);
         whole[i] = p;
-        ck_assert_msg(need <= all, "%s: input %d needs %zu bytes of %zu", graph_text(k->graph), i, need, all);
+        ck_assert_msg(need <= all, "%s: input %d needs %zu bytes of %zu", graph_text(g), i, need, all);
         size_t skip = need && !at_end ? (size_t)k->map->src_lo[i] * es : 0;
         b->src[i] = guard(need - skip, at_end);
         memcpy(b->src[i].p, p + skip, need - skip);
@@ -68,7 +68,7 @@ static void make_buffers(struct buffers *b, const struct xt_kernel *k, const str
     fill_pattern(b->dst.p, b->dst.bytes, 99);
     b->want = malloc(b->dst.bytes + 1);
     memcpy(b->want, b->dst.p, b->dst.bytes);
-    ck_assert_msg(!xti_graph_eval(g, b->want, whole, &err), "%s: %s", graph_text(k->graph), err.e.message);
+    ck_assert_msg(!xti_graph_eval(g, b->want, whole, &err), "%s: %s", graph_text(g), err.e.message);
     for (int i = 0; i < b->n; i++)
         free((void *)(uintptr_t)whole[i]);
 }
@@ -85,7 +85,7 @@ static void check_run(const struct xt_kernel *k, const struct xt_graph *g, bool 
 {
     struct buffers b;
     make_buffers(&b, k, g, at_end);
-    snprintf(now_running, sizeof now_running, "%s", graph_text(k->graph));
+    snprintf(now_running, sizeof now_running, "%s", graph_text(g));
     xt_status s = xt_run(k, b.dst.p, b.at, NULL);
     ck_assert_msg(s == XT_OK, "%s: %s", now_running, xt_last_error()->message);
     for (size_t i = 0; i < b.dst.bytes; i++)
@@ -355,10 +355,10 @@ END_TEST
 
 /* Runs with destination and source at byte offsets of one arena; refused means that not one byte has changed.
  */
-static void run_in_arena(const struct xt_kernel *k, int64_t dst, int64_t src, xt_status want)
+static void run_in_arena(const struct xt_kernel *k, const char *text, int64_t dst, int64_t src,
+                         xt_status want)
 {
     static _Alignas(64) unsigned char arena[8192], before[8192], in[8192];
-    const char *text = graph_text(k->graph);
     struct xt_kernel_info info;
     fill_pattern(arena, sizeof arena, 3);
     memcpy(before, arena, sizeof arena);
@@ -421,7 +421,7 @@ START_TEST(overlapping_buffers_are_refused_and_interleaved_ones_are_not)
     struct xt_ctx *ctx = ctx_of_loop(_i);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct xt_kernel *k = compile_line(ctx, cases[i].line);
-        run_in_arena(k, 64 + cases[i].dst, 64 + cases[i].src, cases[i].want);
+        run_in_arena(k, cases[i].line, 64 + cases[i].dst, 64 + cases[i].src, cases[i].want);
         xt_kernel_free(k);
     }
     xt_ctx_free(ctx);
@@ -473,6 +473,7 @@ START_TEST(random_chains_are_refused_exactly_where_bytes_meet)
         struct xt_kernel_info info;
         ck_assert(!xt_compile(ctx, g, NULL, &k) && !xt_kernel_get(k, &info));
         int64_t step = k->map->esize < 8 ? k->map->esize : 8, s_bytes = xt_src_min_bytes(k, 0);
+        const char *text = graph_text(g);
         bool one_affine = xt_input_count(g) == 1 && info.dst_min_bytes + 2 * s_bytes < 4000;
         for (int i = 0; i < k->map->n_pieces; i++)
             one_affine = one_affine && xti_piece_affine(&k->map->piece[i]);
@@ -482,7 +483,7 @@ START_TEST(random_chains_are_refused_exactly_where_bytes_meet)
             xt_status want = alias_by_bytes(k, 2048, at, byte, sizeof byte);
             refused += want != XT_OK;
             legal_inside += want == XT_OK && at < 2048 + info.dst_min_bytes && at + s_bytes > 2048;
-            run_in_arena(k, 2048, at, want);
+            run_in_arena(k, text, 2048, at, want);
         }
         xt_kernel_free(k);
         xt_graph_free(g);

@@ -45,13 +45,16 @@ static bool is_unchanged(const struct xti_map *m, const void *dst, const void *c
 }
 
 /* The whole input in bytes; false when an element of it that is not read has too high an address. */
-static bool input_box(const struct xti_node *in, int es, struct box *b, int64_t *off)
+static bool input_box(const struct xt_kernel *k, int input, struct box *b, int64_t *off)
 {
-    bool fits = xti_mul64(in->offset, es, off);
-    for (int i = 0; i < in->rank && fits; i++) {
+    struct xti_layout in;
+    int es = k->map->esize;
+    xti_packed_input(k->packed, input, &in);
+    bool fits = xti_mul64(in.offset, es, off);
+    for (int i = 0; i < in.rank && fits; i++) {
         int64_t st = 0;
-        fits = in->shape[i] == 1 || xti_mul64(in->strides[i], es, &st);
-        add_dim(b, in->shape[i], st);
+        fits = in.shape[i] == 1 || xti_mul64(in.strides[i], es, &st);
+        add_dim(b, in.shape[i], st);
     }
     return fits;
 }
@@ -66,7 +69,7 @@ static void source_box(const struct xt_kernel *k, const struct xti_piece *p, str
         for (int i = 0; i < p->n_dims; i++)
             add_dim(b, p->dim[i].n, p->dim[i].s * es);
         *off = p->soff * es;
-    } else if (!input_box(&k->graph->node[k->graph->input[p->src]], es, b, off)) {
+    } else if (!input_box(k, p->src, b, off)) {
         b->rank = 0;
         add_dim(b, m->src_hi[p->src] - m->src_lo[p->src] + 1, es);
         *off = m->src_lo[p->src] * es;
@@ -77,16 +80,17 @@ static void source_box(const struct xt_kernel *k, const struct xti_piece *p, str
 /* Do the destination and what p reads share a byte? Where that is too hard to tell: yes. */
 static bool boxes_meet(const struct xt_kernel *k, const struct xti_piece *p, int64_t apart)
 {
-    const struct xti_node *o = &k->graph->node[k->graph->out];
     struct box a = {0}, b = {0};
+    struct xti_layout out;
     int64_t off = 0;
     int es = k->map->esize;
-    for (int j = 0; j < o->rank; j++)
-        add_dim(&a, o->shape[j], o->shape[j] > 1 ? k->graph->out_strides[j] * es : 0);
+    xti_packed_output(k->packed, &out);
+    for (int j = 0; j < out.rank; j++)
+        add_dim(&a, out.shape[j], out.shape[j] > 1 ? out.strides[j] * es : 0);
     add_dim(&a, es, 1);
     source_box(k, p, &b, &off);
     return !xti_add64(off, apart, &off) ||
-           xti_boxes_meet(a.rank, a.n, a.st, k->graph->out_offset * es, b.rank, b.n, b.st, off) != XTI_NO;
+           xti_boxes_meet(a.rank, a.n, a.st, out.offset * es, b.rank, b.n, b.st, off) != XTI_NO;
 }
 
 xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void *const *src, bool *unchanged,
@@ -108,7 +112,7 @@ xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void
             return XT_OK;
         if (boxes_meet(k, p, distance(dst, src[p->src])))
             return xti_fail(err, XT_EALIAS, "xt_run: the destination overlaps input %d (%s), which is read",
-                            p->src, k->graph->node[k->graph->input[p->src]].name);
+                            p->src, xti_packed_name(k->packed, p->src));
     }
     return XT_OK;
 }

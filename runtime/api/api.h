@@ -96,20 +96,21 @@ struct xt_kernel {
     const struct xti_map *map;   /* shared's */
     const struct xti_plan *plan; /* shared's */
     struct xti_parallel parallel;
-    struct xt_graph *graph; /* a copy, behind this record: shapes, layouts, and for the reference backend */
     struct xti_shared_code *code;
     char *launch;  /* CUDA: launch.json */
     char name[64]; /* CUDA entry */
     const char *origin;
+    unsigned char packed[]; /* the graph, as xti_graph_pack writes it: shapes, layouts, names */
 };
 
 /* Appends the kernel's problem line; b->failed when there is no memory. */
 void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b);
 
-/* Writes what identifies a request: the graph, its layouts, backend, architecture (or NULL), home. key has
- * room for xti_request_bound(g, arch) bytes; gives how many it took. */
-size_t xti_request_bound(const struct xt_graph *g, const char *arch);
-size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char *arch,
+/* Writes what identifies a request: the packed graph, the backend, and what else decides the code: the CUDA
+ * home and `how` (an architecture, "measured", or NULL). key has room for xti_request_bound(g, how) bytes;
+ * gives how many it took. */
+size_t xti_request_bound(const struct xt_graph *g, const char *how);
+size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char *how,
                        const struct xti_home *home, unsigned char *key);
 
 /* Lines and members of an explanation: the plan's choice and estimate. (estimate.c) */

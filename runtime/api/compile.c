@@ -17,6 +17,8 @@ struct request {
     bool load;    /* on the device: CUDA without an architecture given */
     bool measure; /* CPU */
     struct xti_home home;
+    const unsigned char *key;
+    size_t key_bytes;
 };
 
 static void destroy(struct xt_kernel *k)
@@ -60,12 +62,15 @@ static xt_status check_text(const struct xt_graph *g, struct xti_err *err)
 void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b)
 {
     size_t need = 0;
-    char *text = xt_print(k->graph, NULL, 0, &need) ? NULL : xti_alloc(need);
-    if (text && !xt_print(k->graph, text, need, NULL))
+    struct xt_graph *g = NULL;
+    bool ok = !xti_graph_unpack(k->packed, &g, NULL) && !xt_print(g, NULL, 0, &need);
+    char *text = ok ? xti_alloc(need) : NULL;
+    if (text && !xt_print(g, text, need, NULL))
         xti_str_add(b, text);
     else
         b->failed = true;
     xti_free(text);
+    xt_graph_free(g);
 }
 
 static xt_status make_target(const struct request *r, struct xti_target *t, struct xti_err *err)
@@ -131,10 +136,10 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     struct xti_target target;
     struct xti_shared_plan *shared;
     xt_status s = XT_OK;
-    struct xt_kernel *k = xti_alloc(sizeof *k + xti_graph_bytes(r->graph));
+    struct xt_kernel *k = xti_alloc(sizeof *k + r->key_bytes);
     if (!k)
         return xti_fail(err, XT_ENOMEM, "kernel record");
-    k->graph = xti_graph_copy(r->graph, k + 1);
+    memcpy(k->packed, r->key, r->key_bytes); /* the key begins with the packed graph */
     atomic_init(&k->refs, 1);
     k->backend = r->backend;
     k->parallel = r->ctx->parallel;
@@ -145,7 +150,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     if ((s = make_target(r, &target, err)))
         goto done;
     struct xti_tuning tuning = {r->ctx->wisdom, &r->ctx->parallel, r->measure};
-    if ((s = xti_shared_plan_get(r->ctx->plans, k->graph, k->backend, &target, &tuning, &shared, err)))
+    if ((s = xti_shared_plan_get(r->ctx->plans, r->graph, k->backend, &target, &tuning, &shared, err)))
         goto done;
     take_shared(k, shared);
     if (xti_log_any())
@@ -179,8 +184,9 @@ static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_e
     size_t bound = xti_request_bound(r->graph, how);
     if (bound > ROOM && !(key = xti_alloc(bound)))
         return xti_fail(err, XT_ENOMEM, "request key");
-    size_t bytes = xti_request_key(r->graph, r->backend, how, &r->home, key);
-    xt_status s = xti_memo_get(r->ctx->kernels, key, bytes, build, r, &kernel, &hit, err);
+    r->key = key;
+    r->key_bytes = xti_request_key(r->graph, r->backend, how, &r->home, key);
+    xt_status s = xti_memo_get(r->ctx->kernels, key, r->key_bytes, build, r, &kernel, &hit, err);
     if (!s)
         count_compile(r->ctx, hit, kernel);
     if (key != room)

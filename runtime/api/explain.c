@@ -153,11 +153,12 @@ static void plan_text(const struct xt_kernel *k, struct xti_str *b)
 
 static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
 {
-    const struct xti_node *o = &k->graph->node[k->graph->out];
+    struct xti_layout o;
+    xti_packed_output(k->packed, &o);
     xti_str_add(b, "  chain     ");
     xti_kernel_text(k, b);
-    xti_str_addf(b, "\n  result    %s", xt_dtype_name(o->dtype));
-    xti_str_list(b, o->rank, o->shape);
+    xti_str_addf(b, "\n  result    %s", xt_dtype_name(o.dtype));
+    xti_str_list(b, o.rank, o.shape);
     xti_str_addf(b, "\n  map       %s, %d piece%s\n", info->map_class, info->n_pieces,
                  info->n_pieces == 1 ? "" : "s");
     map_text(k->map, b);
@@ -172,19 +173,19 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
 
 static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
 {
-    const struct xti_node *o = &k->graph->node[k->graph->out];
+    struct xti_layout o;
+    xti_packed_output(k->packed, &o);
     struct xti_str chain = {0};
     xti_kernel_text(k, &chain);
     b->failed |= chain.failed;
     xti_str_add(b, "{\"chain\": ");
     xti_str_json(b, chain.s ? chain.s : "");
     xti_str_free(&chain);
-    xti_str_addf(b, ", \"dtype\": \"%s\", \"shape\": ", xt_dtype_name(o->dtype));
-    xti_str_list(b, o->rank, o->shape);
+    xti_str_addf(b, ", \"dtype\": \"%s\", \"shape\": ", xt_dtype_name(o.dtype));
+    xti_str_list(b, o.rank, o.shape);
     xti_str_add(b, ", \"strides\": ");
-    xti_str_list(b, o->rank, k->graph->out_strides);
-    xti_str_addf(b, ", \"offset\": %" PRId64 ", \"class\": \"%s\", \"pieces\": ", k->graph->out_offset,
-                 info->map_class);
+    xti_str_list(b, o.rank, o.strides);
+    xti_str_addf(b, ", \"offset\": %" PRId64 ", \"class\": \"%s\", \"pieces\": ", o.offset, info->map_class);
     xti_map_json(k->map, b);
     xti_str_addf(b,
                  ", \"bytes_read\": %" PRId64 ", \"bytes_written\": %" PRId64

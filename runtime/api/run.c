@@ -41,11 +41,11 @@ static xt_status check_pointers(const struct xt_kernel *k, const void *dst, cons
             continue;
         if (!src || !src[i])
             return xti_fail(err, XT_EINVAL, "xt_run: the pointer of input %d (%s) is NULL", i,
-                            k->graph->node[k->graph->input[i]].name);
+                            xti_packed_name(k->packed, i));
         if (misaligned(k, src[i]))
             return xti_fail(err, XT_EALIGN,
                             "xt_run: input %d (%s) at %p is not aligned to its %d-byte elements", i,
-                            k->graph->node[k->graph->input[i]].name, src[i], k->map->esize);
+                            xti_packed_name(k->packed, i), src[i], k->map->esize);
     }
     return XT_OK;
 }
@@ -93,6 +93,17 @@ static xt_status check_result(const struct xt_kernel *k, const void *dst, const 
     return XT_EINTERNAL;
 }
 
+static xt_status run_reference(const struct xt_kernel *k, void *dst, const void *const *src,
+                               struct xti_err *err)
+{
+    struct xt_graph *g;
+    xt_status s = xti_graph_unpack(k->packed, &g, err);
+    if (!s)
+        s = xti_graph_eval_within(g, dst, src, k->map->src_lo, k->map->src_hi, err);
+    xt_graph_free(g);
+    return s;
+}
+
 static xt_status run(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
                      struct xti_err *err)
 {
@@ -105,7 +116,7 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
     if (s || unchanged)
         return s;
     if (k->backend == XT_REF)
-        return xti_graph_eval_within(k->graph, dst, src, k->map->src_lo, k->map->src_hi, err);
+        return run_reference(k, dst, src, err);
     if (k->backend == XT_CPU) {
         s = xti_cpu_run(k->plan, dst, src, &k->parallel, err);
         return !s && k->check ? check_result(k, dst, src, err) : s;

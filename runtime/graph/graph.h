@@ -46,7 +46,7 @@ struct xt_graph {
     int64_t *out_strides; /* rank of node[out] */
     int64_t out_offset;
     int column;         /* while parsing: where the operation being built stands, 0 otherwise */
-    struct xti_err err; /* the first failure; later builders do nothing. Last: a copy has no room for words */
+    struct xti_err err; /* the first failure; later builders do nothing */
 };
 
 /* One row an operation: what parse, print, shapes and tests loop over. */
@@ -69,10 +69,22 @@ bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t of
  * let: not an operation's, not a literal's. */
 bool xti_name_ok(const char *s, size_t n);
 
-/* The graph as it is now, written to xti_graph_bytes(g) bytes at `to`, which begin where a pointer may stand:
- * for looking, not for building, and not freed. g has an output and no failure. */
-size_t xti_graph_bytes(const struct xt_graph *g);
-struct xt_graph *xti_graph_copy(const struct xt_graph *g, void *to);
+/* The graph as it is now, in at most xti_graph_pack_bound(g) bytes at `to`; gives how many. Equal bytes, equal
+ * graphs: node for node, names included. g has an output and no failure. (pack.c) */
+size_t xti_graph_pack_bound(const struct xt_graph *g);
+size_t xti_graph_pack(const struct xt_graph *g, unsigned char *to);
+/* That graph again; xt_graph_free frees it. Fails with XT_ENOMEM alone. */
+xt_status xti_graph_unpack(const unsigned char *packed, struct xt_graph **out, struct xti_err *err);
+
+/* One end of a packed graph, and an input's name: it lies in the packed bytes. */
+struct xti_layout {
+    xt_dtype dtype;
+    int rank;
+    int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], offset;
+};
+void xti_packed_output(const unsigned char *packed, struct xti_layout *out);
+void xti_packed_input(const unsigned char *packed, int input, struct xti_layout *out);
+const char *xti_packed_name(const unsigned char *packed, int input);
 
 /* True when the used part of the two graphs is the same, node for node, names and layouts included: equal
  * sharing too. Inputs count as used. False for a graph without an output. Cost: one pass. */
