@@ -89,6 +89,16 @@ void xti_str_u64le_slow(struct xti_str *b, uint64_t v)
     xti_str_addn(b, byte, sizeof byte);
 }
 
+void xti_str_row64le(struct xti_str *b, int n, const int64_t *v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    xti_str_addn(b, v, (size_t)n * sizeof *v);
+#else
+    for (int i = 0; i < n; i++)
+        xti_str_u64le(b, (uint64_t)v[i]);
+#endif
+}
+
 void xti_str_free(struct xti_str *b)
 {
     if (!b->lent)

@@ -41,6 +41,7 @@ static inline void xti_str_u64le(struct xti_str *b, uint64_t v)
 #endif
     xti_str_u64le_slow(b, v);
 }
+void xti_str_row64le(struct xti_str *b, int n, const int64_t *v); /* n of them */
 
 /* "[2,3,4]" into a fixed buffer, cut with "..]" when it does not fit; returns buf: for error messages. */
 char *xti_shape_text(char *buf, size_t size, int n, const int64_t *v);

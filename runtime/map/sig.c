@@ -83,33 +83,26 @@ enum { KEY_VERSION = 1 }; /* changes with the layout below */
 
 static void put(struct xti_str *key, int64_t v) { xti_str_u64le(key, (uint64_t)v); }
 
-static void put_row(struct xti_str *key, int n, const int64_t *v)
-{
-    for (int i = 0; i < n; i++)
-        put(key, v[i]);
-}
+/* Dims lie in memory as they stand in a key, and a fill's source strides are 0. */
+_Static_assert(sizeof(struct xti_dim) == 3 * sizeof(int64_t), "n, s, d");
 
 static void put_piece(struct xti_str *key, const struct xti_piece *p)
 {
     int64_t head[] = {
         p->src < 0 ? -1 : p->src, p->src < 0 ? 0 : p->soff, p->doff, p->n_dims, p->n_divs, p->n_guards};
-    put_row(key, sizeof head / sizeof *head, head);
-    for (int k = 0; k < p->n_dims; k++) {
-        put(key, p->dim[k].n);
-        put(key, p->src < 0 ? 0 : p->dim[k].s);
-        put(key, p->dim[k].d);
-    }
+    xti_str_row64le(key, sizeof head / sizeof *head, head);
+    xti_str_row64le(key, 3 * p->n_dims, (const int64_t *)p->dim);
     for (int j = 0; j < p->n_divs; j++) {
         put(key, p->div[j].den);
         put(key, p->div[j].c);
-        put_row(key, p->n_dims, p->div[j].x);
-        put_row(key, j, p->div[j].q);
+        xti_str_row64le(key, p->n_dims, p->div[j].x);
+        xti_str_row64le(key, j, p->div[j].q);
         put(key, p->src < 0 ? 0 : p->sq[j]);
     }
     for (int j = 0; j < p->n_guards; j++) {
         put(key, p->guard[j].c);
-        put_row(key, p->n_dims, p->guard[j].x);
-        put_row(key, p->n_divs, p->guard[j].q);
+        xti_str_row64le(key, p->n_dims, p->guard[j].x);
+        xti_str_row64le(key, p->n_divs, p->guard[j].q);
     }
 }
 
@@ -119,9 +112,9 @@ static void put_piece(struct xti_str *key, const struct xti_piece *p)
 void xti_map_key(const struct xti_map *m, struct xti_str *key)
 {
     int64_t head[] = {KEY_VERSION, m->esize, m->numel, m->dst_lo, m->dst_hi, m->n_srcs};
-    put_row(key, sizeof head / sizeof *head, head);
-    put_row(key, m->n_srcs, m->src_lo);
-    put_row(key, m->n_srcs, m->src_hi);
+    xti_str_row64le(key, sizeof head / sizeof *head, head);
+    xti_str_row64le(key, m->n_srcs, m->src_lo);
+    xti_str_row64le(key, m->n_srcs, m->src_hi);
     put(key, m->n_pieces);
     for (int i = 0; i < m->n_pieces; i++)
         put_piece(key, &m->piece[i]);
