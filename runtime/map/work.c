@@ -54,7 +54,8 @@ struct xti_work *xti_work_new(struct xti_pool *pool)
     p->n_divs = 0;
     p->off = p->probe = -1;
     p->n_coords = p->n_guards = p->n_known = p->n_digits = 0;
-    p->nr = 2;
+    p->nr = p->full_rows = 2;
+    p->full_cols = 1;
     p->ref[XTI_ROW_DST] = p->ref[XTI_ROW_ZERO] = 1;
     memset(p->m, 0, 2 * (size_t)p->w * sizeof *p->m);
     return p;
@@ -67,6 +68,8 @@ struct xti_work *xti_work_copy(const struct xti_work *p)
         return NULL;
     q->nc = p->nc;
     q->nr = p->nr;
+    q->full_cols = p->full_cols;
+    q->full_rows = p->full_rows;
     q->n_divs = p->n_divs;
     q->off = p->off;
     q->probe = p->probe;
@@ -132,13 +135,14 @@ void xti_pool_lend(struct xti_pool *pool, struct xti_first_work *first)
 
 int xti_row_new(struct xti_work *p)
 {
-    int r = 2;
+    int r = p->full_rows;
     while (r < p->nr && p->ref[r])
         r++;
     if (r == p->rows && !resize(p, 2 * p->rows, p->w))
         return XTI_ROW_DST; /* rubbish from here on: pool->st is set */
     if (r == p->nr)
         p->nr++;
+    p->full_rows = r + 1;
     p->ref[r] = 1;
     memset(xti_row(p, r), 0, (size_t)p->w * sizeof *p->m);
     return r;
@@ -163,8 +167,8 @@ int xti_row_own(struct xti_work *p, int r)
 
 void xti_row_drop(struct xti_work *p, int r)
 {
-    if (r > XTI_ROW_ZERO && p->ref[r] > 0)
-        p->ref[r]--;
+    if (r > XTI_ROW_ZERO && p->ref[r] > 0 && --p->ref[r] == 0 && r < p->full_rows)
+        p->full_rows = r;
 }
 
 void xti_row_add(struct xti_pool *pool, int n, int64_t *row, int64_t a, const int64_t *v)
@@ -202,7 +206,7 @@ void xti_scratch_load(const struct xti_work *p, int64_t *v, int r)
 
 static int col_new(struct xti_work *p, enum xti_col kind, int64_t ext)
 {
-    int v = 1;
+    int v = p->full_cols;
     while (v < p->nc && p->kind[v] != XTI_COL_FREE)
         v++;
     if (v == p->w)
@@ -213,6 +217,7 @@ static int col_new(struct xti_work *p, enum xti_col kind, int64_t ext)
     }
     if (v == p->nc)
         p->nc++;
+    p->full_cols = v + 1;
     p->kind[v] = (unsigned char)kind;
     p->ext[v] = ext;
     return v;
@@ -240,6 +245,8 @@ void xti_col_free(struct xti_work *p, int col)
     for (int r = 0; r < p->nr; r++)
         xti_row(p, r)[col] = 0;
     p->kind[col] = XTI_COL_FREE;
+    if (col < p->full_cols)
+        p->full_cols = col;
     while (p->nc > 1 && p->kind[p->nc - 1] == XTI_COL_FREE)
         p->nc--;
 }

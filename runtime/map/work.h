@@ -40,13 +40,14 @@ struct xti_known {
 struct xti_work {
     struct xti_work *next; /* list */
     struct xti_pool *pool;
-    int64_t *m;       /* [rows][w] */
-    int64_t *lent;    /* this piece is lent by the caller, and was with this matrix; else NULL */
-    short *ref;       /* [rows]: 0: free */
-    int w, rows;      /* allocated */
-    int nc, nr;       /* used: highest column and row + 1 */
-    int n_divs;       /* columns that are divs */
-    short off, probe; /* rows, or -1: source address; what is being cut */
+    int64_t *m;               /* [rows][w] */
+    int64_t *lent;            /* this piece is lent by the caller, and was with this matrix; else NULL */
+    short *ref;               /* [rows]: 0: free */
+    int w, rows;              /* allocated */
+    int nc, nr;               /* used: highest column and row + 1 */
+    int full_cols, full_rows; /* below these nothing is free */
+    int n_divs;               /* columns that are divs */
+    short off, probe;         /* rows, or -1: source address; what is being cut */
     short n_coords, n_guards, n_known, n_digits;
     short coord[XTI_COORDS], guard[XTI_MAX_GUARDS];
     short num[XTI_COLS]; /* div: row of its numerator */
