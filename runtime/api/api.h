@@ -22,7 +22,7 @@ struct xt_ctx {
     struct xti_parallel parallel;
     struct xti_disk *disk;
     struct xti_target cpu;                      /* this machine: asking takes 100 us, in a VM */
-    bool check, measure;                        /* XT_CHECK, XT_MEASURE */
+    bool check, measure, log;                   /* XT_CHECK, XT_MEASURE, XT_DEBUG */
     struct xti_wisdom *wisdom;                  /* choices of CPU plans */
     struct xti_memo *kernels;                   /* request key -> struct xt_kernel */
     struct xti_memo *plans;                     /* exact map -> struct xti_shared_plan */

@@ -153,7 +153,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     if ((s = xti_shared_plan_get(r->ctx->plans, r->graph, k->backend, &target, &tuning, &shared, err)))
         goto done;
     take_shared(k, shared);
-    if (xti_log_any())
+    if (r->ctx->log)
         log_kernel(k);
     if (k->backend == XT_CUDA && k->map->n_pieces && (s = make_code(r, k, err)))
         goto done;

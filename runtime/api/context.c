@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/log.h"
 #include "base/os.h"
 
 /* Kernels are small on the CPU, and a loaded module is a few hundred KB: enough for any one program. */
@@ -69,6 +70,7 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->parallel = (struct xti_parallel){o->parallel_for, o->pool};
     ctx->check = xti_env_int(XTI_ENV_CHECK, 0) > 0;
     ctx->measure = xti_env_int(XTI_ENV_MEASURE, 0) > 0;
+    ctx->log = xti_log_any();
     xti_cpu_target(ctx->threads, &ctx->cpu);
     if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
         return s;
