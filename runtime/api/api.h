@@ -97,8 +97,7 @@ struct xt_kernel {
     const struct xti_plan *plan; /* shared's */
     struct xti_parallel parallel;
     struct xti_shared_code *code;
-    char *launch;  /* CUDA: launch.json */
-    char name[64]; /* CUDA entry */
+    char *launch; /* CUDA: launch.json */
     const char *origin;
     unsigned char packed[]; /* the graph, as xti_graph_pack writes it: shapes, layouts, names */
 };

@@ -73,32 +73,34 @@ void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b)
     xt_graph_free(g);
 }
 
-static xt_status make_target(const struct request *r, struct xti_target *t, struct xti_err *err)
+/* *t: the context's, or `cuda`, filled. */
+static xt_status get_target(const struct request *r, struct xti_target *cuda, const struct xti_target **t,
+                            struct xti_err *err)
 {
-    memset(t, 0, sizeof *t);
-    if (r->backend != XT_CUDA) {
-        *t = r->ctx->cpu;
+    *t = &r->ctx->cpu;
+    if (r->backend != XT_CUDA)
         return XT_OK;
-    }
-    return r->arch ? xti_cuda_arch(r->arch, t, err) : xti_cuda_target(r->ctx->device, t, err);
+    *t = cuda;
+    memset(cuda, 0, sizeof *cuda);
+    return r->arch ? xti_cuda_arch(r->arch, cuda, err) : xti_cuda_target(r->ctx->device, cuda, err);
 }
 
 static xt_status make_code(const struct request *r, struct xt_kernel *k, struct xti_err *err)
 {
     struct xti_str launch = {0}, text = {0};
+    char name[64]; /* of the entry */
     xt_status s = XT_OK;
     const char *signature = xti_shared_plan_signature(k->shared, err);
     if (!signature)
         return XT_ENOMEM;
-    snprintf(k->name, sizeof k->name, "xt_%s_%.8s", xti_plan_strategy(k->plan), signature);
-    xti_cuda_launch_json(k->plan, k->name, &launch);
+    snprintf(name, sizeof name, "xt_%s_%.8s", xti_plan_strategy(k->plan), signature);
+    xti_cuda_launch_json(k->plan, name, &launch);
     k->launch = launch.s; /* the builder's buffer changes owner */
     xti_kernel_text(k, &text);
     if (launch.failed || text.failed)
         s = xti_fail(err, XT_ENOMEM, "launch record");
     else
-        s = xti_code_get(r->ctx, k->plan, k->name, text.s, r->load ? &r->home : NULL, &k->code, &k->origin,
-                         err);
+        s = xti_code_get(r->ctx, k->plan, name, text.s, r->load ? &r->home : NULL, &k->code, &k->origin, err);
     xti_str_free(&text);
     return s;
 }
@@ -133,7 +135,8 @@ static void take_shared(struct xt_kernel *k, struct xti_shared_plan *p)
 static xt_status build(void *arg, void **out, struct xti_err *err)
 {
     const struct request *r = arg;
-    struct xti_target target;
+    struct xti_target cuda;
+    const struct xti_target *target;
     struct xti_shared_plan *shared;
     xt_status s = XT_OK;
     struct xt_kernel *k = xti_alloc(sizeof *k + r->key_bytes);
@@ -147,10 +150,10 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))
         goto done;
-    if ((s = make_target(r, &target, err)))
+    if ((s = get_target(r, &cuda, &target, err)))
         goto done;
     struct xti_tuning tuning = {r->ctx->wisdom, &r->ctx->parallel, r->measure};
-    if ((s = xti_shared_plan_get(r->ctx->plans, r->graph, k->backend, &target, &tuning, &shared, err)))
+    if ((s = xti_shared_plan_get(r->ctx->plans, r->graph, k->backend, target, &tuning, &shared, err)))
         goto done;
     take_shared(k, shared);
     if (r->ctx->log)

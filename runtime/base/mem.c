@@ -93,7 +93,8 @@ struct xti_chunk {
     size_t used, size;
 };
 
-enum { FIRST_BYTES = 1024, CHUNK_BYTES = 4096, HEADER_BYTES = 32 };
+/* Each chunk is twice the one before: a map of one piece takes the first, a graph the first two. */
+enum { FIRST_BYTES = 512, MOST_BYTES = 4096, HEADER_BYTES = 32 };
 _Static_assert(sizeof(struct xti_chunk) <= HEADER_BYTES, "chunk header");
 
 void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
@@ -103,7 +104,8 @@ void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     struct xti_chunk *c = a->head;
     if (!c || c->size - c->used < bytes) {
-        size_t size = (c ? CHUNK_BYTES : FIRST_BYTES) - HEADER_BYTES;
+        size_t chunk = c ? 2 * (c->size + HEADER_BYTES) : FIRST_BYTES;
+        size_t size = (chunk < MOST_BYTES ? chunk : MOST_BYTES) - HEADER_BYTES;
         size = bytes > size ? bytes : size;
         c = xti_alloc(HEADER_BYTES + size);
         if (!c)
