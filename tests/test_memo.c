@@ -35,7 +35,10 @@ static void unref_thing(void *p)
     }
 }
 
-static const struct xti_memo_ops ops = {ref_thing, unref_thing};
+static const void *key_of_thing(const void *p) { return &((const struct thing *)p)->key; }
+
+static const struct xti_memo_ops ops = {ref_thing, unref_thing, NULL};
+static const struct xti_memo_ops keyed_ops = {ref_thing, unref_thing, key_of_thing};
 
 static xt_status build_thing(void *arg, void **object, struct xti_err *err)
 {
@@ -105,6 +108,24 @@ START_TEST(a_key_is_built_once_and_keys_are_compared_in_full)
     }
     ck_assert_int_eq(builds, 43 * 2 - 1);
     ck_assert_int_eq(live, 43 * 2 - 1);
+    end_memo(m);
+}
+END_TEST
+
+START_TEST(a_key_may_be_kept_by_its_object)
+{
+    struct xti_memo *m;
+    int bad = 50;
+    void *out;
+    ck_assert_int_eq(xti_memo_new(&keyed_ops, 3, &m, NULL), XT_OK);
+    for (int i = 0; i < 9; i++) { /* the key that ask hands over is gone when it returns */
+        ck_assert_int_eq(ask(m, i), 0);
+        ck_assert_int_eq(ask(m, i ? i - 1 : 0), 1);
+        ck_assert_int_eq(ask(m, i), 1);
+    }
+    ck_assert_int_eq(ask(m, 0), 0);
+    ck_assert_int_eq(xti_memo_get(m, &bad, sizeof bad, build_badly, &bad, &out, NULL, NULL), XT_ECOMPILE);
+    ck_assert_int_eq(ask(m, bad), 0);
     end_memo(m);
 }
 END_TEST
@@ -442,6 +463,7 @@ int main(void)
     TCase *c = tcase_create("memo");
     tcase_set_timeout(c, 120);
     tcase_add_test(c, a_key_is_built_once_and_keys_are_compared_in_full);
+    tcase_add_test(c, a_key_may_be_kept_by_its_object);
     tcase_add_test(c, the_least_recently_used_object_is_dropped);
     tcase_add_test(c, an_object_in_use_outlives_its_entry_and_the_memo);
     tcase_add_test(c, the_order_of_use_agrees_with_a_model);

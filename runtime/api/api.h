@@ -99,7 +99,7 @@ struct xt_kernel {
     struct xti_shared_code *code;
     char *launch; /* CUDA: launch.json */
     const char *origin;
-    unsigned char packed[]; /* the graph, as xti_graph_pack writes it: shapes, layouts, names */
+    unsigned char packed[]; /* the request's key, which begins with the packed graph: layouts, names */
 };
 
 /* Appends the kernel's problem line; b->failed when there is no memory. */

@@ -15,6 +15,8 @@ static void *ref_kernel(void *k) { return xt_kernel_ref(k); }
 
 static void unref_kernel(void *k) { xt_kernel_free(k); }
 
+static const void *key_of_kernel(const void *k) { return ((const struct xt_kernel *)k)->packed; }
+
 static xt_status parse_backend(const char *s, xt_backend *out, struct xti_err *err)
 {
     static const struct {
@@ -48,9 +50,9 @@ static xt_status check_environment(struct xti_err *err)
 
 static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti_err *err)
 {
-    static const struct xti_memo_ops kernel_ops = {ref_kernel, unref_kernel};
-    static const struct xti_memo_ops plan_ops = {xti_shared_plan_ref, xti_shared_plan_unref};
-    static const struct xti_memo_ops code_ops = {xti_code_ref, xti_code_unref};
+    static const struct xti_memo_ops kernel_ops = {ref_kernel, unref_kernel, key_of_kernel};
+    static const struct xti_memo_ops plan_ops = {xti_shared_plan_ref, xti_shared_plan_unref, NULL};
+    static const struct xti_memo_ops code_ops = {xti_code_ref, xti_code_unref, NULL};
     xt_status s = XT_OK;
     if (o->threads < 0 || o->device < 0 || o->backend < XT_AUTO || o->backend > XT_CUDA)
         return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads %d, device %d or backend %d is out of range",

@@ -60,6 +60,7 @@ struct xti_memo;
 struct xti_memo_ops {
     void *(*ref)(void *object); /* called under the memo's lock: cheap, and not into the memo */
     void (*unref)(void *object);
+    const void *(*key)(const void *object); /* where an object keeps its key; NULL: the memo keeps a copy */
 };
 xt_status xti_memo_new(const struct xti_memo_ops *ops, size_t max_entries, struct xti_memo **out,
                        struct xti_err *err);

@@ -29,7 +29,8 @@ struct entry {
     void *object;
     uint64_t hash;
     size_t key_bytes;
-    unsigned char key[];
+    const void *key; /* in room, in the object, or while it is being built the caller's */
+    unsigned char room[];
 };
 
 struct xti_memo {
@@ -209,8 +210,8 @@ void xti_memo_free(struct xti_memo *m)
 /* Called with the lock held. */
 static struct entry *start_flight(struct xti_memo *m, uint64_t hash, const void *key, size_t key_bytes)
 {
-    size_t bytes;
-    bool fits = !__builtin_add_overflow(sizeof(struct entry), key_bytes, &bytes);
+    size_t bytes, room = m->ops.key ? 0 : key_bytes;
+    bool fits = !__builtin_add_overflow(sizeof(struct entry), room, &bytes);
     struct entry *e = fits ? xti_alloc(bytes) : NULL;
     struct flight *f = m->spare ? m->spare : xti_alloc(sizeof *f);
     m->spare = NULL;
@@ -227,8 +228,7 @@ static struct entry *start_flight(struct xti_memo *m, uint64_t hash, const void 
     e->flight = f;
     e->hash = hash;
     e->key_bytes = key_bytes;
-    if (key_bytes)
-        memcpy(e->key, key, key_bytes);
+    e->key = room ? memcpy(e->room, key, room) : key;
     struct entry **slot = &m->bucket[hash & (m->n_buckets - 1)];
     e->next = *slot;
     *slot = e;
@@ -264,6 +264,7 @@ static xt_status land(struct xti_memo *m, struct entry *e, void *object, xt_stat
     if (s == XT_OK) {
         f->object = f->users > 1 ? m->ops.ref(object) : NULL; /* for those who wait */
         e->object = m->ops.ref(object);
+        e->key = m->ops.key ? m->ops.key(object) : e->room;
         e->flight = NULL;
         m->n_objects++;
         enter_order(m, e);
