@@ -40,18 +40,18 @@ static bool check_layout(struct xti_build *b, int rank, const int64_t *shape, co
 {
     int64_t lo, hi;
     char n[XTI_SHAPE_TEXT], st[XTI_SHAPE_TEXT];
+    bool fits = xti_span(rank, shape, strides, offset, &lo, &hi);
+    if (fits && lo >= 0)
+        return true;
     xti_shape_text(n, sizeof n, rank, shape);
     xti_shape_text(st, sizeof st, rank, strides);
-    if (!xti_span(rank, shape, strides, offset, &lo, &hi)) {
+    if (!fits)
         xti_build_fail(b, XT_EOVERFLOW, -1, "addresses of %s:%s%+" PRId64 " do not fit in 63 bits", n, st,
                        offset);
-        return false;
-    }
-    if (lo >= 0)
-        return true;
-    xti_build_fail(b, XT_ERANGE, -1,
-                   "element %" PRId64 " of %s:%s%+" PRId64 " lies before the buffer's start", lo, n, st,
-                   offset);
+    else
+        xti_build_fail(b, XT_ERANGE, -1,
+                       "element %" PRId64 " of %s:%s%+" PRId64 " lies before the buffer's start", lo, n, st,
+                       offset);
     return false;
 }
 

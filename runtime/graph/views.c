@@ -130,27 +130,45 @@ static xt_node add_with_shape(struct xti_build *b, int rank)
     return xti_build_add(b);
 }
 
+/* Both shapes for the words of a failure. */
+struct shapes {
+    char have[XTI_SHAPE_TEXT], want[XTI_SHAPE_TEXT];
+};
+
+static struct shapes shapes_of(const struct xti_build *b, int n, const int64_t *want)
+{
+    struct shapes t;
+    xti_shape_text(t.have, sizeof t.have, b->x->rank, b->x->shape);
+    xti_shape_text(t.want, sizeof t.want, n, want);
+    return t;
+}
+
+static xt_node fail_expand(struct xti_build *b, int axis, int n, const int64_t *shape)
+{
+    struct shapes t = shapes_of(b, n, shape);
+    if (axis < 0)
+        return xti_build_fail(b, XT_ERANK, -1, "%s has more axes than %s", t.have, t.want);
+    if (axis < n - b->x->rank)
+        return xti_build_fail(b, XT_ESHAPE, axis, "%s to %s: axis %d is new, -1 cannot keep it", t.have,
+                              t.want, axis);
+    return xti_build_fail(b, XT_ESHAPE, axis, "%s does not broadcast to %s: axis %d has %" PRId64 ", not 1",
+                          t.have, t.want, axis, b->x->shape[axis - (n - b->x->rank)]);
+}
+
 xt_node xt_expand(struct xt_graph *g, xt_node x, int n, const int64_t *shape)
 {
     struct xti_build b;
-    char have[XTI_SHAPE_TEXT], want[XTI_SHAPE_TEXT];
     if (!xti_build_start(&b, g, XT_OP_EXPAND, "expand", x) || !check_extents(&b, n, shape))
         return -1;
-    xti_shape_text(have, sizeof have, b.x->rank, b.x->shape);
-    xti_shape_text(want, sizeof want, n, shape);
     int lead = n - b.x->rank;
     if (lead < 0)
-        return xti_build_fail(&b, XT_ERANK, -1, "%s has more axes than %s", have, want);
+        return fail_expand(&b, -1, n, shape);
     for (int i = 0; i < n; i++) {
-        int64_t was = i < lead ? 1 : b.x->shape[i - lead];
-        if (i < lead && shape[i] == -1)
-            return xti_build_fail(&b, XT_ESHAPE, i, "%s to %s: axis %d is new, -1 cannot keep it", have, want,
-                                  i);
+        bool is_new = i < lead;
+        int64_t was = is_new ? 1 : b.x->shape[i - lead];
         b.shape[i] = shape[i] == -1 ? was : shape[i];
-        if (was != 1 && was != b.shape[i])
-            return xti_build_fail(&b, XT_ESHAPE, i,
-                                  "%s does not broadcast to %s: axis %d has %" PRId64 ", not 1", have, want,
-                                  i, was);
+        if ((is_new && shape[i] == -1) || (was != 1 && was != b.shape[i]))
+            return fail_expand(&b, i, n, shape);
     }
     return add_with_shape(&b, n);
 }
@@ -166,50 +184,58 @@ static const char *count_text(char *buf, size_t size, int n, const int64_t *shap
     return buf;
 }
 
-/* Replaces the one -1 of b->shape. */
-static bool infer_extent(struct xti_build *b, int n, int at, const char *have, const char *want)
+/* Replaces the one -1 of b->shape; `shape`: as the caller gave it. */
+static bool infer_extent(struct xti_build *b, int n, int at, const int64_t *shape)
 {
     int64_t numel, rest;
     b->shape[at] = 1;
     xti_product(b->x->rank, b->x->shape, &numel);
-    if (!xti_product(n, b->shape, &rest)) {
-        xti_build_fail(b, XT_EOVERFLOW, at, "%s to %s: 2^63 elements or more", have, want);
-    } else if (rest == 0) {
-        xti_build_fail(b, XT_ESHAPE, at, "%s to %s: -1 is ambiguous beside an extent of 0", have, want);
-    } else if (numel % rest) {
-        xti_build_fail(b, XT_ESHAPE, at,
-                       "%s (%" PRId64 " elements) does not fit %s: not a multiple of %" PRId64, have, numel,
-                       want, rest);
-    } else {
+    bool fits = xti_product(n, b->shape, &rest);
+    if (fits && rest && numel % rest == 0) {
         b->shape[at] = numel / rest;
         return true;
     }
+    struct shapes t = shapes_of(b, n, shape);
+    if (!fits)
+        xti_build_fail(b, XT_EOVERFLOW, at, "%s to %s: 2^63 elements or more", t.have, t.want);
+    else if (rest == 0)
+        xti_build_fail(b, XT_ESHAPE, at, "%s to %s: -1 is ambiguous beside an extent of 0", t.have, t.want);
+    else
+        xti_build_fail(b, XT_ESHAPE, at,
+                       "%s (%" PRId64 " elements) does not fit %s: not a multiple of %" PRId64, t.have, numel,
+                       t.want, rest);
     return false;
+}
+
+static xt_node fail_reshape(struct xti_build *b, bool fits, int n, const int64_t *shape)
+{
+    char have[40], want[40];
+    struct shapes t = shapes_of(b, n, shape);
+    return xti_build_fail(b, fits ? XT_ESHAPE : XT_EOVERFLOW, -1, "%s (%s) does not fit %s (%s)", t.have,
+                          count_text(have, sizeof have, b->x->rank, b->x->shape), t.want,
+                          count_text(want, sizeof want, n, b->shape));
 }
 
 xt_node xt_reshape(struct xt_graph *g, xt_node x, int n, const int64_t *shape)
 {
     struct xti_build b;
-    char have[XTI_SHAPE_TEXT], want[XTI_SHAPE_TEXT], n_have[40], n_want[40];
     int hole = -1;
     int64_t a, c;
     if (!xti_build_start(&b, g, XT_OP_RESHAPE, "reshape", x) || !check_extents(&b, n, shape))
         return -1;
-    xti_shape_text(have, sizeof have, b.x->rank, b.x->shape);
-    xti_shape_text(want, sizeof want, n, shape);
     for (int i = 0; i < n; i++) {
         b.shape[i] = shape[i];
-        if (shape[i] == -1 && hole >= 0)
-            return xti_build_fail(&b, XT_ESHAPE, i, "%s to %s: only one extent may be -1", have, want);
+        if (shape[i] == -1 && hole >= 0) {
+            struct shapes t = shapes_of(&b, n, shape);
+            return xti_build_fail(&b, XT_ESHAPE, i, "%s to %s: only one extent may be -1", t.have, t.want);
+        }
         hole = shape[i] == -1 ? i : hole;
     }
-    if (hole >= 0 && !infer_extent(&b, n, hole, have, want))
+    if (hole >= 0 && !infer_extent(&b, n, hole, shape))
         return -1;
     xti_product(b.x->rank, b.x->shape, &a);
     bool fits = xti_product(n, b.shape, &c);
     if (!fits || a != c)
-        return xti_build_fail(&b, fits ? XT_ESHAPE : XT_EOVERFLOW, -1, "%s (%s) does not fit %s (%s)", have,
-                              count_text(n_have, sizeof n_have, b.x->rank, b.x->shape), want,
-                              count_text(n_want, sizeof n_want, n, b.shape));
+        return fail_reshape(&b, fits, n, shape);
     return add_with_shape(&b, n);
 }
