@@ -25,12 +25,6 @@ static int n_passed, n_failed;
 static const struct xt_compile_options on_cuda = {.size = sizeof on_cuda, .backend = XT_CUDA};
 static const struct xt_compile_options by_reference = {.size = sizeof by_reference, .backend = XT_REF};
 
-static void scramble(unsigned char *p, size_t n, uint64_t seed)
-{
-    for (size_t i = 0; i < n; i++)
-        p[i] = (unsigned char)(random_next(&seed) >> 32);
-}
-
 struct buffers {
     int n;
     unsigned char *src[MAX_INPUTS], *want, *got;
@@ -48,7 +42,7 @@ static bool fill_buffers(struct buffers *b, const struct xt_kernel *k, int n_inp
         size_t bytes = (size_t)xt_src_min_bytes(k, i);
         if (!(b->src[i] = aligned_alloc(64, bytes / 64 * 64 + 64)))
             return false;
-        scramble(b->src[i], bytes, seed + (uint64_t)i);
+        random_fill(b->src[i], bytes, seed + (uint64_t)i);
     }
     b->want = aligned_alloc(64, b->bytes / 64 * 64 + 64);
     b->got = aligned_alloc(64, b->bytes / 64 * 64 + 64);

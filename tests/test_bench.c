@@ -48,12 +48,6 @@ static void *bytes_of(size_t n, int c)
     return memset(p, c, (n + 2 * PAD) / PAD * PAD);
 }
 
-static void fill_random(unsigned char *p, size_t n, uint64_t seed)
-{
-    for (size_t i = 0; i < n; i++)
-        p[i] = (unsigned char)(random_next(&seed) >> 32);
-}
-
 static void make_arena(struct arena *a, const struct xt_graph *g, uint64_t seed)
 {
     struct xt_node_info f;
@@ -69,7 +63,7 @@ static void make_arena(struct arena *a, const struct xt_graph *g, uint64_t seed)
         a->src_bytes[i] = (size_t)(highest(f.rank, f.shape, f.strides, f.offset) + 1) * (size_t)a->width;
         a->src[i] = bytes_of(a->src_bytes[i], 0);
         a->at[i] = a->src[i];
-        fill_random(a->src[i], a->src_bytes[i], seed + (uint64_t)i);
+        random_fill(a->src[i], a->src_bytes[i], seed + (uint64_t)i);
     }
 }
 
@@ -200,7 +194,7 @@ static void check_lines(struct xt_ctx *ctx, const struct xt_graph *g)
     ck_assert(count_lines(k, a.n, (void *const *)a.at, bytes, (void *[]){a.dst[0], a.dst[1]}, a.dst_bytes,
                           a.width, lines));
     for (int i = 0; i < a.n; i++)
-        fill_random(a.src[i], a.src_bytes[i], 7 + (uint64_t)i);
+        random_fill(a.src[i], a.src_bytes[i], 7 + (uint64_t)i);
     for (int i = 0; i < a.n; i++) {
         size_t want = lines_by_trying(g, &a, i);
         ck_assert_msg(lines[i] == want, "%s: input %d: %zu lines, not %zu", graph_text(g), i, want, lines[i]);

@@ -9,8 +9,7 @@
 #include "cpu/run.h"
 #include "plan/choice.h"
 #include "plan/estimate.h"
-#include "support/random_graph.h"
-#include "support/suite.h"
+#include "support/map_of.h"
 
 static struct bench_workload *work;
 static int n_work;
@@ -32,34 +31,9 @@ static const struct xti_target epyc = {.backend = XT_CPU,
                                        .prefetch_nta = true,
                                        .threads = 1};
 
-static struct xti_map map_of(const struct xt_graph *g)
-{
-    struct xti_map m;
-    struct xti_err err = {0};
-    ck_assert_msg(!xti_map_fuse(g, NULL, &m, &err), "%s", err.e.message);
-    return m;
-}
-
-static struct xti_map map_of_line(const char *line)
-{
-    struct xt_graph *g = parse_line(line);
-    struct xti_map m = map_of(g);
-    xt_graph_free(g);
-    return m;
-}
-
 static int64_t src_bytes(const struct xti_map *m, int i)
 {
     return m->src_hi[i] >= m->src_lo[i] ? (m->src_hi[i] + 1) * m->esize : 0;
-}
-
-static unsigned char *scrambled(int64_t n, uint64_t seed)
-{
-    unsigned char *p = malloc((size_t)n + 1);
-    ck_assert_ptr_nonnull(p);
-    for (int64_t i = 0; i < n; i++)
-        p[i] = (unsigned char)(random_next(&seed) >> 32);
-    return p;
 }
 
 /* ---------------------------------------------------------------------------------------------- same bytes
@@ -81,7 +55,7 @@ static int same_bytes(const struct xti_map *m, const struct xti_target *t, const
     unsigned char *want = malloc(bytes + 1), *got = malloc(bytes + 1);
     ck_assert(want && got && m->n_srcs <= 64);
     for (int i = 0; i < m->n_srcs; i++)
-        src[i] = scrambled(src_bytes(m, i), (uint64_t)i);
+        src[i] = random_bytes(src_bytes(m, i), (uint64_t)i);
     memset(want, 0xa5, bytes);
     xti_map_eval(m, want, (const void *const *)src);
     int n = xti_choice_plans(m, t, c);
@@ -120,7 +94,8 @@ static int all_targets(const struct xti_map *m, const char *what)
 
 START_TEST(every_choice_copies_a_workload_alike)
 {
-    struct xti_map m = map_of_line(work[_i].small);
+    struct xti_map m;
+    map_of(work[_i].small, &m);
     all_targets(&m, work[_i].small);
     xti_map_free(&m);
 }
@@ -133,7 +108,8 @@ START_TEST(every_choice_copies_random_chains_alike)
     int64_t plans = 0, chains = more ? atoi(more) : 60;
     for (uint64_t seed = 1; seed <= (uint64_t)chains; seed++) {
         struct xt_graph *g = random_graph(seed, &opt);
-        struct xti_map m = map_of(g);
+        struct xti_map m;
+        fuse(g, &m);
         char what[4200];
         snprintf(what, sizeof what, "seed %llu: %s", (unsigned long long)seed, graph_text(g));
         if (m.n_pieces && m.dst_hi < 1 << 20)
@@ -150,7 +126,8 @@ END_TEST
 START_TEST(the_model_comes_first_and_the_others_by_estimate)
 {
     struct xti_candidate c[XTI_MAX_CHOICES];
-    struct xti_map m = map_of_line("x: f32[300,4,500]; x.permute(2,0,1)");
+    struct xti_map m;
+    map_of("x: f32[300,4,500]; x.permute(2,0,1)", &m);
     int n = xti_choice_plans(&m, &server, c);
     ck_assert_int_gt(n, 3);
     ck_assert(xti_choice_is_model(c[0].plan.target.choice));
@@ -168,7 +145,8 @@ END_TEST
 START_TEST(a_copy_without_loops_has_no_choice_but_streaming)
 {
     struct xti_candidate c[XTI_MAX_CHOICES];
-    struct xti_map m = map_of_line("x: f32[64]; x");
+    struct xti_map m;
+    map_of("x: f32[64]; x", &m);
     int n = xti_choice_plans(&m, &server, c);
     ck_assert_int_eq(n, 2);
     ck_assert(!c[0].plan.step[0].stream && c[1].plan.step[0].stream);
@@ -194,7 +172,8 @@ END_TEST
 
 static struct xti_estimate estimate_of(const char *line, const struct xti_target *t)
 {
-    struct xti_map m = map_of_line(line);
+    struct xti_map m;
+    map_of(line, &m);
     struct xti_plan p;
     struct xti_err err = {0};
     struct xti_estimate e;

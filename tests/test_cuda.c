@@ -3,16 +3,9 @@
  * architecture. */
 #include "support/cuda_made.h"
 #include "support/golden.h"
-#include "support/random_graph.h"
 
 static const int archs[] = {75, 90, 120};
 enum { N_ARCHS = 3 };
-
-static bool full(void)
-{
-    const char *s = getenv("XT_TEST_FULL");
-    return s && *s == '1';
-}
 
 static void prove(const char *line, int sm, bool misaligned, struct proof *out)
 {
@@ -60,7 +53,7 @@ START_TEST(every_family_copies_every_width)
     for (int c = 0, turn = 0; c < N_CHAINS; c++)
         for (int d = 0; d < N_DTYPES; d++)
             for (int k = 0; k < 2 * N_ARCHS; k++, turn++) {
-                if (!full() && k != (c + d) % (2 * N_ARCHS))
+                if (!test_full() && k != (c + d) % (2 * N_ARCHS))
                     continue;
                 snprintf(line, sizeof line, chains[c].line, dtypes[d]);
                 prove(line, archs[k / 2], k % 2, &p);
@@ -96,7 +89,7 @@ START_TEST(pieces_of_every_kind_share_one_launch)
         return;
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
         for (int k = 0; k < 2 * N_ARCHS; k++)
-            if (full() || k == (int)i % (2 * N_ARCHS))
+            if (test_full() || k == (int)i % (2 * N_ARCHS))
                 prove(pieces[i], archs[k / 2], k % 2, &p);
 }
 END_TEST
@@ -163,7 +156,7 @@ START_TEST(golden_chains_copy_what_the_map_says)
         if (small) {
             fuse(c->g, &m);
             for (int k = 0; k < 2 * N_ARCHS; k++)
-                if (full() || k == i % (2 * N_ARCHS))
+                if (test_full() || k == i % (2 * N_ARCHS))
                     ck_assert_msg(cuda_prove(&m, archs[k / 2], k % 2, &p), "%s: sm_%d: %s\n    %s", c->name,
                                   archs[k / 2], p.error, c->text);
             xti_map_free(&m);
@@ -175,35 +168,9 @@ START_TEST(golden_chains_copy_what_the_map_says)
 }
 END_TEST
 
-/* The fourth column of the file is the chain at a size for tests. */
-START_TEST(workloads_copy_what_the_map_says)
-{
-    char line[2048];
-    struct proof p;
-    FILE *f = fopen("bench/workloads.txt", "r");
-    if (cuda_skipped() || !f) {
-        printf("%s", f ? "" : "skipped: test_cuda: no bench/workloads.txt\n");
-        return;
-    }
-    for (int i = 0; fgets(line, sizeof line, f); i++) {
-        char *chain = strrchr(line, '|');
-        line[strcspn(line, "\n")] = 0;
-        for (int k = 0; k < 2 * N_ARCHS && *line != '#' && chain; k++)
-            if (full() || k == i % (2 * N_ARCHS)) {
-                prove(chain + 1, archs[k / 2], k % 2, &p);
-                if (full())
-                    printf("%-20.*s sm_%-4d%s %-10s %6.2f %6.2f of the sectors needed, loads and stores\n",
-                           (int)strcspn(line, " |"), line, archs[k / 2], k % 2 ? " _e" : "   ", p.strategy,
-                           p.load_ratio, p.store_ratio);
-            }
-    }
-    fclose(f);
-}
-END_TEST
-
 START_TEST(random_chains_copy_what_the_map_says)
 {
-    int n = full() ? 1000 : 150;
+    int n = test_full() ? 1000 : 150;
     if (cuda_skipped())
         return;
     for (int i = 0; i < n; i++) {
@@ -418,7 +385,6 @@ int main(void)
     tcase_add_test(c, long_rows_of_bytes_that_disagree_are_realigned);
     tcase_add_test(c, two_hundred_inputs_share_a_few_functions);
     tcase_add_test(c, golden_chains_copy_what_the_map_says);
-    tcase_add_test(c, workloads_copy_what_the_map_says);
     tcase_add_test(c, random_chains_copy_what_the_map_says);
     tcase_add_test(c, blocks_past_the_grid_limit_and_wide_indices_copy_too);
     tcase_add_test(c, whole_tiles_move_whole_sectors_without_bank_conflicts);

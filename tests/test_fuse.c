@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "base/os.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/suite.h"
+#include "tests/support/map_of.h"
 
 enum { MANY = 300 };
 
@@ -29,13 +28,11 @@ static xt_node reshape2(struct xt_graph *g, xt_node x, int64_t a, int64_t b)
     return xt_reshape(g, x, 2, (int64_t[]){a, b});
 }
 
-/* Fuses x as the dense output and checks the map. */
-static void fuse(struct xt_graph *g, xt_node x, struct xti_map *m)
+/* Fuses x as the dense output. */
+static void fuse_output(struct xt_graph *g, xt_node x, struct xti_map *m)
 {
-    struct xti_err err = {0};
     ck_assert_msg(xt_output(g, x, NULL, 0) == XT_OK, "%s", xt_last_error()->message);
-    ck_assert_msg(xti_map_fuse(g, NULL, m, &err) == XT_OK, "%s: %s", graph_text(g), err.e.message);
-    ck_assert_msg(xti_map_check(m, &err) == XT_OK, "%s: %s", graph_text(g), err.e.message);
+    fuse(g, m);
 }
 
 static void *filled_input(const struct xt_graph *g, int i)
@@ -73,16 +70,6 @@ static void same_as_steps(struct xt_graph *g, struct xti_map *m)
     xt_graph_free(g);
 }
 
-static void fuse_line(const char *text, struct xti_map *m)
-{
-    struct xt_graph *g;
-    struct xti_err err = {0};
-    ck_assert_msg(xt_parse(text, 0, NULL, &g) == XT_OK, "%s: %s", text, xt_last_error()->message);
-    ck_assert_msg(xti_map_fuse(g, NULL, m, &err) == XT_OK, "%s: %s", text, err.e.message);
-    ck_assert_msg(xti_map_check(m, &err) == XT_OK, "%s: %s", text, err.e.message);
-    xt_graph_free(g);
-}
-
 /* ---- sizes */
 
 static const struct huge {
@@ -110,7 +97,7 @@ START_TEST(huge_extents_and_strides_fuse_exactly)
     struct xti_map m;
     for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
         const struct huge *h = &huge[i];
-        fuse_line(h->text, &m);
+        map_of(h->text, &m);
         ck_assert_msg(xti_map_class(&m) == h->class && m.n_pieces == 1, "%s", h->text);
         ck_assert_msg(m.piece->n_dims == h->n_dims && m.piece->soff == h->soff, "%s", h->text);
         for (int k = 0; k < h->n_dims; k++)
@@ -134,7 +121,7 @@ START_TEST(rank_32_tiles_permutes_and_reshapes)
         axes[i] = (i * 5 + 3) % XT_MAX_RANK;
     }
     xt_node x = xt_tile(g, input(g, XT_MAX_RANK, shape), XT_MAX_RANK, reps);
-    fuse(g, reshape2(g, xt_permute(g, x, XT_MAX_RANK, axes), 8, 512), &m);
+    fuse_output(g, reshape2(g, xt_permute(g, x, XT_MAX_RANK, axes), 8, 512), &m);
     ck_assert_int_eq(m.n_pieces, 1);
     ck_assert(xti_piece_affine(m.piece));
     same_as_steps(g, &m);
@@ -172,7 +159,7 @@ START_TEST(a_concat_of_hundreds_of_inputs_is_that_many_pieces)
     struct xti_map m;
     for (int i = 0; i < MANY; i++)
         in[i] = input(g, 2, (int64_t[]){6, 1 + i % 5});
-    fuse(g, xt_concat(g, 1, MANY, in), &m);
+    fuse_output(g, xt_concat(g, 1, MANY, in), &m);
     ck_assert_int_eq(m.n_pieces, MANY);
     same_as_steps(g, &m);
 }
@@ -187,7 +174,7 @@ START_TEST(hundreds_of_slices_put_together_again_are_a_memcpy)
     for (int i = 0; i < MANY; i++)
         in[i] =
             xt_index(g, x, 2, (struct xt_index[]){{XT_SLICE, XT_NONE, XT_NONE, 1}, {XT_SLICE, i, i + 1, 1}});
-    fuse(g, xt_concat(g, 1, MANY, in), &m);
+    fuse_output(g, xt_concat(g, 1, MANY, in), &m);
     ck_assert_int_eq(xti_map_class(&m), XTI_MEMCPY);
     same_as_steps(g, &m);
 }
@@ -200,7 +187,7 @@ START_TEST(a_doubled_concat_of_more_pieces_than_fit_is_merged_on_the_way)
     xt_node x = input(g, 1, (int64_t[]){3});
     for (int i = 0; i < 13; i++)
         x = xt_concat(g, 0, 2, (xt_node[]){x, x});
-    fuse(g, x, &m);
+    fuse_output(g, x, &m);
     ck_assert_int_eq(m.n_pieces, 1);
     ck_assert_int_eq(m.piece->n_dims, 2);
     same_as_steps(g, &m);
@@ -233,7 +220,7 @@ START_TEST(rolls_pads_and_triangles_on_top_of_each_other_stay_right)
             x = xt_roll(g, x, 1 + i % 3, i % 2);
             x = i % 3 ? xt_pad(g, x, 2, (int64_t[]){i % 2, 1, 0, 1}, &i) : xt_tril(g, x, 5 - i, &i);
         }
-        fuse(g, x, &m);
+        fuse_output(g, x, &m);
         same_as_steps(g, &m);
     }
 }
@@ -251,7 +238,7 @@ START_TEST(thousands_of_nodes_that_cancel_are_a_memcpy)
         x = xt_transpose(g, xt_transpose(g, x, 0, 1), 0, 1);
         x = xt_transpose(g, reshape2(g, x, 6, 4), 0, 1);
     }
-    fuse(g, x, &m);
+    fuse_output(g, x, &m);
     ck_assert_int_eq(xti_map_class(&m), XTI_MEMCPY);
     same_as_steps(g, &m);
 }
@@ -269,7 +256,7 @@ START_TEST(reshapes_that_never_fit_pile_up_floors_but_stay_right)
             if (i % 3 == 2)
                 x = xt_flip(g, x, 1, (int[]){i & 1});
         }
-        fuse(g, xt_transpose(g, x, 0, 1), &m);
+        fuse_output(g, xt_transpose(g, x, 0, 1), &m);
         ck_assert_int_eq(m.n_pieces, 1);
         same_as_steps(g, &m);
     }
@@ -295,7 +282,7 @@ static void line_as_steps(const char *text)
     struct xt_graph *g;
     struct xti_map m;
     ck_assert_msg(xt_parse(text, 0, NULL, &g) == XT_OK, "%s: %s", text, xt_last_error()->message);
-    fuse(g, g->out, &m);
+    fuse_output(g, g->out, &m);
     same_as_steps(g, &m);
 }
 
@@ -312,10 +299,10 @@ END_TEST
 START_TEST(fills_of_unlike_values_stay_apart)
 {
     struct xti_map m;
-    fuse_line("x: i32[2]; x.pad((0,3), value=1).pad((0,3), value=2)", &m);
+    map_of("x: i32[2]; x.pad((0,3), value=1).pad((0,3), value=2)", &m);
     ck_assert_int_eq(m.n_pieces, 3);
     xti_map_free(&m);
-    fuse_line("x: i32[2]; x.pad((0,3), value=1).pad((0,3), value=1)", &m);
+    map_of("x: i32[2]; x.pad((0,3), value=1).pad((0,3), value=1)", &m);
     ck_assert_int_eq(m.n_pieces, 2);
     xti_map_free(&m);
 }
@@ -402,7 +389,7 @@ START_TEST(equal_copies_have_equal_maps)
         struct xti_str key[2] = {{0}};
         for (int k = 0; k < 2; k++) {
             struct xti_map m;
-            fuse_line(same[i][k], &m);
+            map_of(same[i][k], &m);
             xti_map_key(&m, &key[k]);
             xti_map_free(&m);
         }
@@ -458,7 +445,7 @@ START_TEST(check_sees_a_broken_map)
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         struct xti_map m;
         struct xti_err err = {0};
-        fuse_line(broken[i].text, &m);
+        map_of(broken[i].text, &m);
         broken[i].how(&m);
         ck_assert_msg(xti_map_check(&m, &err) == XT_EINTERNAL, "break %zu of %s goes unseen", i,
                       broken[i].text);

@@ -15,12 +15,6 @@
 
 enum { LINE = KERNEL_LINE };
 
-static bool full(void)
-{
-    const char *s = getenv("XT_TEST_FULL");
-    return s && *s == '1';
-}
-
 static void setup(void) { ck_assert(kernel_box_setup()); }
 
 static void check_box(const struct xtk_row *k, int64_t rows, int64_t cols, const struct kernel_layout *l)
@@ -95,11 +89,11 @@ static void check_extent(const struct xtk_row *k, int64_t rows, int64_t cols)
 {
     static int turn;
     struct kernel_layout l[KERNEL_LAYOUTS];
-    int n = kernel_layouts(full(), l);
+    int n = kernel_layouts(test_full(), l);
     for (int i = 0; i < n; i++) {
         l[i].s_align = KERNEL_FLUSH;
         int some[] = {KERNEL_FLUSH, 0, turn / 3 % LINE};
-        for (int a = KERNEL_FLUSH; full() && a < LINE; a++)
+        for (int a = KERNEL_FLUSH; test_full() && a < LINE; a++)
             l[i].d_align = a, check_box(k, rows, cols, &l[i]);
         l[i].d_align = some[turn++ % 3];
         check_box(k, rows, cols, &l[i]);
@@ -129,13 +123,13 @@ static void test_extents(const struct xtk_row *k)
 static void test_alignments(const struct xtk_row *k)
 {
     struct kernel_layout l[KERNEL_LAYOUTS];
-    int n = kernel_layouts(full(), l);
+    int n = kernel_layouts(test_full(), l);
     int64_t line = LINE / k->unit, rows = k->op == XTI_CPU_TILE ? 2 : k->tile_rows + 1;
     int64_t squares = k->op == XTI_CPU_TRANSPOSE || k->op == XTI_CPU_TILE ? line + 1 : rows;
     for (int s = 0; s < LINE; s++)
         for (int d = 0; d < LINE; d++)
-            for (int i = 0; i < (full() ? n : 1); i++) {
-                struct kernel_layout *at = &l[full() ? i : (s + d) % n];
+            for (int i = 0; i < (test_full() ? n : 1); i++) {
+                struct kernel_layout *at = &l[test_full() ? i : (s + d) % n];
                 at->s_align = s, at->d_align = d;
                 check_box(k, squares, 2 * k->tile_cols + 3, at);
                 check_box(k, rows, 17 * line + line / 2 + 1, at);
@@ -202,7 +196,7 @@ int main(void)
         printf("skipped: %d rows of instruction sets that this machine lacks\n", beyond);
     Suite *s = suite_create("kernels");
     TCase *t = tcase_create("kernels");
-    tcase_set_timeout(t, full() ? 3600 : 300);
+    tcase_set_timeout(t, test_full() ? 3600 : 300);
     tcase_add_unchecked_fixture(t, setup, kernel_box_teardown);
     tcase_add_loop_test(t, every_row_copies_every_extent_and_nothing_else, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);

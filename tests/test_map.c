@@ -8,8 +8,7 @@
 #include "base/num.h"
 #include "base/os.h"
 #include "tests/support/golden.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/suite.h"
+#include "tests/support/map_of.h"
 
 enum { CANARY = 64 }; /* elements around a table */
 
@@ -89,13 +88,6 @@ static int64_t ids_in_order(const struct xt_graph *g, const struct table *t, int
     return count;
 }
 
-static void fuse(const struct xt_graph *g, struct xti_map *m, const char *what)
-{
-    struct xti_err err = {0};
-    ck_assert_msg(xti_map_fuse(g, NULL, m, &err) == XT_OK, "%s: %s", what, err.e.message);
-    ck_assert_msg(xti_map_check(m, &err) == XT_OK, "%s: %s", what, err.e.message);
-}
-
 /* ---- golden chains */
 
 static int total_divs(const struct xti_map *m)
@@ -135,7 +127,7 @@ static void check_golden(const struct golden_case *c)
 {
     struct xti_map m;
     bool once;
-    fuse(c->g, &m, c->text);
+    fuse(c->g, &m);
     ck_assert_msg(xti_map_class(&m) == golden_class(c), "%s %s: class %s, want %s", c->name, c->text,
                   xti_class_name(xti_map_class(&m)), xti_class_name(golden_class(c)));
     ck_assert_msg(m.n_pieces <= c->n_pieces, "%s %s: %d pieces, want %d", c->name, c->text, m.n_pieces,
@@ -316,7 +308,7 @@ static void check_random(uint64_t seed, const struct random_graph_options *opt, 
     char text[4200];
     ck_assert(g != NULL);
     snprintf(text, sizeof text, "seed %llu: %s", (unsigned long long)seed, graph_text(g));
-    fuse(g, &m, text);
+    fuse(g, &m);
     count_map(&m, y);
     check_bytes(g, &m, text);
     if (m.numel)

@@ -7,8 +7,7 @@
 
 #include "plan/cost.h"
 #include "plan/plan.h"
-#include "tests/support/random_graph.h"
-#include "support/suite.h"
+#include "support/map_of.h"
 
 static const struct xti_target cpu = {.backend = XT_CPU,
                                       .isa = XTI_ISA_AVX512,
@@ -22,7 +21,7 @@ static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target
     struct xti_map m;
     struct xti_plan p;
     struct xti_err err = {0};
-    ck_assert_msg(!xti_map_fuse(g, NULL, &m, &err), "%s", err.e.message);
+    fuse(g, &m);
     ck_assert_msg(!xti_plan_make(&m, t, &p, &err), "%s", err.e.message);
     p.map.arena = m.arena; /* goes with the plan */
     return p;
@@ -30,8 +29,7 @@ static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target
 
 static struct xti_plan plan_of(const char *line, const struct xti_target *t)
 {
-    struct xt_graph *g;
-    ck_assert_msg(!xt_parse(line, 0, NULL, &g), "%s: %s", line, xt_last_error()->message);
+    struct xt_graph *g = parse_line(line);
     struct xti_plan p = plan_of_graph(g, t);
     xt_graph_free(g);
     return p;

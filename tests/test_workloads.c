@@ -1,6 +1,7 @@
 /* test_workloads.c: every workload of bench/workloads.txt: on the CPU by every instruction set, and its CUDA
- * kernel for three architectures in the PTX interpreter; byte-equal to the reference, every output byte once,
- * no race. Small chains by default; XT_TEST_FULL=1: those that the benchmark times. */
+ * kernel for three architectures in the PTX interpreter, at any alignment in turn; byte-equal to the
+ * reference, every output byte once, no race. Small chains by default; XT_TEST_FULL=1: those that the
+ * benchmark times. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,24 +9,12 @@
 #include "bench/bench.h"
 #include "cpu/cpu.h"
 #include "support/cuda_proof.h"
-#include "support/random_graph.h"
-#include "support/suite.h"
+#include "support/map_of.h"
 
 static struct bench_workload *work;
 static int n_work;
 
-static const char *chain_of(int i)
-{
-    const char *full = getenv("XT_TEST_FULL");
-    return full && *full == '1' ? work[i].chain : work[i].small;
-}
-
-static void fuse(int i, struct xt_graph **g, struct xti_map *m)
-{
-    struct xti_err err = {0};
-    ck_assert_msg(!xt_parse(chain_of(i), 0, NULL, g), "%s: %s", chain_of(i), xt_last_error()->message);
-    ck_assert_msg(!xti_map_fuse(*g, NULL, m, &err), "%s: %s", chain_of(i), err.e.message);
-}
+static const char *chain_of(int i) { return test_full() ? work[i].chain : work[i].small; }
 
 START_TEST(every_line_has_a_name_a_place_and_two_chains_of_one_form)
 {
@@ -49,27 +38,18 @@ START_TEST(every_line_has_a_name_a_place_and_two_chains_of_one_form)
 }
 END_TEST
 
-static unsigned char *new_bytes(int64_t n, uint64_t seed)
-{
-    unsigned char *p = malloc((size_t)n + 1);
-    ck_assert_ptr_nonnull(p);
-    for (int64_t i = 0; i < n; i++)
-        p[i] = (unsigned char)(random_next(&seed) >> 32);
-    return p;
-}
-
 START_TEST(the_cpu_copies_what_the_map_says)
 {
     struct xti_target t;
-    struct xti_map m = {0};
-    struct xt_graph *g = NULL;
+    struct xti_map m;
     void *src[8] = {0};
-    fuse(_i, &g, &m);
+    map_of(chain_of(_i), &m);
     xti_cpu_target(1, &t);
     int64_t bytes = (m.dst_hi + 1) * m.esize;
-    unsigned char *before = new_bytes(bytes, 99), *want = new_bytes(bytes, 99), *got = new_bytes(bytes, 99);
+    unsigned char *before = random_bytes(bytes, 99), *want = random_bytes(bytes, 99),
+                  *got = random_bytes(bytes, 99);
     for (int j = 0; j < m.n_srcs; j++)
-        src[j] = new_bytes((m.src_hi[j] + 1) * m.esize, (uint64_t)j);
+        src[j] = random_bytes((m.src_hi[j] + 1) * m.esize, (uint64_t)j);
     xti_map_eval(&m, want, (const void *const *)src);
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++) {
         if (!xti_cpu_has((enum xti_isa)isa))
@@ -91,27 +71,25 @@ START_TEST(the_cpu_copies_what_the_map_says)
     free(want);
     free(got);
     xti_map_free(&m);
-    xt_graph_free(g);
 }
 END_TEST
 
 START_TEST(the_ptx_copies_what_the_map_says)
 {
     static const int sm[] = {75, 90, 120};
-    struct xti_map m = {0};
-    struct xt_graph *g = NULL;
+    struct xti_map m;
     if (cuda_prove_unable())
         return;
-    fuse(_i, &g, &m);
+    map_of(chain_of(_i), &m);
     for (int j = 0; j < 3; j++) {
         struct proof p;
-        bool ok = cuda_prove(&m, sm[j], false, &p);
+        bool misaligned = (_i + j) % 2;
+        bool ok = cuda_prove(&m, sm[j], misaligned, &p);
         ck_assert_msg(ok, "%s, sm_%d, %s: %s", chain_of(_i), sm[j], p.strategy, p.error);
-        printf("note: %-20s sm_%-3d %-12s sectors x ideal: loads %5.2f stores %5.2f\n", work[_i].name, sm[j],
-               p.strategy, p.load_ratio, p.store_ratio);
+        printf("note: %-20s sm_%-3d%s %-12s sectors x ideal: loads %5.2f stores %5.2f\n", work[_i].name,
+               sm[j], misaligned ? " _e" : "   ", p.strategy, p.load_ratio, p.store_ratio);
     }
     xti_map_free(&m);
-    xt_graph_free(g);
 }
 END_TEST
 

@@ -12,8 +12,7 @@
 
 #include "cuda/cuda.h"
 #include "support/cuda_proof.h"
-#include "support/random_graph.h"
-#include "support/suite.h"
+#include "support/map_of.h"
 
 static inline bool cuda_skipped(void)
 {
@@ -21,20 +20,6 @@ static inline bool cuda_skipped(void)
     if (why)
         printf("skipped: %s\n", why);
     return why != NULL;
-}
-
-static inline void fuse(const struct xt_graph *g, struct xti_map *m)
-{
-    struct xti_err err = {0};
-    xt_status s = xti_map_fuse(g, NULL, m, &err);
-    ck_assert_msg(s == XT_OK, "%s: %s", graph_text(g), err.e.message);
-}
-
-static inline void map_of(const char *line, struct xti_map *m)
-{
-    struct xt_graph *g = parse_line(line);
-    fuse(g, m);
-    xt_graph_free(g);
 }
 
 struct made {

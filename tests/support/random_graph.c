@@ -2,6 +2,7 @@
  * that fit the current node; a step whose result would be too large is skipped. */
 #include "tests/support/random_graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_RANK = 6 }; /* of the shapes made here, so that a failing chain stays readable */
@@ -30,6 +31,20 @@ static int any_axis(struct maker *m, int rank) { return below(m, 2 * rank) - ran
 static int64_t extent(const struct maker *m, int axis)
 {
     return m->info.shape[axis < 0 ? axis + m->info.rank : axis];
+}
+
+void random_fill(void *p, size_t n, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        ((unsigned char *)p)[i] = (unsigned char)(random_next(&seed) >> 32);
+}
+
+unsigned char *random_bytes(int64_t n, uint64_t seed)
+{
+    unsigned char *p = malloc((size_t)n + 1);
+    if (p)
+        random_fill(p, (size_t)n, seed);
+    return p;
 }
 
 static int64_t count(int rank, const int64_t *shape)

@@ -4,6 +4,7 @@
 #define TESTS_SUPPORT_RANDOM_GRAPH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <xt/xt.h>
@@ -29,5 +30,7 @@ const char *graph_text(const struct xt_graph *g);
 /* splitmix64: next number of a deterministic sequence; below: in [0, n), n > 0. */
 uint64_t random_next(uint64_t *state);
 int64_t random_below(uint64_t *state, int64_t n);
+void random_fill(void *p, size_t n, uint64_t seed);
+unsigned char *random_bytes(int64_t n, uint64_t seed); /* malloc'ed, one more than n */
 
 #endif

@@ -3,8 +3,17 @@
 #define TESTS_SUPPORT_SUITE_H
 
 #include <check.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
 #include <xt/xt.h>
+
+/* XT_TEST_FULL=1: every combination, not a sample. */
+static inline bool test_full(void)
+{
+    const char *s = getenv("XT_TEST_FULL");
+    return s && *s == '1';
+}
 
 /* Runs and frees the suite. The exit status: 0 when nothing failed. Ends with Check's counting line, which
  * tests/run.sh reads. */
