@@ -69,8 +69,8 @@ bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t of
  * let: not an operation's, not a literal's. */
 bool xti_name_ok(const char *s, size_t n);
 
-/* The graph as it is now, in at most xti_graph_pack_bound(g) bytes at `to`; gives how many. Equal bytes, equal
- * graphs: node for node, names included. g has an output and no failure. (pack.c) */
+/* The graph as it is now, in at most xti_graph_pack_bound(g) bytes at `to`; gives how many. Equal bytes mean
+ * equal graphs: node for node, names included. g has an output and no failure. (pack.c) */
 size_t xti_graph_pack_bound(const struct xt_graph *g);
 size_t xti_graph_pack(const struct xt_graph *g, unsigned char *to);
 /* That graph again; xt_graph_free frees it. Fails with XT_ENOMEM alone. */
