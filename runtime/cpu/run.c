@@ -124,6 +124,8 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .value = value,
                             .row_at = step->row_at,
                             .col_at = step->col_at,
+                            .s_group = step->col_at ? step->col.s : 0,
+                            .d_group = step->row_at ? step->row.d : 0,
                             .s_next = last ? last->s * (last->cuts == XTI_CUTS_NONE ? 1 : last->block) : 0,
                             .stream = step->stream,
                             .nta = target->prefetch_nta};

@@ -99,6 +99,10 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->job.col_at = j->col_at;
     if ((op == XTI_CPU_GATHER || op == XTI_CPU_TILE) && pitch.d_down)
         j->job.row_at = j->row_at;
+    if (op == XTI_CPU_TILE && pitch.round == 1) { /* the lists' own, told or not */
+        j->job.s_group = -j->job.s_col;
+        j->job.d_group = -j->job.d_row;
+    }
     make_lists(j);
 }
 
