@@ -78,10 +78,11 @@ def cpu_source(templates, isa):
         if name in ("transpose", "tile"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
             extra["squares"] = kernels.SQUARES[name]
-        if name == "weave" and isa != "neon":
-            numbers = kernels.weave_indices if isa == "avx512" else kernels.weave_masks
-            extra["indices" if isa == "avx512" else "masks"] = numbers(k["op"], k["n"], k["esize"])
+        if name == "weave" and isa == "avx512":
+            extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"
+        elif name == "weave" and isa == "avx2":
+            extra["masks"] = kernels.weave_masks(k["op"], k["n"], k["esize"])
         prototype = f"void {k['name']}(const struct xtk_job *j, char *d, const char *s);\n"
         parts.append(prototype + templates.get_template(f"{name}.c.j2").render(isa=isa, k=k, **extra))
     used += INCLUDED.get(isa, [])

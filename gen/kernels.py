@@ -88,7 +88,7 @@ def weave_source(op, n, elems, out, i):
     return flat // elems, flat % elems
 
 
-def weave_indices(op, n, esize):
+def weave_chains(op, n, esize):
     """AVX-512: for each output the indices of a chain t = perm2(x0, i1, x1), t = perm2(t, i2, x2), .."""
     elems = 64 // esize
     tables = []
@@ -106,6 +106,26 @@ def weave_indices(op, n, esize):
             chain.append(index)
         tables.append(chain)
     return tables
+
+
+def weave_merges(op, n, esize):
+    """AVX-512: for each output and input the indices of a permutation, and the mask of the elements that come
+    from there."""
+    elems = 64 // esize
+    places = [[weave_source(op, n, elems, out, i) for i in range(elems)]
+              for out in range(1 if op == "strided" else n)]
+    tables = [[[at for _, at in row] for _ in range(n)] for row in places]
+    masks = [[sum(1 << i for i in range(elems) if row[i][0] == x) for x in range(n)] for row in places]
+    return tables, masks
+
+
+def weave_indices(op, n, esize):
+    """(indices, None) of chains, or (indices, masks) of merges: a permutation of two vectors of bytes or
+    words is three steps where that of one is one. (every second RGB pixel of u8: 3 % faster, u8 of 6
+    channels to planes: 11 %, Emerald Rapids)"""
+    if op == "strided" and esize < 4 and n > 2:
+        return weave_merges(op, n, esize)
+    return weave_chains(op, n, esize), None
 
 
 def weave_masks(op, n, esize):

@@ -87,6 +87,8 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.rows = fixed[op].rows == FREE ? rows : number(k, fixed[op].rows);
     j->job.cols = fixed[op].cols == FREE ? cols : number(k, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
+    if (op == XTI_CPU_STRIDED && pitch.s_down)
+        j->job.s_row = -k->unit; /* rows that share their lines, as of pixels */
     side(j, fixed[op].d_row, fixed[op].d_col, pitch, pitch.d_down, &j->job.d_row, &j->job.d_col);
     j->job.s_next = stream ? j->job.s_row * j->job.rows : 0;
     j->s_lo = j->s_hi = 0;
