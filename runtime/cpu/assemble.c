@@ -61,7 +61,8 @@ void xti_run_assembled(const struct xti_copy *c, struct xti_share share)
         t.part.dst = c->dst + at - before;
         t.part.done = 0;
         for (int i = 0; i < p->n_steps; i++)
-            xti_cursor_run(&t.cursor[i], t.part.buffer, at - before, next);
+            if (t.cursor[i].next < next)
+                xti_cursor_run(&t.cursor[i], t.part.buffer, at - before, next);
         flush(&t.part, before, before + next - at, &p->target);
     }
 }
