@@ -31,7 +31,8 @@ struct xtk_job {
     struct xtk_part *part;         /* the destination is in its buffer; NULL: is the destination */
     int64_t ahead;                 /* with a part: where to prefetch, in bytes from what is loaded */
     bool stream;                   /* whole destination lines may bypass the cache; the caller fences */
-    bool nta;                      /* how lines that are read once are prefetched: xti_target.prefetch_nta */
+    bool pairs; /* transpose, tile: two lines of a row are streamed one right behind the other */
+    bool nta;   /* how lines that are read once are prefetched: xti_target.prefetch_nta */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

@@ -128,6 +128,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .d_group = step->row_at ? step->row.d : 0,
                             .s_next = last ? last->s * (last->cuts == XTI_CUTS_NONE ? 1 : last->block) : 0,
                             .stream = step->stream,
+                            .pairs = step->pairs,
                             .nta = target->prefetch_nta};
 }
 

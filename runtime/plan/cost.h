@@ -26,6 +26,9 @@ void xti_nest_turn(struct xti_nest *t, int dim);
 /* True when a step that writes so much should not leave it in the cache. */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
 
+/* Whether a streaming step should write two lines of a row at a time. */
+bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
+
 /* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts, strides from
  * step->row or col), or of loop `cuts`, which must come later than the new one after xti_cost_order. */
 void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align);

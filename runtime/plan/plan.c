@@ -109,6 +109,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
     step->loop = room;
     step->strategy->make(p, piece, step);
+    step->pairs = xti_cost_pairs(&p->target, step);
     xti_cost_split(&p->target, step);
     if (reshape)
         reshape(step);

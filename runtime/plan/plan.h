@@ -29,6 +29,7 @@ struct xti_target {
     enum xti_isa isa;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     bool prefetch_nta; /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
+    bool stream_pairs; /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
@@ -128,6 +129,7 @@ struct xti_step {
     int64_t tile_rows, tile_cols;    /* cache block of rows and columns, in units; 0: whole. For explain */
     int split;                       /* the loop that threads share, or -1: one thread */
     bool stream;                     /* non-temporal stores */
+    bool pairs;                      /* of two lines of a row each: transpose, tile */
     int64_t bytes;                   /* written */
 };
 

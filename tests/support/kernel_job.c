@@ -83,7 +83,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     int op = k->op;
     j->row = k;
     j->units = number(k, fixed[op].units);
-    j->job = (struct xtk_job){.stream = stream, .value = j->value};
+    j->job = (struct xtk_job){.stream = stream, .pairs = (rows + cols) % 2 == 0, .value = j->value};
     j->job.rows = fixed[op].rows == FREE ? rows : number(k, fixed[op].rows);
     j->job.cols = fixed[op].cols == FREE ? cols : number(k, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
