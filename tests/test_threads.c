@@ -493,6 +493,77 @@ START_TEST(a_context_recovers_from_a_failed_allocation)
 }
 END_TEST
 
+/* ---- stack */
+
+/* One for every way to run a plan that keeps something on the stack. */
+static const char *const deep[] = {
+    "x: u8[3001,3011]; x.permute(1,0)",                                                    /* tile */
+    "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",                                    /* buffered */
+    "x: f16[40,300,431]; x.permute(1,0,2)",                                                /* buffered */
+    "x: f32[40000,64]; x[:, :63]",                                                         /* assembled */
+    "x: u8[3,3,3,3,3,3,3,3,3,3,3,3,3,3,3]; x.permute(14,13,12,11,10,9,8,7,6,5,4,3,2,1,0)", /* gather */
+    "x: f32[1600,1600]; x.permute(1,0)",                                                   /* transpose */
+    "x: f32[1600,1600]; x.tril(0)",                                                        /* general */
+    "x: f32[4,16,160,160]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1)",    /* many pieces */
+};
+
+enum { STACK_ROOM = 1 << 20, STACK_PROMISED = 96 << 10, PAINT = 0x5c };
+
+struct deep_call {
+    struct xt_ctx *ctx;
+    const struct xt_graph *g;
+    struct xt_kernel *k; /* NULL: compile it, else run it */
+    void *dst, *src;
+    xt_status status;
+};
+
+static void *call_deep(void *arg)
+{
+    struct deep_call *c = arg;
+    c->status =
+        c->k ? xt_run(c->k, c->dst, (const void *[]){c->src}, NULL) : xt_compile(c->ctx, c->g, NULL, &c->k);
+    return NULL;
+}
+
+/* Bytes of its stack that a thread has written to when the call is over, its own few KiB among them. */
+static size_t stack_used(struct deep_call *c)
+{
+    unsigned char *stack = aligned_alloc(1 << 12, STACK_ROOM);
+    pthread_attr_t attr;
+    pthread_t thread;
+    size_t untouched = 0;
+    memset(stack, PAINT, STACK_ROOM);
+    ck_assert(!pthread_attr_init(&attr) && !pthread_attr_setstack(&attr, stack, STACK_ROOM));
+    ck_assert(!pthread_create(&thread, &attr, call_deep, c) && !pthread_join(thread, NULL));
+    pthread_attr_destroy(&attr);
+    while (untouched < STACK_ROOM && stack[untouched] == PAINT)
+        untouched++;
+    free(stack);
+    expect(XT_OK, c->status);
+    return STACK_ROOM - untouched;
+}
+
+START_TEST(compiling_and_copying_need_no_more_stack_than_promised)
+{
+    struct xt_graph *g = parse_line(deep[_i]);
+    struct deep_call c = {.ctx = new_ctx(XT_CPU, 1), .g = g};
+    size_t compiling = stack_used(&c), copying;
+    struct xt_kernel_info info;
+    expect(XT_OK, xt_kernel_get(c.k, &info));
+    c.src = calloc(1, xt_src_min_bytes(c.k, 0));
+    c.dst = calloc(1, (size_t)info.dst_min_bytes);
+    copying = stack_used(&c);
+    fprintf(stderr, "%s %zu %zu\n", deep[_i], compiling, copying);
+    ck_assert_msg(compiling <= STACK_PROMISED && copying <= STACK_PROMISED, "%s: %zu and %zu bytes", deep[_i],
+                  compiling, copying);
+    free(c.src);
+    free(c.dst);
+    xt_kernel_free(c.k);
+    xt_graph_free(g);
+    xt_ctx_free(c.ctx);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("threads");
@@ -508,6 +579,9 @@ int main(void)
     tcase_add_loop_test(c, hosts_with_odd_habits_are_served, 0, 4);
     tcase_add_loop_test(c, every_allocation_of_a_programs_life_may_fail, 0, 2 * sizeof lives / sizeof *lives);
     tcase_add_test(c, a_context_recovers_from_a_failed_allocation);
+    if (!SANITIZED) /* its frames are larger */
+        tcase_add_loop_test(c, compiling_and_copying_need_no_more_stack_than_promised, 0,
+                            sizeof deep / sizeof *deep);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

@@ -278,7 +278,8 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
  * Any thread. Takes no lock and allocates nothing, but: XT_REF evaluates through temporaries (XT_ENOMEM), and
  * CPU copies of some MiB start threads unless the context has a parallel_for or one thread. CPU copies need
- * up to 64 KiB of the thread's stack. With XT_CHECK=1 also XT_EINTERNAL, after writing. */
+ * up to 96 KiB of the thread's stack, and so does xt_compile. With XT_CHECK=1 also XT_EINTERNAL, after
+ * writing. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
 /* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device
