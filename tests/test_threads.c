@@ -553,7 +553,6 @@ START_TEST(compiling_and_copying_need_no_more_stack_than_promised)
     c.src = calloc(1, xt_src_min_bytes(c.k, 0));
     c.dst = calloc(1, (size_t)info.dst_min_bytes);
     copying = stack_used(&c);
-    fprintf(stderr, "%s %zu %zu\n", deep[_i], compiling, copying);
     ck_assert_msg(compiling <= STACK_PROMISED && copying <= STACK_PROMISED, "%s: %zu and %zu bytes", deep[_i],
                   compiling, copying);
     free(c.src);
