@@ -123,36 +123,47 @@ END_TEST
 
 /* --------------------------------------------------------------------------------------------- candidates */
 
+struct candidates {
+    struct xti_map map;
+    struct xti_candidate c[XTI_MAX_CHOICES];
+    int n;
+};
+
+static void candidates_of(const char *line, struct candidates *out)
+{
+    map_of(line, &out->map);
+    out->n = xti_choice_plans(&out->map, &server, out->c);
+}
+
+static void candidates_free(struct candidates *x)
+{
+    for (int i = 0; i < x->n; i++)
+        xti_plan_free(&x->c[i].plan);
+    xti_map_free(&x->map);
+}
+
 START_TEST(the_model_comes_first_and_the_others_by_estimate)
 {
-    struct xti_candidate c[XTI_MAX_CHOICES];
-    struct xti_map m;
-    map_of("x: f32[300,4,500]; x.permute(2,0,1)", &m);
-    int n = xti_choice_plans(&m, &server, c);
-    ck_assert_int_gt(n, 3);
-    ck_assert(xti_choice_is_model(c[0].plan.target.choice));
-    for (int i = 1; i < n; i++) {
-        ck_assert(!xti_choice_is_model(c[i].plan.target.choice));
-        ck_assert(xti_choice_valid(c[i].plan.target.choice));
-        ck_assert(i == 1 || c[i - 1].seconds <= c[i].seconds);
+    struct candidates x;
+    candidates_of("x: f32[300,4,500]; x.permute(2,0,1)", &x);
+    ck_assert_int_gt(x.n, 3);
+    ck_assert(xti_choice_is_model(x.c[0].plan.target.choice));
+    for (int i = 1; i < x.n; i++) {
+        ck_assert(!xti_choice_is_model(x.c[i].plan.target.choice));
+        ck_assert(xti_choice_valid(x.c[i].plan.target.choice));
+        ck_assert(i == 1 || x.c[i - 1].seconds <= x.c[i].seconds);
     }
-    for (int i = 0; i < n; i++)
-        xti_plan_free(&c[i].plan);
-    xti_map_free(&m);
+    candidates_free(&x);
 }
 END_TEST
 
 START_TEST(a_copy_without_loops_has_no_choice_but_streaming)
 {
-    struct xti_candidate c[XTI_MAX_CHOICES];
-    struct xti_map m;
-    map_of("x: f32[64]; x", &m);
-    int n = xti_choice_plans(&m, &server, c);
-    ck_assert_int_eq(n, 2);
-    ck_assert(!c[0].plan.step[0].stream && c[1].plan.step[0].stream);
-    for (int i = 0; i < n; i++)
-        xti_plan_free(&c[i].plan);
-    xti_map_free(&m);
+    struct candidates x;
+    candidates_of("x: f32[64]; x", &x);
+    ck_assert_int_eq(x.n, 2);
+    ck_assert(!x.c[0].plan.step[0].stream && x.c[1].plan.step[0].stream);
+    candidates_free(&x);
 }
 END_TEST
 

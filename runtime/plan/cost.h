@@ -20,7 +20,7 @@ struct xti_nest {
     int64_t bytes; /* written */
 };
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
-/* Walks a dim that runs downwards in the source the other way. */
+/* Walks a dim the other way. */
 void xti_nest_turn(struct xti_nest *t, int dim);
 
 /* True when a step that writes so much should not leave it in the cache. */

@@ -22,8 +22,6 @@ static void take_run(struct xti_nest *t)
 void xti_nest_turn(struct xti_nest *t, int dim)
 {
     struct xti_loop *l = &t->dim[dim];
-    if (l->s > 0)
-        return;
     t->s_byte += (l->n - 1) * l->s;
     t->d_byte += (l->n - 1) * l->d;
     l->s = -l->s;
@@ -41,7 +39,7 @@ static void find_contiguous(struct xti_nest *t)
     for (int i = 0; i < t->n_dims; i++)
         if (i != t->cd && (t->dim[i].s == t->unit || t->dim[i].s == -t->unit))
             t->cs = i;
-    if (t->cs >= 0)
+    if (t->cs >= 0 && t->dim[t->cs].s < 0)
         xti_nest_turn(t, t->cs); /* kernels want +unit */
 }
 

@@ -18,15 +18,9 @@ int64_t xti_step_row_bytes(const struct xti_step *step)
 /* The nest with all of its destination strides positive again. */
 static void turn_back(struct xti_nest *t)
 {
-    for (int i = 0; i < t->n_dims; i++) {
-        struct xti_loop *l = &t->dim[i];
-        if (l->d > 0)
-            continue;
-        t->s_byte += (l->n - 1) * l->s;
-        t->d_byte += (l->n - 1) * l->d;
-        l->s = -l->s;
-        l->d = -l->d;
-    }
+    for (int i = 0; i < t->n_dims; i++)
+        if (t->dim[i].d < 0)
+            xti_nest_turn(t, i);
 }
 
 /* A contiguous run. Divs and guards tell its elements apart, nothing else does. */

@@ -52,7 +52,7 @@ static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t 
         a->take = x->even ? even_part(a, n, take, room) : take;
         a->dim[a->n_dims++] = i;
         x->taken[i] = true;
-        if (a->source)
+        if (a->source && x->t.dim[i].s < 0)
             xti_nest_turn(&x->t, i); /* rows run upwards */
         a->bytes *= a->take;
         a->units *= a->take;
