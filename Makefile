@@ -31,8 +31,8 @@ OBJECTS := $(SOURCES:%.c=$(B)/obj/%.o)
 # Generated sources: one micro-kernel file an instruction set, the registry, the embedded CUDA skeletons.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ISAS    := scalar $(if $(findstring x86_64,$(MACHINE)),avx2 avx512)$(if $(filter aarch64-%,$(MACHINE)),neon)
-ISA_FLAGS_avx2   := -mavx2 -mbmi -mbmi2
-ISA_FLAGS_avx512 := -mavx2 -mbmi -mbmi2 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mprefer-vector-width=512
+ISA_FLAGS_avx2   := -mavx2 -mbmi -mbmi2 -mprfchw
+ISA_FLAGS_avx512 := -mavx2 -mbmi -mbmi2 -mprfchw -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mprefer-vector-width=512
 GEN_CPU  := $(ISAS:%=$(B)/gen/kernels_%.c) $(B)/gen/registry.c
 GEN_CUDA := $(B)/gen/skeletons.c
 GEN_OBJECTS := $(if $(filter cpu,$(LAYERS)),$(GEN_CPU:.c=.o)) $(if $(filter cuda,$(LAYERS)),$(GEN_CUDA:.c=.o))

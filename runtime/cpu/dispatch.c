@@ -67,8 +67,8 @@ static int64_t cache_bytes(int name, int64_t otherwise)
 }
 
 /* Lines streamed two at a time: see xti_cost_pairs. On Zen 4 a search over orders took one line of a row at a
- * time nearly always. */
-static bool prefers_pairs(void)
+ * time nearly always. Prefetches for writing: see xti_cost_prefetch_writes. Not measured on Zen 4. */
+static bool is_x86_but_amd(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -104,7 +104,8 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
         .l3_bytes = l3 > 0 ? l3 : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
         .prefetch_nta = prefers_nta(),
-        .stream_pairs = prefers_pairs(),
+        .stream_pairs = is_x86_but_amd(),
+        .prefetch_writes = is_x86_but_amd(),
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };
 }

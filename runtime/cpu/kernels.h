@@ -32,6 +32,7 @@ struct xtk_job {
     int64_t ahead;                 /* with a part: where to prefetch, in bytes from what is loaded */
     bool stream;                   /* whole destination lines may bypass the cache; the caller fences */
     bool pairs; /* transpose, tile: two lines of a row are streamed one right behind the other */
+    bool prefetch_writes; /* of lines that are then written through the cache */
     bool nta;   /* how lines that are read once are prefetched: xti_target.prefetch_nta */
 };
 

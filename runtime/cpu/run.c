@@ -129,6 +129,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .s_next = last ? last->s * (last->cuts == XTI_CUTS_NONE ? 1 : last->block) : 0,
                             .stream = step->stream,
                             .pairs = step->pairs,
+                            .prefetch_writes = step->prefetch_writes,
                             .nta = target->prefetch_nta};
 }
 

@@ -291,8 +291,10 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         xti_cost_block(step, XTI_CUTS_ROW, STREAM_ROWS_BYTES / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
     } else if (t.bytes > p->target.l1_bytes / 2) {
-        xti_cost_block(step, XTI_CUTS_ROW, 512 / t.unit, false);
-        xti_cost_block(step, XTI_CUTS_COL, 512 / t.unit, true);
+        bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
+        int64_t bytes = ahead ? 2048 : 512;
+        xti_cost_block(step, XTI_CUTS_ROW, bytes / t.unit, false);
+        xti_cost_block(step, XTI_CUTS_COL, bytes / t.unit, true);
     }
     xti_cost_order(step);
 }

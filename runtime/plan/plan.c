@@ -110,6 +110,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     step->loop = room;
     step->strategy->make(p, piece, step);
     step->pairs = xti_cost_pairs(&p->target, step);
+    step->prefetch_writes = !step->stream && xti_cost_prefetch_writes(&p->target, p->bytes_written);
     xti_cost_split(&p->target, step);
     if (reshape)
         reshape(step);

@@ -30,6 +30,7 @@ struct xti_target {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     bool prefetch_nta; /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
     bool stream_pairs; /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
+    bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
@@ -130,6 +131,7 @@ struct xti_step {
     int split;                       /* the loop that threads share, or -1: one thread */
     bool stream;                     /* non-temporal stores */
     bool pairs;                      /* of two lines of a row each: transpose, tile */
+    bool prefetch_writes;            /* of the destination's lines, ahead of ordinary stores */
     int64_t bytes;                   /* written */
 };
 

@@ -90,6 +90,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     if (op == XTI_CPU_STRIDED && pitch.s_down)
         j->job.s_row = -k->unit; /* rows that share their lines, as of pixels */
     side(j, fixed[op].d_row, fixed[op].d_col, pitch, pitch.d_down, &j->job.d_row, &j->job.d_col);
+    j->job.prefetch_writes = (rows / 2 + cols) % 2;
     j->job.s_next = stream ? j->job.s_row * j->job.rows : 0;
     j->s_lo = j->s_hi = 0;
     if (op != XTI_CPU_FILL)
