@@ -185,6 +185,7 @@ static void permutation(int number, int n, int *p)
     for (int i = 0; i < n; i++) {
         int at = number % (i + 1);
         number /= i + 1;
+        p[i] = i;
         p[i] = p[at];
         p[at] = i;
     }
