@@ -13,6 +13,8 @@
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
     MIN_RUN_BYTES = 16,    /* of units, on either side: less is left to gathers */
+    CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.50 of the limit,
+                              0.85 without a buffer */
     CALL_BYTES = 4096      /* of the kernel inside a block, see cpu/buffered.c */
 };
 
@@ -43,8 +45,9 @@ static bool ragged(const struct xti_nest *t)
 }
 
 /* Transposed rows that follow each other in the destination and share its lines. */
-static bool units_serve(const struct xti_nest *t, struct xti_why *why)
+static bool units_serve(const struct xti_sides *block, struct xti_why *why)
 {
+    const struct xti_nest *t = &block->t;
     if (t->cs < 0 || t->cd < 0)
         return xti_refuse(why, "no dims contiguous on either side");
     const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
@@ -56,6 +59,9 @@ static bool units_serve(const struct xti_nest *t, struct xti_why *why)
     if (run < MIN_RUN_BYTES || cs->n * t->unit < MIN_RUN_BYTES)
         return xti_refuse(why, "runs of %lld x %lld B < %d B", (long long)run, (long long)(cs->n * t->unit),
                           MIN_RUN_BYTES);
+    if (block->col.bytes < run && block->col.bytes < CUT_RUN_BYTES)
+        return xti_refuse(why, "runs of %lld B are cut into %lld B", (long long)run,
+                          (long long)block->col.bytes);
     return run < LONG_RUN_BYTES || xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
 }
 
@@ -93,7 +99,7 @@ bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *w
     block_of(&p->map, piece, &block);
     if (block.col.units * block.row.units == 1)
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);
-    return block.t.unit ? units_serve(&block.t, why) : runs_serve(&block.t, why);
+    return block.t.unit ? units_serve(&block, why) : runs_serve(&block.t, why);
 }
 
 void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)
