@@ -37,6 +37,7 @@ static void tile_of(const struct xti_map *m, int piece, struct xti_sides *x)
     xti_sides_begin(m, piece, x);
     if (!x->t.unit)
         return;
+    x->even = true;
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         xti_side_widen(x, &x->col, want[i].col, COL_ENTRIES);
         xti_side_widen(x, &x->row, want[i].row, ROW_ENTRIES);
