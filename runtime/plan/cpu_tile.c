@@ -29,8 +29,8 @@ static void make_long(struct xti_sides *x, struct xti_side *a, int64_t most)
 }
 
 /* Bytes of a run on either side, in the order in which they are worth having. A tile and the next one stay in
- * the second cache: 10 tiles of f32 0.94 of the limit, 0.85 with runs of 4096 x 2048; 15 of f16 0.70 and 0.67, of
- * u8 0.49 and 0.48. (Emerald Rapids, 2026-11) */
+ * the second cache: 10 tiles of f32 0.94 of the limit, 0.85 with runs of 4096 x 2048; 15 of f16 0.70 and
+ * 0.67, of u8 0.49 and 0.48. (Emerald Rapids, 2026-11) */
 static const struct {
     int col, row;
 } want[] = {{64, 64}, {512, 512}, {COL_BYTES, ROW_BYTES}};
