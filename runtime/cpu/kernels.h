@@ -26,7 +26,7 @@ struct xtk_job {
     /* tile: columns of the same rows on either side of the job's own. The job's lines are those that begin in
      * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */
     int64_t before, after;
-    int64_t s_next;                /* from this job's source to the next job's, for prefetching; 0: unknown */
+    int64_t s_next, d_next;        /* from this job to the next one, for prefetching; 0: unknown */
     struct xti_buffered *buffered; /* of a block's kernel: what it works beside (cpu/buffered.c) */
     struct xtk_part *part;         /* the destination is in its buffer; NULL: is the destination */
     int64_t ahead;                 /* with a part: where to prefetch, in bytes from what is loaded */

@@ -115,6 +115,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                           const unsigned char *value)
 {
     const struct xti_loop *last = step->n_loops ? &step->loop[step->n_loops - 1] : NULL;
+    int64_t points = last && last->cuts != XTI_CUTS_NONE ? last->block : 1;
     return (struct xtk_job){.rows = step->row.n,
                             .cols = step->col.n,
                             .s_row = step->row.s,
@@ -126,7 +127,8 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .col_at = step->col_at,
                             .s_group = step->col_at ? step->col.s : 0,
                             .d_group = step->row_at ? step->row.d : 0,
-                            .s_next = last ? last->s * (last->cuts == XTI_CUTS_NONE ? 1 : last->block) : 0,
+                            .s_next = last ? last->s * points : 0,
+                            .d_next = last ? last->d * points : 0,
                             .stream = step->stream,
                             .pairs = step->pairs,
                             .prefetch_writes = step->prefetch_writes,
