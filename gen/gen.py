@@ -57,7 +57,8 @@ def cuda(out):
 TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave",
                "mirror": "weave"}
 # Templates that others include.
-INCLUDED = {"avx2": ["isa_x86"], "avx512": ["isa_x86", "square"], "neon": ["weave_neon"]}
+INCLUDED = {"avx2": ["isa_x86", "streamed"], "avx512": ["isa_x86", "square", "streamed"],
+            "neon": ["streamed", "weave_neon"]}
 
 
 def cpu_ops():
@@ -77,7 +78,7 @@ def cpu_source(templates, isa):
         extra = {}
         if name in ("transpose", "tile"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
-            extra["squares"] = kernels.SQUARES[name]
+            extra["squares"] = kernels.SQUARES.get(name)
         if name == "weave" and isa == "avx512":
             extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"

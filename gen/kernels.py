@@ -14,10 +14,6 @@ WEAVES = {"deinterleave": [2, 3, 4], "interleave": [2, 3, 4], "strided": [2, 3, 
 MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 # square.c.j2: end of the name and the parameters; where column %d of the source is; what is done with line %d
 SQUARES = {
-    "transpose": [("square(char *d, int64_t d_row, const char *s, int64_t s_col, int stream",
-                   "s + %d * s_col", "(stream ? v_stream : v_store)(d + %d * d_row, "),
-                  ("second(char *d, int64_t d_row, const char *s, int64_t s_col, const char *held",
-                   "s + %d * s_col", "stream_two(d + %d * d_row, held + %d * 64, ")],
     "tile": [("square(char *d, int64_t d_row, const char *const *p, int64_t at",
               "p[%d] + at", "v_store(d + %d * d_row, "),
              ("lines(struct tile_rows *t, int64_t r, int64_t c, const char *const *p, int64_t at, int stream",
