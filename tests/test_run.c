@@ -98,10 +98,11 @@ static void check_run(const struct xt_kernel *k, const struct xt_graph *g, bool 
 static void check_graph(struct xt_ctx *ctx, const struct xt_graph *g)
 {
     struct xt_kernel *k;
+    const char *what = graph_text(g); /* printing it later would clear the last error */
     xt_status s = xt_compile(ctx, g, NULL, &k);
     if (s == XT_EUNSUPPORTED)
         return;
-    ck_assert_msg(s == XT_OK, "%s: %s", graph_text(g), xt_last_error()->message);
+    ck_assert_msg(s == XT_OK, "%s: %s", what, xt_last_error()->message);
     check_run(k, g, true);
     check_run(k, g, false);
     xt_kernel_free(k);
