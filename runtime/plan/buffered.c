@@ -12,7 +12,8 @@
  */
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
-    MIN_RUN_BYTES = 16,    /* of units, on either side: less is left to gathers */
+    MIN_RUN_BYTES = 16,    /* of units, on either side, that are not woven: less is left to gathers */
+    WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
     CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
                               0.44 as a tile (Emerald Rapids, 2026-11) */
     CALL_BYTES = 4096      /* of the kernel inside a block, see cpu/buffered.c */
@@ -45,18 +46,21 @@ static bool ragged(const struct xti_nest *t)
 }
 
 /* Transposed rows that follow each other in the destination and share its lines. */
-static bool units_serve(const struct xti_sides *block, struct xti_why *why)
+static bool units_serve(const struct xti_target *target, const struct xti_sides *block, struct xti_why *why)
 {
     const struct xti_nest *t = &block->t;
     if (t->cs < 0 || t->cd < 0)
         return xti_refuse(why, "no dims contiguous on either side");
     const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
-    int64_t run = cd->n * t->unit;
+    int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
+    bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
+    if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < MIN_RUN_BYTES)
+        return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
     if (cs->d != run)
         return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
     if (run % XTI_LINE == 0)
         return xti_refuse(why, "runs of %lld B are whole lines", (long long)run);
-    if (run < MIN_RUN_BYTES || cs->n * t->unit < MIN_RUN_BYTES)
+    if (!woven && few * t->unit < MIN_RUN_BYTES)
         return xti_refuse(why, "runs of %lld x %lld B < %d B", (long long)run, (long long)(cs->n * t->unit),
                           MIN_RUN_BYTES);
     if (block->col.bytes < run && block->col.bytes < CUT_RUN_BYTES)
@@ -99,7 +103,7 @@ bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *w
     block_of(&p->map, piece, &block);
     if (block.col.units * block.row.units == 1)
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);
-    return block.t.unit ? units_serve(&block, why) : runs_serve(&block.t, why);
+    return block.t.unit ? units_serve(&p->target, &block, why) : runs_serve(&block.t, why);
 }
 
 void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)

@@ -41,6 +41,13 @@ bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes)
     return t->prefetch_writes && 2 * bytes > t->l1_bytes;
 }
 
+int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
+{
+    enum { MOST = 8, FEW = 4, LANE = 16 }; /* gen/kernels.py has both ops for 2 .. 8, of NEON for 2 .. 4 */
+    int most = t->isa == XTI_ISA_NEON || unit > 8 ? FEW : MOST, narrow = (LANE - 1) / unit;
+    return row_bytes >= XTI_LINE ? most : narrow < FEW ? narrow : FEW;
+}
+
 static struct xti_loop *extent_of(struct xti_step *step, int cuts)
 {
     return cuts == XTI_CUTS_ROW ? &step->row : cuts == XTI_CUTS_COL ? &step->col : &step->loop[cuts];

@@ -32,6 +32,10 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 /* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 
+/* The most rows of so many bytes each that interleave and deinterleave serve; of short ones fewer than make
+ * up squares. */
+int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes);
+
 /* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts, strides from
  * step->row or col), or of loop `cuts`, which must come later than the new one after xti_cost_order. */
 void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align);

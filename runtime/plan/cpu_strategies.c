@@ -8,8 +8,8 @@
 
 enum {
     LANE_BYTES = 16,       /* the smallest register tile of a transpose is LANE_BYTES wide on both sides */
-    WEAVE_MAX = 4,         /* gen/kernels.py has interleave and deinterleave for 2, 3, 4 */
-    STRIDED_MAX = 8,       /* and strided for 2 .. 8 */
+    STRIDED_MAX = 8,       /* gen/kernels.py has strided for 2 .. 8 */
+    SQUARE_ROWS = 8,       /* of which units of 2 bytes and more are transposed faster than deinterleaved */
     MIRROR_UNITS = 3,      /* and mirror for 3; 2 and 4 units are a wider one */
     WEAVE_MIN_COLS = 8,    /* below it the rows of 2..4 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
@@ -213,8 +213,9 @@ static bool interleave_applies(const struct xti_plan *p, int piece, struct xti_w
     if (!two_sides(p, piece, &t, why))
         return false;
     const struct xti_loop *cs = &t.dim[t.cs], *cd = &t.dim[t.cd];
-    if (cd->n > WEAVE_MAX)
-        return xti_refuse(why, "destination's contiguous extent %lld > %d", (long long)cd->n, WEAVE_MAX);
+    int most = xti_cost_weave(&p->target, t.unit, cs->n * t.unit);
+    if (cd->n > most)
+        return xti_refuse(why, "destination's contiguous extent %lld > %d", (long long)cd->n, most);
     if (cs->d != cd->n * t.unit)
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cd->n);
     if (cs->n < WEAVE_MIN_COLS)
@@ -237,8 +238,12 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
     if (!two_sides(p, piece, &t, why))
         return false;
     const struct xti_loop *cs = &t.dim[t.cs], *cd = &t.dim[t.cd];
-    if (cs->n > WEAVE_MAX)
-        return xti_refuse(why, "source's contiguous extent %lld > %d", (long long)cs->n, WEAVE_MAX);
+    int most = xti_cost_weave(&p->target, t.unit, cd->n * t.unit);
+    if (cs->n > most)
+        return xti_refuse(why, "source's contiguous extent %lld > %d", (long long)cs->n, most);
+    bool lines = cs->d % XTI_LINE == 0 || !xti_cost_stream(&p->target, p->bytes_written);
+    if (cs->n == SQUARE_ROWS && t.unit > 1 && lines)
+        return xti_refuse(why, "%d rows make up squares", SQUARE_ROWS);
     if (cd->s != cs->n * t.unit)
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cs->n);
     if (cd->n < WEAVE_MIN_COLS)
