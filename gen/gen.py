@@ -76,6 +76,9 @@ def cpu_source(templates, isa):
         name = "scalar" if isa == "scalar" else TEMPLATE_OF.get(k["op"], k["op"])
         used += [] if name in used else [name]
         extra = {}
+        if name == "turn":
+            extra["steps"], extra["columns"] = kernels.transpose_steps(4 * k["esize"])
+            extra["spread"], extra["close"] = kernels.turn_selectors(k["n"], k["esize"], isa)
         if name in ("transpose", "tile"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
             extra["squares"] = kernels.SQUARES.get(name)

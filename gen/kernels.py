@@ -11,7 +11,7 @@ WIDTHS = [1, 2, 4, 8, 16]
 LANE = 16  # bytes: the shuffles of AVX stay inside lanes of that size
 LINE = 64  # bytes of a cache line
 WEAVES = {"deinterleave": [2, 3, 4, 5, 6, 7, 8], "interleave": [2, 3, 4, 5, 6, 7, 8],
-          "strided": [2, 3, 4, 5, 6, 7, 8], "mirror": [3]}
+          "strided": [2, 3, 4, 5, 6, 7, 8], "mirror": [3], "turn": [3]}
 MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 # square.c.j2: end of the name and the parameters; where column %d of the source is; what is done with line %d
 SQUARES = {
@@ -57,7 +57,10 @@ def vector_rows(isa):
         yield row("gather", b, isa, (1, v // b))
     for op, counts in WEAVES.items():
         most = 4 if isa == "neon" and op != "strided" else MAX_PARAM  # registers that vld and vst know
-        yield from (row(op, b, isa, (n, v // b), n) for n in counts if n <= most for b in WIDTHS[:-1])
+        if op != "turn":
+            yield from (row(op, b, isa, (n, v // b), n) for n in counts if n <= most for b in WIDTHS[:-1])
+    if isa != "neon":
+        yield from (row("turn", b, isa, (4 // b, v // (4 * b)), 3) for b in [1, 2, 4])
 
 
 def kernels(isas):
@@ -146,3 +149,15 @@ def weave_masks(op, n, esize):
                 masks[x][i * esize + byte] = at * esize + byte
         tables.append(masks)
     return tables
+
+
+def turn_selectors(n, esize, isa):
+    """What moves groups of n elements, 12 bytes a lane, as units of a third more: (spread, close). spread:
+    for lanes that begin with the groups, and 4 bytes before them, the selectors of a vpshufb; close: those of
+    the inverse (AVX-512: the indices of a vpermb, 48 bytes that follow each other)."""
+    group, unit = n * esize, LANE // 4 * esize
+    spread = [[skip + i // unit * group + i % unit if i % unit < group else 0x80 for i in range(LANE)]
+              for skip in (0, 4)]
+    size, unused = (64, 0) if isa == "avx512" else (LANE, 0x80)
+    close = [i // group * unit + i % group if i < size // 4 * 3 else unused for i in range(size)]
+    return spread, close

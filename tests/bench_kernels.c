@@ -30,7 +30,8 @@ static double now_ns(void)
 static void make_job(const struct xtk_row *k, struct kernel_job *j)
 {
     int64_t rows = SIDE_BYTES / 1024, cols = 1024 / k->unit, side = LINE;
-    if (k->op == XTI_CPU_TRANSPOSE || k->op == XTI_CPU_WALK || k->op == XTI_CPU_TILE) {
+    if (k->op == XTI_CPU_TRANSPOSE || k->op == XTI_CPU_WALK || k->op == XTI_CPU_TILE ||
+        k->op == XTI_CPU_TURN) {
         while (side * side * k->unit > SIDE_BYTES)
             side /= 2;
         rows = cols = side;

@@ -125,7 +125,8 @@ static void test_alignments(const struct xtk_row *k)
     struct kernel_layout l[KERNEL_LAYOUTS];
     int n = kernel_layouts(test_full(), l);
     int64_t line = LINE / k->unit, rows = k->op == XTI_CPU_TILE ? 2 : k->tile_rows + 1;
-    int64_t squares = k->op == XTI_CPU_TRANSPOSE || k->op == XTI_CPU_TILE ? line + 1 : rows;
+    bool square = k->op == XTI_CPU_TRANSPOSE || k->op == XTI_CPU_TILE || k->op == XTI_CPU_TURN;
+    int64_t squares = square ? line + 1 : rows;
     for (int s = 0; s < LINE; s++)
         for (int d = 0; d < LINE; d++)
             for (int i = 0; i < (test_full() ? n : 1); i++) {
@@ -164,9 +165,10 @@ START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
         for (int op = 0; op < XTI_CPU_OP_COUNT; op++)
             for (int u = 1; u <= 16; u *= 2)
                 for (int n = 2; n <= 8; n++) {
-                    int most = op == XTI_CPU_MIRROR ? 3 : 8;
+                    bool threes = op == XTI_CPU_MIRROR || op == XTI_CPU_TURN;
+                    int most = threes ? 3 : 8;
                     int param = op >= XTI_CPU_DEINTERLEAVE ? n : 0;
-                    if (param > most || (op == XTI_CPU_MIRROR && n < most))
+                    if (param > most || (threes && n < most))
                         continue;
                     if (op == XTI_CPU_BLOCKS && u > 1)
                         continue;

@@ -43,8 +43,10 @@ static const struct {
     {"x: f32[4,6]; x[2:2]",                                                   "empty"},
     {"x: f32[1]; x.expand(1000)",                                             "broadcast"},
     {"x: f16[8,64,12,64]; x.permute(0,2,1,3)",                                "rows"},
-    {"x: u8[30,20,3]; x.permute(1,0,2)",                                      "rows"},
-    {"x: u8[4000,2000,3]; x.permute(1,0,2)",                                  "buffered"},
+    {"x: u8[30,20,3]; x.permute(1,0,2)",                                      "turn"},
+    {"x: u8[30,20,5]; x.permute(1,0,2)",                                      "rows"},
+    {"x: u8[4000,2000,3]; x.permute(1,0,2)",                                  "turn"},
+    {"x: u8[4000,2000,5]; x.permute(1,0,2)",                                  "buffered"},
     {"x: f16[400,300,80]; x.permute(1,0,2)",                                  "buffered"},
     {"x: f16[400,300,64]; x.permute(1,0,2)",                                  "rows"}, /* whole lines */
     {"x: f32[28,28,28,28,48]; x.permute(1,3,0,4,2)",                          "buffered"},
@@ -224,7 +226,7 @@ static int64_t list_step(const struct xti_step *step, struct visit **out)
         loop[n_loops++] = step->row;
     if (!step->n_col_dims)
         loop[n_loops++] = step->col;
-    if (step->kernel == XTI_CPU_MIRROR)
+    if (step->kernel == XTI_CPU_MIRROR || step->kernel == XTI_CPU_TURN)
         loop[n_loops++] = (struct xti_loop){.n = step->param, .s = step->unit, .d = step->unit};
     int64_t n = 1;
     *out = calloc(1, sizeof **out);

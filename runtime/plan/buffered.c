@@ -16,6 +16,7 @@ enum {
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
     CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
                               0.44 as a tile (Emerald Rapids, 2026-11) */
+    TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
     CALL_BYTES = 4096      /* of the kernel inside a block, see cpu/buffered.c */
 };
 
@@ -85,7 +86,10 @@ static bool runs_serve(const struct xti_nest *t, struct xti_why *why)
         return xti_refuse(why, "runs follow each other alike on both sides");
     if (t->run >= LONG_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
-    return ragged(t) || xti_refuse(why, "rows of the destination are whole lines");
+    if (xti_nest_turned(t, NULL) && t->dim[t->cd].n * t->run >= TURN_BYTES)
+        return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
+    return ragged(t) || xti_nest_turned(t, NULL) ||
+           xti_refuse(why, "rows of the destination are whole lines");
 }
 
 bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -175,8 +179,10 @@ static void swap(struct xti_loop *a, struct xti_loop *b)
 /* Calls of about CALL_BYTES: of runs the longest loop is the kernel's rows; rows are cut. */
 static void shape_calls(struct xti_step *step)
 {
-    bool runs = step->kernel == XTI_CPU_BLOCKS, units = step->kernel == XTI_CPU_TRANSPOSE;
-    int64_t lane = units ? MIN_RUN_BYTES / step->unit : 1, rows = CALL_BYTES / (step->col.n * step->unit);
+    bool runs = step->kernel == XTI_CPU_BLOCKS;
+    bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
+    int64_t lane = units ? MIN_RUN_BYTES / step->unit : 1;
+    int64_t rows = CALL_BYTES / (step->col.n * step->unit * (step->param ? step->param : 1));
     for (int i = 0; i < step->n_loops; i++)
         if (step->loop[i].cuts != XTI_CUTS_NONE)
             return;

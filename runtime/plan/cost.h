@@ -16,12 +16,16 @@ struct xti_nest {
     int n_dims;
     struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
     int64_t s_byte, d_byte;
-    int cd, cs;    /* dims with d == unit and with |s| == unit, cs != cd; -1: none, or unit is 0 */
+    int cd, cs;    /* dims with d == run and with |s| == run, cs != cd; -1: none, or no source */
     int64_t bytes; /* written */
 };
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 /* Walks a dim the other way. */
 void xti_nest_turn(struct xti_nest *t, int dim);
+
+/* Does the turn kernel serve: runs of three units, a row of them in the source, another in the destination?
+ */
+bool xti_nest_turned(const struct xti_nest *t, struct xti_why *why);
 
 /* True when a step that writes so much should not leave it in the cache. */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes);

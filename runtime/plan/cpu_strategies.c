@@ -16,6 +16,8 @@ enum {
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
     STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
     STREAM_COLS_BYTES = 256,  /* f32 7264 x 7264: 30 GB/s, with blocks of 2048 x 64 bytes 20 */
+    TURN_ROWS = 64,           /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
+    TURN_ROWS_BYTES = 384,    /* (Emerald Rapids: u8 0.62 of the limit, with 128 rows 0.55) */
     SMALL_CALL_BYTES = 128,   /* gathers serve when any other kernel would move less in one call */
 };
 
@@ -192,6 +194,35 @@ static void mirror_make(const struct xti_plan *p, int piece, struct xti_step *st
     step->param = MIRROR_UNITS;
     xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.run, false);
     finish(step);
+}
+
+/* ---- turn: pictures of RGB pixels whose rows and columns change places */
+
+static bool turn_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    NEST(p, piece);
+    if (!affine_copy(p, piece, why))
+        return false;
+    if (p->target.isa != XTI_ISA_AVX2 && p->target.isa != XTI_ISA_AVX512)
+        return xti_refuse(why, "made for AVX");
+    return xti_nest_turned(&t, why);
+}
+
+static void turn_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    NEST(p, piece);
+    if (t.dim[t.cs].s < 0)
+        xti_nest_turn(&t, t.cs);
+    start(p, &t, XTI_CPU_TURN, t.esize, t.cs, t.cd, step);
+    step->param = (int)(t.run / t.esize);
+    if (step->stream) {
+        int64_t rows = TURN_ROWS_BYTES / t.run;
+        xti_cost_block(step, XTI_CUTS_ROW, rows < TURN_ROWS ? rows : TURN_ROWS, false);
+    } else if (t.bytes > p->target.l1_bytes / 2) {
+        xti_cost_block(step, XTI_CUTS_ROW, 512 / t.run, false);
+        xti_cost_block(step, XTI_CUTS_COL, 512 / t.run, false);
+    }
+    xti_cost_order(step);
 }
 
 /* ---- transposes: a dim contiguous in the source and another one contiguous in the destination */
@@ -402,6 +433,7 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "fill",         .applicable = fill_applies,         .make = fill_make},
     {.name = "mirror",       .applicable = mirror_applies,       .make = mirror_make},
     {.name = "buffered",     .applicable = xti_buffered_applies, .make = xti_buffered_make},
+    {.name = "turn",         .applicable = turn_applies,         .make = turn_make},
     {.name = "rows",         .applicable = rows_applies,         .make = rows_make},
     {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
     {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},

@@ -51,6 +51,7 @@ static const struct {
     [XTI_CPU_REVERSE]      = {0.3, 0.3, true},
     [XTI_CPU_STRIDED]      = {2.5, 1.5, true},
     [XTI_CPU_MIRROR]       = {1.2, 0.8, true},
+    [XTI_CPU_TURN]         = {3,   2,   false},
     [XTI_CPU_WALK]         = {0,   0,   true},
     [XTI_CPU_TRANSPOSE]    = {1.6, 0.9, false},
     [XTI_CPU_TILE]         = {5,   4.5, false},
@@ -93,7 +94,7 @@ static double alone(const struct xti_step *step, const struct xti_target *t, con
     if (t->isa == XTI_ISA_SCALAR || step->kernel == XTI_CPU_WALK)
         return (double)b->rows * (double)b->cols;
     if (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_GATHER ||
-        step->kernel == XTI_CPU_REVERSE)
+        step->kernel == XTI_CPU_REVERSE || step->kernel == XTI_CPU_TURN)
         return 0; /* they move a last vector back over its neighbour */
     if (step->kernel == XTI_CPU_MIRROR)
         width = step->param;

@@ -53,7 +53,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
  *     dst[r*d_row + c*d_col] = src[r*s_row + c*s_col]       (byte strides)
  *
  * and wants some of the strides fixed, in units u of its width, as told here. gen/kernels.py has the rows;
- * `param` is the N of the last four. Order and names: gen/kernels.py reads this list. */
+ * `param` is the N of the last five. Order and names: gen/kernels.py reads this list. */
 /* clang-format off */
 #define XTI_CPU_OPS(X)                                                                                       \
     X(BLOCKS, blocks)             /* s_col = d_col = u = 1 byte: rows of runs */                             \
@@ -67,7 +67,8 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */                                               \
-    X(MIRROR, mirror)             /* columns of N units: s_col = -N*u, d_col = N*u */
+    X(MIRROR, mirror)             /* columns of N units: s_col = -N*u, d_col = N*u */                       \
+    X(TURN, turn)                 /* groups of N units: s_row = d_col = N*u */
 
 enum xti_cpu_op {
 #define X(id, name) XTI_CPU_##id,

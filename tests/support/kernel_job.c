@@ -22,6 +22,7 @@ static const struct {
     [XTI_CPU_INTERLEAVE]   = {N,    FREE, FREE, 1,    1,    N,    1},
     [XTI_CPU_STRIDED]      = {FREE, FREE, FREE, N,    FREE, 1,    1},
     [XTI_CPU_MIRROR]       = {FREE, FREE, FREE, -N,   FREE, N,    N},
+    [XTI_CPU_TURN]         = {FREE, FREE, N,    FREE, FREE, N,    N},
 };
 /* clang-format on */
 
