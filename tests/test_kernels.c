@@ -100,8 +100,8 @@ static void check_extent(const struct xtk_row *k, int64_t rows, int64_t cols)
     }
 }
 
-/* Every number of rows with columns around tiles; every number of columns with a row and with a tile's and
- * one more. */
+/* Every number of rows with columns around tiles and fewer than a tile's rows; every number of columns with a
+ * row and with a tile's and one more. */
 static void test_extents(const struct xtk_row *k)
 {
     static struct numbers rows, cols;
@@ -112,7 +112,7 @@ static void test_extents(const struct xtk_row *k)
     for (int r = 0; r < rows.n; r++)
         for (int c = 0; c < cols.n; c++)
             if (rows.n == 1 || rows.at[r] == 1 || rows.at[r] == k->tile_rows + 1 ||
-                beside_a_tile(k, cols.at[c]))
+                cols.at[c] < k->tile_rows || beside_a_tile(k, cols.at[c]))
                 check_extent(k, rows.at[r], cols.at[c]);
 }
 

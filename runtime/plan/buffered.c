@@ -12,7 +12,7 @@
  */
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
-    MIN_RUN_BYTES = 16,    /* of units, on either side, that are not woven: less is left to gathers */
+    LANE_BYTES = 16,       /* the kernels' smallest squares are so wide */
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
     CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
                               0.44 as a tile (Emerald Rapids, 2026-11) */
@@ -55,15 +55,15 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
-    if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < MIN_RUN_BYTES)
+    if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < LANE_BYTES)
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
     if (cs->d != run)
         return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
     if (run % XTI_LINE == 0)
         return xti_refuse(why, "runs of %lld B are whole lines", (long long)run);
-    if (!woven && few * t->unit < MIN_RUN_BYTES)
-        return xti_refuse(why, "runs of %lld x %lld B < %d B", (long long)run, (long long)(cs->n * t->unit),
-                          MIN_RUN_BYTES);
+    if (!woven && !xti_cost_squares(t->unit, few * t->unit, row))
+        return xti_refuse(why, "runs of %lld x %lld B make up no squares", (long long)run,
+                          (long long)(cs->n * t->unit));
     if (block->col.bytes < run && block->col.bytes < CUT_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B are cut into %lld B", (long long)run,
                           (long long)block->col.bytes);
@@ -181,7 +181,7 @@ static void shape_calls(struct xti_step *step)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS;
     bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
-    int64_t lane = units ? MIN_RUN_BYTES / step->unit : 1;
+    int64_t lane = units ? LANE_BYTES / step->unit : 1;
     int64_t rows = CALL_BYTES / (step->col.n * step->unit * (step->param ? step->param : 1));
     for (int i = 0; i < step->n_loops; i++)
         if (step->loop[i].cuts != XTI_CUTS_NONE)

@@ -41,6 +41,13 @@ bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes)
     return t->prefetch_writes && 2 * bytes > t->l1_bytes;
 }
 
+bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes)
+{
+    enum { LANE = 16 };
+    int64_t few = rows_bytes < cols_bytes ? rows_bytes : cols_bytes, many = rows_bytes + cols_bytes - few;
+    return few >= LANE || (unit <= 2 && few > LANE / 2 && many >= XTI_LINE);
+}
+
 int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
 {
     enum { MOST = 8, FEW = 4, LANE = 16 }; /* gen/kernels.py has both ops for 2 .. 8, of NEON for 2 .. 4 */

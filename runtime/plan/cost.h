@@ -36,6 +36,9 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 /* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 
+/* Whether so many bytes on either side make up squares of a transpose. */
+bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
+
 /* The most rows of so many bytes each that interleave and deinterleave serve; of short ones fewer than make
  * up squares. */
 int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes);

@@ -7,7 +7,6 @@
 #include "plan/cpu_tile.h"
 
 enum {
-    LANE_BYTES = 16,       /* the smallest register tile of a transpose is LANE_BYTES wide on both sides */
     STRIDED_MAX = 8,       /* gen/kernels.py has strided for 2 .. 8 */
     SQUARE_ROWS = 8,       /* of which units of 2 bytes and more are transposed faster than deinterleaved */
     MIRROR_UNITS = 3,      /* and mirror for 3; 2 and 4 units are a wider one */
@@ -304,12 +303,9 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
     NEST(p, piece);
     if (!two_sides(p, piece, &t, why))
         return false;
-    if (t.dim[t.cs].n * t.unit < LANE_BYTES)
-        return xti_refuse(why, "source's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cs].n,
-                          t.unit, LANE_BYTES);
-    if (t.dim[t.cd].n * t.unit < LANE_BYTES)
-        return xti_refuse(why, "destination's contiguous extent %lld x %d B < %d B", (long long)t.dim[t.cd].n,
-                          t.unit, LANE_BYTES);
+    if (!xti_cost_squares(t.unit, t.dim[t.cs].n * t.unit, t.dim[t.cd].n * t.unit))
+        return xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)t.dim[t.cs].n,
+                          (long long)t.dim[t.cd].n, t.unit);
     /* Left to gathers: f32 2^16 took three times as long in squares of 2 x 2. */
     if (longest(&t) * t.unit < SMALL_CALL_BYTES && t.dim[t.cs].n * t.dim[t.cd].n * t.unit < XTI_LINE)
         return xti_refuse(why, "%lld x %lld units of %d B are not worth a call", (long long)t.dim[t.cs].n,
