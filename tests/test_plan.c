@@ -132,6 +132,23 @@ START_TEST(only_copies_past_the_cache_stream)
 }
 END_TEST
 
+START_TEST(threads_do_not_cut_the_rows_of_weaves)
+{
+    static const char *const line[] = {"x: f32[312498,8]; x.permute(1,0)",
+                                       "x: f32[8,312498]; x.permute(1,0)"};
+    struct xti_target t = cpu;
+    t.threads = 2;
+    for (int i = 0; i < 2; i++) {
+        struct xti_plan p = plan_of(line[i], &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), i ? "interleave" : "deinterleave");
+        ck_assert_int_ge(p.step[0].split, 0);
+        for (int k = 0; k < p.step[0].n_loops; k++)
+            ck_assert_int_ne(p.step[0].loop[k].cuts, XTI_CUTS_ROW);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(pieces_over_the_same_bytes_run_slab_by_slab)
 {
     static const char border[] = "x: f32[8,32,64,64]; x.pad((0,0),(0,0),(1,1),(1,1))";
@@ -347,6 +364,7 @@ int main(void)
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, only_copies_past_the_cache_stream);
+    tcase_add_test(t, threads_do_not_cut_the_rows_of_weaves);
     tcase_add_test(t, pieces_over_the_same_bytes_run_slab_by_slab);
     tcase_add_loop_test(t, rows_that_share_lines_are_put_together_in_a_buffer, 0,
                         sizeof lines_shared / sizeof *lines_shared);

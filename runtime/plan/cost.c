@@ -167,7 +167,8 @@ static int splittable(const struct xti_step *step, int64_t at_least)
 
 static bool cut_kernel(struct xti_step *step, int64_t parts)
 {
-    int cuts = step->row.n >= parts ? XTI_CUTS_ROW : XTI_CUTS_COL;
+    bool weave = step->kernel == XTI_CPU_INTERLEAVE || step->kernel == XTI_CPU_DEINTERLEAVE; /* of all rows */
+    int cuts = step->row.n >= parts && !weave ? XTI_CUTS_ROW : XTI_CUTS_COL;
     const struct xti_loop *l = extent_of(step, cuts);
     bool already = false;
     for (int i = 0; i < step->n_loops; i++)
