@@ -95,6 +95,16 @@ START_TEST(every_strategy_is_chosen_by_some_chain)
 }
 END_TEST
 
+START_TEST(where_no_kernel_turns_pixels_they_go_through_a_buffer)
+{
+    struct xti_target neon = cpu;
+    neon.isa = XTI_ISA_NEON;
+    struct xti_plan p = plan_of("x: u8[4000,2000,3]; x.permute(1,0,2)", &neon);
+    ck_assert_str_eq(xti_plan_strategy(&p), "buffered");
+    xti_plan_free(&p);
+}
+END_TEST
+
 START_TEST(each_refused_strategy_says_why)
 {
     struct xti_plan p = plan_of("x: f32[64,48]; x.permute(1,0)", &cpu);
@@ -361,6 +371,7 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
+    tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, only_copies_past_the_cache_stream);

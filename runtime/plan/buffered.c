@@ -80,16 +80,16 @@ static bool in_order(const struct xti_nest *t)
     return true;
 }
 
-static bool runs_serve(const struct xti_nest *t, struct xti_why *why)
+static bool runs_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)
 {
+    bool turned = xti_cost_turn(target, t, NULL);
     if (in_order(t))
         return xti_refuse(why, "runs follow each other alike on both sides");
     if (t->run >= LONG_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
-    if (xti_nest_turned(t, NULL) && t->dim[t->cd].n * t->run >= TURN_BYTES)
+    if (turned && t->dim[t->cd].n * t->run >= TURN_BYTES)
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
-    return ragged(t) || xti_nest_turned(t, NULL) ||
-           xti_refuse(why, "rows of the destination are whole lines");
+    return ragged(t) || turned || xti_refuse(why, "rows of the destination are whole lines");
 }
 
 bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -107,7 +107,7 @@ bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *w
     block_of(&p->map, piece, &block);
     if (block.col.units * block.row.units == 1)
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);
-    return block.t.unit ? units_serve(&p->target, &block, why) : runs_serve(&block.t, why);
+    return block.t.unit ? units_serve(&p->target, &block, why) : runs_serve(&p->target, &block.t, why);
 }
 
 void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)

@@ -55,6 +55,21 @@ int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
     return row_bytes >= XTI_LINE ? most : narrow < FEW ? narrow : FEW;
 }
 
+bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
+{
+    enum { UNITS = 3, WIDEST = 4, LEAST = 16 }; /* gen/kernels.py */
+    if (n->run != UNITS * n->esize || n->esize > WIDEST)
+        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)n->run, UNITS);
+    if (t->isa != XTI_ISA_AVX2 && t->isa != XTI_ISA_AVX512)
+        return xti_refuse(why, "made for AVX");
+    if (n->cs < 0 || n->cd < 0)
+        return xti_refuse(why, "no two dims along which the runs follow each other");
+    if (n->dim[n->cs].n < LEAST || n->dim[n->cd].n < LEAST)
+        return xti_refuse(why, "%lld x %lld runs are few", (long long)n->dim[n->cs].n,
+                          (long long)n->dim[n->cd].n);
+    return true;
+}
+
 static struct xti_loop *extent_of(struct xti_step *step, int cuts)
 {
     return cuts == XTI_CUTS_ROW ? &step->row : cuts == XTI_CUTS_COL ? &step->col : &step->loop[cuts];

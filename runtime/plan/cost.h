@@ -23,10 +23,6 @@ void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 /* Walks a dim the other way. */
 void xti_nest_turn(struct xti_nest *t, int dim);
 
-/* Does the turn kernel serve: runs of three units, a row of them in the source, another in the destination?
- */
-bool xti_nest_turned(const struct xti_nest *t, struct xti_why *why);
-
 /* True when a step that writes so much should not leave it in the cache. */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
 
@@ -42,6 +38,10 @@ bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 /* The most rows of so many bytes each that interleave and deinterleave serve; of short ones fewer than make
  * up squares. */
 int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes);
+
+/* Whether the turn kernel serves: runs of three elements, a row of them in the source, another in the
+ * destination, and an instruction set that has it. */
+bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why);
 
 /* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts, strides from
  * step->row or col), or of loop `cuts`, which must come later than the new one after xti_cost_order. */

@@ -202,9 +202,7 @@ static bool turn_applies(const struct xti_plan *p, int piece, struct xti_why *wh
     NEST(p, piece);
     if (!affine_copy(p, piece, why))
         return false;
-    if (p->target.isa != XTI_ISA_AVX2 && p->target.isa != XTI_ISA_AVX512)
-        return xti_refuse(why, "made for AVX");
-    return xti_nest_turned(&t, why);
+    return xti_cost_turn(&p->target, &t, why);
 }
 
 static void turn_make(const struct xti_plan *p, int piece, struct xti_step *step)

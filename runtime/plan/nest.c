@@ -43,19 +43,6 @@ static void find_contiguous(struct xti_nest *t)
         xti_nest_turn(t, t->cs); /* kernels want +unit */
 }
 
-bool xti_nest_turned(const struct xti_nest *t, struct xti_why *why)
-{
-    enum { UNITS = 3, WIDEST = 4, LEAST = 16 }; /* gen/kernels.py */
-    if (t->run != UNITS * t->esize || t->esize > WIDEST)
-        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)t->run, UNITS);
-    if (t->cs < 0 || t->cd < 0)
-        return xti_refuse(why, "no two dims along which the runs follow each other");
-    if (t->dim[t->cs].n < LEAST || t->dim[t->cd].n < LEAST)
-        return xti_refuse(why, "%lld x %lld runs are few", (long long)t->dim[t->cs].n,
-                          (long long)t->dim[t->cd].n);
-    return true;
-}
-
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)
 {
     const struct xti_piece *p = &m->piece[piece];
