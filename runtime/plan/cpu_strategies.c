@@ -8,8 +8,8 @@
 
 enum {
     STRIDED_MAX = 8,       /* gen/kernels.py has strided for 2 .. 8 */
-    SQUARE_ROWS = 8,       /* of which units of 2 bytes and more are transposed faster than deinterleaved */
     MIRROR_UNITS = 3,      /* and mirror for 3; 2 and 4 units are a wider one */
+    SQUARE_ROWS = 8,       /* of which units of 2 bytes and more are transposed faster than deinterleaved */
     WEAVE_MIN_COLS = 8,    /* below it the rows of 2..4 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
