@@ -273,7 +273,8 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
  * returns when the copy is done. CUDA: device pointers, stream a CUstream (NULL: the default stream); returns
  * after the launch.
  * post: for every index i of the output: dst[off + sum i*stride] == the chain's element i, bit for bit; no
- *       other byte of dst is written; no byte outside the inputs' elements is read.
+ *       other byte of dst is written; of an input nothing is read before its first element, behind its last
+ *       one, or in a page that holds none.
  * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
  * Any thread. Takes no lock and allocates nothing, but: XT_REF evaluates through temporaries (XT_ENOMEM), and

@@ -1,5 +1,5 @@
-/* cost.c: the rules of cost.h. Machine of the measurements: 2 vCPU EPYC (Zen 4), L1 32K, L2 1M, L3 32M.
- * Layer 3. */
+/* cost.c: the rules of cost.h. Machines of the measurements: where no other is named, 2 vCPU EPYC (Zen 4), L1
+ * 32K, L2 1M, L3 32M; Emerald Rapids: L1 48K, L2 2M, L3 260M. Layer 3. */
 #include "plan/cost.h"
 
 #include "base/num.h"
@@ -180,10 +180,8 @@ static int splittable(const struct xti_step *step, int64_t at_least)
     return -1;
 }
 
-static bool cut_kernel(struct xti_step *step, int64_t parts)
+static bool cut_side(struct xti_step *step, int cuts, int64_t parts)
 {
-    bool weave = step->kernel == XTI_CPU_INTERLEAVE || step->kernel == XTI_CPU_DEINTERLEAVE; /* of all rows */
-    int cuts = step->row.n >= parts && !weave ? XTI_CUTS_ROW : XTI_CUTS_COL;
     const struct xti_loop *l = extent_of(step, cuts);
     bool already = false;
     for (int i = 0; i < step->n_loops; i++)
@@ -197,6 +195,16 @@ static bool cut_kernel(struct xti_step *step, int64_t parts)
     cut(step, cuts, l->n / parts / per_line * per_line, false);
     insert_outermost(step);
     return true;
+}
+
+/* Weaves are of all rows. Of rows that share lines of the source kernels want many: sooner columns. */
+static bool cut_kernel(struct xti_step *step, int64_t parts)
+{
+    bool weave = step->kernel == XTI_CPU_INTERLEAVE || step->kernel == XTI_CPU_DEINTERLEAVE;
+    int64_t s = (int64_t)xti_abs64(step->row.s), n = step->row.n / parts;
+    if (!weave && n && (!s || s >= XTI_LINE || n * s >= XTI_LINE))
+        return cut_side(step, XTI_CUTS_ROW, parts);
+    return cut_side(step, XTI_CUTS_COL, parts) || (!weave && cut_side(step, XTI_CUTS_ROW, parts));
 }
 
 void xti_cost_split(const struct xti_target *t, struct xti_step *step)

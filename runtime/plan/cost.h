@@ -21,7 +21,7 @@ struct xti_nest {
 };
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 /* Walks a dim the other way. */
-void xti_nest_turn(struct xti_nest *t, int dim);
+void xti_nest_flip(struct xti_nest *t, int dim);
 
 /* True when a step that writes so much should not leave it in the cache. */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes);

@@ -10,7 +10,7 @@ enum {
     STRIDED_MAX = 8,       /* gen/kernels.py has strided for 2 .. 8 */
     MIRROR_UNITS = 3,      /* and mirror for 3; 2 and 4 units are a wider one */
     SQUARE_ROWS = 8,       /* of which units of 2 bytes and more are transposed faster than deinterleaved */
-    WEAVE_MIN_COLS = 8,    /* below it the rows of 2..4 units cost more than moving the units */
+    WEAVE_MIN_COLS = 8,    /* below it the rows of 2..8 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
     STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
@@ -209,7 +209,7 @@ static void turn_make(const struct xti_plan *p, int piece, struct xti_step *step
 {
     NEST(p, piece);
     if (t.dim[t.cs].s < 0)
-        xti_nest_turn(&t, t.cs);
+        xti_nest_flip(&t, t.cs);
     start(p, &t, XTI_CPU_TURN, t.esize, t.cs, t.cd, step);
     step->param = (int)(t.run / t.esize);
     if (step->stream) {

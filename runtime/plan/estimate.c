@@ -114,8 +114,8 @@ static double vectors(const struct xti_step *step, const struct xti_target *t)
 /* Rows of the destination that do not all begin with a line. */
 static bool ragged(const struct xti_step *step, const struct box *b)
 {
-    int64_t all =
-        step->d_byte | b->cols * (step->buffered ? 1 : step->unit) | (step->row.n > 1 ? step->row.d : 0);
+    int64_t width = step->buffered ? 1 : xti_step_col_bytes(step);
+    int64_t all = step->d_byte | b->cols * width | (step->row.n > 1 ? step->row.d : 0);
     for (int i = 0; i < step->n_loops; i++)
         all |= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].d : 0;
     return all % XTI_LINE;

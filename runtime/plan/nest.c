@@ -19,7 +19,7 @@ static void take_run(struct xti_nest *t)
     t->unit = fill ? t->esize : is_width(t->run) ? (int)t->run : 0;
 }
 
-void xti_nest_turn(struct xti_nest *t, int dim)
+void xti_nest_flip(struct xti_nest *t, int dim)
 {
     struct xti_loop *l = &t->dim[dim];
     t->s_byte += (l->n - 1) * l->s;
@@ -40,7 +40,7 @@ static void find_contiguous(struct xti_nest *t)
         if (i != t->cd && (t->dim[i].s == t->run || t->dim[i].s == -t->run))
             t->cs = i;
     if (t->cs >= 0 && t->unit && t->dim[t->cs].s < 0)
-        xti_nest_turn(t, t->cs); /* kernels want +unit */
+        xti_nest_flip(t, t->cs); /* kernels want +unit */
 }
 
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)

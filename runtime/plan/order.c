@@ -5,9 +5,8 @@
 int64_t xti_step_col_bytes(const struct xti_step *step)
 {
     /* Elements of a run move as so many bytes. */
-    return step->kernel == XTI_CPU_BLOCKS   ? step->col.d
-           : step->kernel == XTI_CPU_MIRROR ? step->unit * step->param
-                                            : step->unit;
+    bool groups = step->kernel == XTI_CPU_MIRROR || step->kernel == XTI_CPU_TURN;
+    return step->kernel == XTI_CPU_BLOCKS ? step->col.d : groups ? step->unit * step->param : step->unit;
 }
 
 int64_t xti_step_row_bytes(const struct xti_step *step)
@@ -16,11 +15,11 @@ int64_t xti_step_row_bytes(const struct xti_step *step)
 }
 
 /* The nest with all of its destination strides positive again. */
-static void turn_back(struct xti_nest *t)
+static void flip_back(struct xti_nest *t)
 {
     for (int i = 0; i < t->n_dims; i++)
         if (t->dim[i].d < 0)
-            xti_nest_turn(t, i);
+            xti_nest_flip(t, i);
 }
 
 /* A contiguous run. Divs and guards tell its elements apart, nothing else does. */
@@ -59,7 +58,7 @@ void xti_order_step(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_nest t;
     xti_nest_of(&p->map, piece, &t);
-    turn_back(&t);
+    flip_back(&t);
     step->general = !xti_piece_affine(t.piece);
     step->s_byte = t.s_byte;
     step->d_byte = t.d_byte;

@@ -53,7 +53,7 @@ static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t 
         a->dim[a->n_dims++] = i;
         x->taken[i] = true;
         if (a->source && x->t.dim[i].s < 0)
-            xti_nest_turn(&x->t, i); /* rows run upwards */
+            xti_nest_flip(&x->t, i); /* rows run upwards */
         a->bytes *= a->take;
         a->units *= a->take;
     }
