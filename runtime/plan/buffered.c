@@ -12,7 +12,6 @@
  */
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
-    LANE_BYTES = 16,       /* the kernels' smallest squares are so wide */
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
     CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
                               0.44 as a tile (Emerald Rapids, 2026-11) */
@@ -55,7 +54,7 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
-    if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < LANE_BYTES)
+    if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < XTI_LANE)
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
     if (cs->d != run)
         return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
@@ -181,7 +180,7 @@ static void shape_calls(struct xti_step *step)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS;
     bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
-    int64_t lane = units ? LANE_BYTES / step->unit : 1;
+    int64_t lane = units ? XTI_LANE / step->unit : 1;
     int64_t rows = CALL_BYTES / (step->col.n * step->unit * (step->param ? step->param : 1));
     for (int i = 0; i < step->n_loops; i++)
         if (step->loop[i].cuts != XTI_CUTS_NONE)

@@ -43,23 +43,22 @@ bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes)
 
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes)
 {
-    enum { LANE = 16 };
     int64_t few = rows_bytes < cols_bytes ? rows_bytes : cols_bytes, many = rows_bytes + cols_bytes - few;
-    return few >= LANE || (unit <= 2 && few > LANE / 2 && many >= XTI_LINE);
+    return few >= XTI_LANE || (unit <= 2 && few > XTI_LANE / 2 && many >= XTI_LINE);
 }
 
 int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
 {
-    enum { MOST = 8, FEW = 4, LANE = 16 }; /* gen/kernels.py has both ops for 2 .. 8, of NEON for 2 .. 4 */
-    int most = t->isa == XTI_ISA_NEON || unit > 8 ? FEW : MOST, narrow = (LANE - 1) / unit;
+    enum { MOST = 8, FEW = 4 }; /* gen/kernels.py has both ops for 2 .. 8, of NEON for 2 .. 4 */
+    int most = t->isa == XTI_ISA_NEON || unit > 8 ? FEW : MOST, narrow = (XTI_LANE - 1) / unit;
     return row_bytes >= XTI_LINE ? most : narrow < FEW ? narrow : FEW;
 }
 
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
 {
-    enum { UNITS = 3, WIDEST = 4, LEAST = 16 }; /* gen/kernels.py */
-    if (n->run != UNITS * n->esize || n->esize > WIDEST)
-        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)n->run, UNITS);
+    enum { WIDEST = 4, LEAST = 16 }; /* gen/kernels.py */
+    if (n->run != XTI_GROUP * n->esize || n->esize > WIDEST)
+        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)n->run, XTI_GROUP);
     if (t->isa != XTI_ISA_AVX2 && t->isa != XTI_ISA_AVX512)
         return xti_refuse(why, "made for AVX");
     if (n->cs < 0 || n->cd < 0)

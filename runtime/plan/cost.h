@@ -5,7 +5,11 @@
 
 #include "plan/plan.h"
 
-enum { XTI_LINE = 64 }; /* bytes of a cache line */
+enum {
+    XTI_LINE = 64, /* bytes of a cache line */
+    XTI_LANE = 16, /* bytes that the shuffles of vectors stay inside: the least side of a square */
+    XTI_GROUP = 3  /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
+};
 
 /* A piece as the strategies see it: byte strides, the contiguous run taken out. */
 struct xti_nest {

@@ -8,7 +8,6 @@
 
 enum {
     STRIDED_MAX = 8,       /* gen/kernels.py has strided for 2 .. 8 */
-    MIRROR_UNITS = 3,      /* and mirror for 3; 2 and 4 units are a wider one */
     SQUARE_ROWS = 8,       /* of which units of 2 bytes and more are transposed faster than deinterleaved */
     WEAVE_MIN_COLS = 8,    /* below it the rows of 2..8 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
@@ -178,8 +177,8 @@ static bool mirror_applies(const struct xti_plan *p, int piece, struct xti_why *
     NEST(p, piece);
     if (!affine_copy(p, piece, why))
         return false;
-    if (t.run != MIRROR_UNITS * t.esize || t.esize > 8)
-        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)t.run, MIRROR_UNITS);
+    if (t.run != XTI_GROUP * t.esize || t.esize > 8)
+        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)t.run, XTI_GROUP);
     const struct xti_loop *groups = t.n_dims ? &t.dim[t.n_dims - 1] : NULL;
     if (!groups || groups->d != t.run || groups->s != -t.run)
         return xti_refuse(why, "the groups do not follow each other backwards");
@@ -190,7 +189,7 @@ static void mirror_make(const struct xti_plan *p, int piece, struct xti_step *st
 {
     NEST(p, piece);
     start(p, &t, XTI_CPU_MIRROR, t.esize, -1, t.n_dims - 1, step);
-    step->param = MIRROR_UNITS;
+    step->param = XTI_GROUP;
     xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.run, false);
     finish(step);
 }
