@@ -56,11 +56,11 @@ def vector_rows(isa):
         yield row("tile", b, isa, (LINE // b, LINE // b))
         yield row("gather", b, isa, (1, v // b))
     for op, counts in WEAVES.items():
+        if op == "turn":
+            yield from (row(op, b, isa, (4 // b, v // (4 * b)), 3) for b in [1, 2, 4] if isa != "neon")
+            continue
         most = 4 if isa == "neon" and op != "strided" else MAX_PARAM  # registers that vld and vst know
-        if op != "turn":
-            yield from (row(op, b, isa, (n, v // b), n) for n in counts if n <= most for b in WIDTHS[:-1])
-    if isa != "neon":
-        yield from (row("turn", b, isa, (4 // b, v // (4 * b)), 3) for b in [1, 2, 4])
+        yield from (row(op, b, isa, (n, v // b), n) for n in counts if n <= most for b in WIDTHS[:-1])
 
 
 def kernels(isas):

@@ -133,6 +133,26 @@ START_TEST(units_are_as_wide_as_the_inner_run)
 }
 END_TEST
 
+START_TEST(only_ordinary_stores_past_the_first_cache_are_fetched_ahead)
+{
+    static const struct {
+        const char *line;
+        bool ahead;
+    } copies[] = {{"x: f32[60,68]; x.permute(1,0)", false},    /* both fit in the first cache */
+                  {"x: f32[64,68]; x.permute(1,0)", true},     /* just not */
+                  {"x: f32[1000,1000]; x.permute(1,0)", true}, /* the second */
+                  {"x: f32[3200,3200]; x.permute(1,0)", false} /* streamed */};
+    struct xti_target fetches = cpu;
+    fetches.prefetch_writes = true;
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+        for (int asked = 0; asked < 2; asked++) {
+            struct xti_plan p = plan_of(copies[i].line, asked ? &fetches : &cpu);
+            ck_assert_msg(p.step[0].prefetch_writes == (asked && copies[i].ahead), "%s", copies[i].line);
+            xti_plan_free(&p);
+        }
+}
+END_TEST
+
 START_TEST(only_copies_past_the_cache_stream)
 {
     struct xti_plan p = plan_of("x: f32[1000,1000]; x.permute(1,0)", &cpu);
@@ -382,6 +402,7 @@ int main(void)
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, only_copies_past_the_cache_stream);
+    tcase_add_test(t, only_ordinary_stores_past_the_first_cache_are_fetched_ahead);
     tcase_add_test(t, threads_do_not_cut_the_rows_of_weaves);
     tcase_add_test(t, pieces_over_the_same_bytes_run_slab_by_slab);
     tcase_add_loop_test(t, rows_that_share_lines_are_put_together_in_a_buffer, 0,

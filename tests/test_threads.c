@@ -504,6 +504,9 @@ static const char *const deep[] = {
     "x: u8[3,3,3,3,3,3,3,3,3,3,3,3,3,3,3]; x.permute(14,13,12,11,10,9,8,7,6,5,4,3,2,1,0)", /* gather */
     "x: f32[1600,1600]; x.permute(1,0)",                                                   /* transpose */
     "x: f32[1600,1600]; x.tril(0)",                                                        /* general */
+    "x: u8[4000,2000,3]; x.permute(1,0,2)",                                                /* turn */
+    "x: u8[7,1500001]; x.permute(1,0)",                                                    /* interleave */
+    "x: u8[1500001,8]; x.permute(1,0)",                                                    /* deinterleave */
     "x: f32[4,16,160,160]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1)",    /* many pieces */
 };
 
