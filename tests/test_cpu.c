@@ -10,6 +10,7 @@
 #include "cpu/cpu.h"
 #include "cpu/run.h"
 #include "tests/support/random_graph.h"
+#include "support/map_of.h"
 #include "support/suite.h"
 
 /* ------------------------------------------------------------------------------------------- random maps */
@@ -520,6 +521,48 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
 }
 END_TEST
 
+/* ---- windows of assembled plans */
+
+static const char *const windows[] = {
+    "x: u8[70000,40]; x[:, 1:38]",    /* a window of 64 rows, one list of all its lines */
+    "x: u8[70000,40]; x[:, 38:1:-1]", /* single bytes: no room for a list */
+    "x: f32[30000,45]; x[:, ::-1][:, 1:40]",
+    "x: f64[40000,40]; x[:, 3:36]",
+    "x: f32[1200,14,14]; x.pad((0,0),(1,1),(1,1))", /* rows that are alike */
+    "x: f32[1200,14,14]; x.pad((0,0),(1,1),(1,1), value=3)",
+    "x: u16[1200,13,31]; x.pad((0,0),(2,1),(2,2), value=513)[:, :, 1:33]",
+    "x: u16[800,16,32]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)",
+    "x: f32[900,8,8]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)",
+    "x: f32[40000,20]; y: f32[40000,17]; concat(1, x[:, 2:], y, x[:, :3])",
+    "x: c128[9000,20]; y: c128[9000,17]; concat(1, x[:, 2:], y)",
+    "x: f32[2,9000,40]; x[:, 5:8005, 3:40]",  /* two ranges */
+    "x: u8[3,20000,70]; x[:, 7:18888, 4:67]", /* ranges that end anywhere */
+};
+
+/* The destination on lines, on its elements alone and in between; one share and several. */
+START_TEST(windows_of_a_plan_are_run_from_the_lists_of_one)
+{
+    struct xt_graph *g = parse_line(windows[_i]);
+    struct xti_map m;
+    fuse(g, &m);
+    chain = windows[_i];
+    for (int misalign = 0; misalign < 64; misalign += misalign ? 2 * misalign : m.esize) {
+        struct buffers b = buffers_of(&m, misalign);
+        for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
+            for (int parts = 1; parts <= 3 && xti_cpu_has((enum xti_isa)isa); parts += 2) {
+                struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 1024, parts);
+                run_shares(&p, &b, parts);
+                same_bytes(&p, &b, "windows", p.window.bytes);
+                xti_plan_free(&p);
+            }
+        free_buffers(&b, misalign);
+    }
+    chain = "";
+    xti_map_free(&m);
+    xt_graph_free(g);
+}
+END_TEST
+
 START_TEST(an_empty_map_copies_nothing)
 {
     struct xti_map m = {.esize = 4, .dst_hi = -1};
@@ -567,6 +610,8 @@ int main(void)
     tcase_add_loop_test(t, a_random_chain_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
                         sizeof big / sizeof *big);
+    tcase_add_loop_test(t, windows_of_a_plan_are_run_from_the_lists_of_one, 0,
+                        sizeof windows / sizeof *windows);
     tcase_add_test(t, an_empty_map_copies_nothing);
     tcase_add_test(t, a_plan_that_runs_out_of_memory_leaks_nothing);
     suite_add_tcase(s, t);

@@ -240,6 +240,43 @@ START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
 }
 END_TEST
 
+/* clang-format off */
+static const struct {
+    const char *line;
+    struct xti_window window;
+} repeated[] = {
+    {"x: u8[5600000,40]; x[:, :37]",                                 {37 * 64, 37 * 64, 5600000 * 37L}},
+    {"x: f32[6000,30,30]; x.pad((0,0),(1,1),(1,1))",                 {4096, 128, 6000 * 4096L}},
+    {"x: f32[88,32,64,64]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1).permute(0,1,4,5,2,3)",
+                                                                     {9 * 16384, 256, 88 * 32 * 9 * 16384L}},
+    {"x: f32[2,90000,40]; x[:, 5:80005, 3:40]",                      {148 * 16, 148 * 16, 80000 * 148L}},
+    {"x: f32[100,30,30]; x.pad((0,0),(1,1),(1,1))",                  {0}}, /* fits the cache */
+    {"x: f32[16,512,512]; x.pad((0,0),(1,1),(1,1))",                 {0}}, /* 16 windows */
+    {"x: f32[4,1024,1024]; x.tril(0)",                               {0}}, /* guards */
+};
+/* clang-format on */
+
+START_TEST(assembled_plans_know_how_they_repeat_themselves)
+{
+    struct xti_plan p = plan_of(repeated[_i].line, &cpu);
+    const struct xti_window *want = &repeated[_i].window;
+    ck_assert_int_eq(p.window.bytes, want->bytes);
+    ck_assert_int_eq(p.window.row, want->row);
+    ck_assert_int_eq(p.window.range, want->range);
+    xti_plan_free(&p);
+}
+END_TEST
+
+START_TEST(windows_are_for_sets_that_load_parts_of_lines)
+{
+    struct xti_target t = cpu;
+    t.isa = XTI_ISA_AVX2;
+    struct xti_plan p = plan_of(repeated[0].line, &t);
+    ck_assert(p.assembled && !p.window.bytes);
+    xti_plan_free(&p);
+}
+END_TEST
+
 /* ---- coverage: the loops of a step, executed slowly, visit exactly the units of its piece */
 
 struct visit {
@@ -407,6 +444,9 @@ int main(void)
     tcase_add_test(t, pieces_over_the_same_bytes_run_slab_by_slab);
     tcase_add_loop_test(t, rows_that_share_lines_are_put_together_in_a_buffer, 0,
                         sizeof lines_shared / sizeof *lines_shared);
+    tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
+                        sizeof repeated / sizeof *repeated);
+    tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);
     suite_add_tcase(s, t);

@@ -142,6 +142,9 @@ static void plan_text(const struct xt_kernel *k, struct xti_str *b)
         xti_str_add(b, "  steps     n(source,destination): n times, this many bytes further each time\n");
     if (k->backend == XT_CPU && k->plan->assembled)
         xti_str_add(b, "            put together in a buffer, part by part of the destination\n");
+    if (k->backend == XT_CPU && k->plan->window.bytes)
+        xti_str_addf(b, "            in registers, line by line, where %lld B repeat themselves in %lld\n",
+                     (long long)k->plan->window.bytes, (long long)k->plan->window.range);
     for (int i = 0; i < k->plan->n_steps && k->backend != XT_REF; i++) {
         if (k->backend == XT_CUDA)
             cuda_step_text(k, i, b);

@@ -1,14 +1,16 @@
 /* assemble.c: runs a plan whose steps share lines of the destination, part by part of the destination. A line
  * that one row covers whole is streamed at once, where the kernel can; the others are put together in a small
  * buffer, by all steps, and streamed from there. So no line is read for ownership, none is written twice, and
- * threads share none. Layer 4. */
+ * threads share none. Where the destination repeats itself, splice.c does without the buffer. Layer 4. */
 #include <string.h>
 
-#include "cpu/cursor.h"
+#include "cpu/splice.h"
 
 /* 2 to 8 KiB are alike, 16 KiB 10 % and 32 KiB 30 % slower (zero border around 1016-byte rows, all of it by
  * way of the buffer, Emerald Rapids): the stores of one part drain while the next one is put together. */
 enum { LINE = 64, PART_BYTES = 64 * LINE };
+
+enum { FEW_WINDOWS = 8 }; /* are not worth a list */
 
 struct assembly {
     struct xtk_part part;
@@ -30,6 +32,14 @@ static void begin(struct assembly *t, const struct xti_copy *c, int64_t from)
     }
 }
 
+/* Lists of the window at byte `at`. */
+static bool list(struct xti_splice *t, const struct xti_copy *c, int64_t at)
+{
+    struct assembly a;
+    begin(&a, c, at);
+    return xti_splice_list(t, c, a.cursor, at);
+}
+
 /* Writes bytes [lo, hi) of the part but for the lines that are done. */
 static void flush(const struct xtk_part *p, int64_t lo, int64_t hi, const struct xti_target *t)
 {
@@ -47,22 +57,52 @@ static void flush(const struct xtk_part *p, int64_t lo, int64_t hi, const struct
     }
 }
 
-void xti_run_assembled(const struct xti_copy *c, struct xti_share share)
+/* Bytes [at, end) of the destination, part by part. */
+static void run_parts(const struct xti_copy *c, int64_t at, int64_t end)
 {
-    const struct xti_plan *p = c->plan;
-    int64_t first = p->map.dst_lo * p->map.esize, last = (p->map.dst_hi + 1) * p->map.esize;
-    int64_t at = xti_cut(c->dst, first, last, share.part, share.parts), next;
-    int64_t end = xti_cut(c->dst, first, last, share.part + 1, share.parts);
     struct assembly t;
+    int64_t next;
     begin(&t, c, at);
     for (; at < end; at = next) {
         int64_t before = (int64_t)((uintptr_t)(c->dst + at) & (LINE - 1)); /* 0, but for the first part */
         next = at - before + PART_BYTES < end ? at - before + PART_BYTES : end;
         t.part.dst = c->dst + at - before;
         t.part.done = 0;
-        for (int i = 0; i < p->n_steps; i++)
+        for (int i = 0; i < c->plan->n_steps; i++)
             if (t.cursor[i].next < next)
                 xti_cursor_run(&t.cursor[i], t.part.buffer, at - before, next);
-        flush(&t.part, before, before + next - at, &p->target);
+        flush(&t.part, before, before + next - at, &c->plan->target);
+    }
+}
+
+/* The same of a range, window by window from the first line on as far as there are whole ones. */
+static void run_windows(const struct xti_copy *c, int64_t at, int64_t end)
+{
+    struct xti_splice t;
+    int64_t lo = at + (int64_t)(-(uintptr_t)(c->dst + at) & (LINE - 1)), bytes = c->plan->window.bytes;
+    int64_t n = lo < end ? (end - lo) / bytes : 0;
+    if (n < FEW_WINDOWS || !list(&t, c, lo)) {
+        run_parts(c, at, end);
+        return;
+    }
+    if (at < lo)
+        run_parts(c, at, lo);
+    xti_splice_run(&t, c, lo, n);
+    if (lo + n * bytes < end)
+        run_parts(c, lo + n * bytes, end);
+}
+
+void xti_run_assembled(const struct xti_copy *c, struct xti_share share)
+{
+    const struct xti_plan *p = c->plan;
+    int64_t first = p->map.dst_lo * p->map.esize, last = (p->map.dst_hi + 1) * p->map.esize;
+    int64_t at = xti_cut(c->dst, first, last, share.part, share.parts), next;
+    int64_t end = xti_cut(c->dst, first, last, share.part + 1, share.parts);
+    if (!p->window.bytes)
+        run_parts(c, at, end);
+    for (; p->window.bytes && at < end; at = next) {
+        next = first + ((at - first) / p->window.range + 1) * p->window.range;
+        next = next < end ? next : end;
+        run_windows(c, at, next);
     }
 }

@@ -13,6 +13,20 @@ struct xtk_part {
     uint64_t done; /* bit i: line i is there */
 };
 
+/* splice: a part of a line of the destination. The parts of a line follow each other in a list, the largest
+ * first, and have no byte in common; bytes that belong to none become 0. */
+struct xtk_segment {
+    uint64_t mask; /* the bytes of the line that it is */
+    int32_t s;     /* where the line's first byte would be, from the source */
+    int16_t from;  /* number of the source */
+    bool last;     /* of its line */
+};
+struct xtk_source {
+    int64_t s;   /* of the first row, in bytes from the job's */
+    int64_t row; /* from a row to the next */
+};
+enum { XTK_SOURCES = 32 };
+
 /* A box of rows x cols units (enum xti_cpu_op says which strides are fixed); strides in bytes. */
 struct xtk_job {
     int64_t rows, cols;
@@ -26,14 +40,18 @@ struct xtk_job {
     /* tile: columns of the same rows on either side of the job's own. The job's lines are those that begin in
      * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */
     int64_t before, after;
-    int64_t s_next, d_next;        /* from this job to the next one, for prefetching; 0: unknown */
-    struct xti_buffered *buffered; /* of a block's kernel: what it works beside (cpu/buffered.c) */
-    struct xtk_part *part;         /* the destination is in its buffer; NULL: is the destination */
-    int64_t ahead;                 /* with a part: where to prefetch, in bytes from what is loaded */
-    bool stream;                   /* whole destination lines may bypass the cache; the caller fences */
-    bool pairs; /* transpose, tile: two lines of a row are streamed one right behind the other */
+    int64_t s_next, d_next;            /* from this job to the next one, for prefetching; 0: unknown */
+    struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
+    const struct xtk_segment *segment; /* splice: of a row's lines, the last of which may be shorter */
+    const struct xtk_source *source;
+    int sources;               /* at most XTK_SOURCES */
+    struct xti_splice *splice; /* of a cursor that is listened to (cpu/splice.c) */
+    struct xtk_part *part;     /* the destination is in its buffer; NULL: is the destination */
+    int64_t ahead;             /* with a part, splice: where to prefetch, in bytes from what is loaded */
+    bool stream;               /* whole destination lines may bypass the cache; the caller fences */
+    bool pairs;           /* transpose, tile: two lines of a row are streamed one right behind the other */
     bool prefetch_writes; /* of lines that are then written through the cache */
-    bool nta;   /* how lines that are read once are prefetched: xti_target.prefetch_nta */
+    bool nta;             /* how lines that are read once are prefetched: xti_target.prefetch_nta */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

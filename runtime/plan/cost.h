@@ -72,6 +72,9 @@ bool xti_order_nests(const struct xti_step *step);
  * p->assembled. (assemble.c) */
 xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err);
 
+/* Finds p->window of an assembled plan. (window.c) */
+void xti_plan_window(struct xti_plan *p);
+
 /* In how many parts the steps of a plan run through the destination together; makes the outermost loop of
  * each the shared one when it is more than 1. (see xti_plan.slabs) */
 int xti_cost_slabs(const struct xti_plan *p);

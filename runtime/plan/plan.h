@@ -28,8 +28,8 @@ struct xti_target {
     /* CPU */
     enum xti_isa isa;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
-    bool prefetch_nta; /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
-    bool stream_pairs; /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
+    bool prefetch_nta;    /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
+    bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
     int threads;
     struct xti_choice choice;
@@ -64,6 +64,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(WALK, walk)                 /* any strides */                                                          \
     X(TILE, tile)                 /* s_row = d_col = u, lists may replace d_row and s_col (xti_step) */      \
     X(GATHER, gather)             /* d_col = u, a list replaces s_col */                                     \
+    X(SPLICE, splice)             /* s_col = d_col = u = 1 byte; a list tells where each line comes from */  \
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */                                               \
@@ -162,6 +163,13 @@ struct xti_blocks {
 int64_t xti_step_col_bytes(const struct xti_step *step);
 int64_t xti_step_row_bytes(const struct xti_step *step);
 
+/* How an assembled plan repeats itself: what it does in `bytes` of the destination it does in the next ones,
+ * with every source so much further on, in each of the ranges of `range` bytes that the destination consists
+ * of. bytes are whole lines; rows of `row` bytes, which are, too, and make up a window, may be alike. */
+struct xti_window {
+    int64_t bytes, row, range;
+};
+
 /* --------------------------------------------------------------------------------------------- CUDA plans */
 
 /* How a thread gets what it writes. */
@@ -197,6 +205,7 @@ struct xti_plan {
                   the destination, and run so many parts of them one after the other, each part through all
                   steps */
     bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
+    struct xti_window window;        /* of an assembled plan; bytes == 0: none */
     struct xti_cuda_step *cuda_step; /* CUDA; owned */
     struct xti_plan
         *elem; /* CUDA: the same copy for pointers aligned to the element alone; owned. Its elem is NULL */

@@ -17,11 +17,13 @@ enum { KERNEL_MAX_COLS = 2048 };
 struct kernel_job {
     const struct xtk_row *row;
     struct xtk_job job;
-    int64_t units;                  /* that lie at one place (row, column), one behind the other */
-    int64_t s_lo, s_hi, d_lo, d_hi; /* the box's bytes, from its unit (0, 0); hi exclusive */
-    unsigned char value[16];        /* fill's */
+    int64_t units;                             /* that lie at one place (row, column), one behind the other */
+    int64_t s_lo, s_hi, d_lo, d_hi;            /* the box's bytes, from its unit (0, 0); hi exclusive */
+    unsigned char value[16];                   /* fill's */
     struct xti_offset row_at[KERNEL_MAX_COLS]; /* lists, where the op may have them */
     int32_t col_at[KERNEL_MAX_COLS];
+    struct xtk_segment segment[2 * KERNEL_MAX_COLS / 64 + 2];
+    struct xtk_source source[2];
 };
 
 /* A job of so many rows and columns, where the op does not fix their number; both <= KERNEL_MAX_COLS. Where
