@@ -267,6 +267,21 @@ START_TEST(assembled_plans_know_how_they_repeat_themselves)
 }
 END_TEST
 
+START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
+{
+    static const char pixels[] = "x: f32[96,28,28,16,16,3]; x.permute(0,5,1,3,2,4)";
+    for (int pairs = 0; pairs < 2; pairs++) {
+        struct xti_target t = cpu;
+        t.stream_pairs = pairs;
+        struct xti_plan p = plan_of(pixels, &t);
+        const struct xti_loop *last = &p.step[0].loop[p.step[0].n_loops - 1];
+        ck_assert_str_eq(xti_plan_strategy(&p), "deinterleave");
+        ck_assert_int_eq(last->d == 64, pairs);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(windows_are_for_sets_that_load_parts_of_lines)
 {
     struct xti_target t = cpu;
@@ -446,6 +461,7 @@ int main(void)
                         sizeof lines_shared / sizeof *lines_shared);
     tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
                         sizeof repeated / sizeof *repeated);
+    tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);

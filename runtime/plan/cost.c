@@ -69,6 +69,13 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
     return true;
 }
 
+/* Of 16 x 16 pixels of 3 f32 to planes of 448 x 448: 1.15 times as fast. Rows of 64 bytes that follow each
+ * other in the source lose by it what they win. (Emerald Rapids, 2026-11) */
+bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step)
+{
+    return t->stream_pairs && step->stream && xti_step_row_bytes(step) == XTI_LINE;
+}
+
 static struct xti_loop *extent_of(struct xti_step *step, int cuts)
 {
     return cuts == XTI_CUTS_ROW ? &step->row : cuts == XTI_CUTS_COL ? &step->col : &step->loop[cuts];
@@ -143,6 +150,18 @@ void xti_cost_order(struct xti_step *step)
     for (int i = 0; i < step->n_loops; i++)
         if (step->loop[i].cuts >= 0)
             step->loop[i].cuts = place[step->loop[i].cuts];
+}
+
+void xti_cost_innermost(struct xti_step *step, int loop)
+{
+    struct xti_loop l = step->loop[loop];
+    for (int i = loop; i + 1 < step->n_loops; i++)
+        step->loop[i] = step->loop[i + 1];
+    step->loop[step->n_loops - 1] = l;
+    for (int i = 0; i < step->n_loops; i++) {
+        int *cuts = &step->loop[i].cuts;
+        *cuts = *cuts == loop ? step->n_loops - 1 : *cuts > loop ? *cuts - 1 : *cuts;
+    }
 }
 
 void xti_cost_take_row(struct xti_step *step)

@@ -33,6 +33,9 @@ bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 
+/* Whether each call streams single lines, whose neighbours should follow soon. */
+bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
+
 /* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 
@@ -53,6 +56,9 @@ void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align);
 
 /* Sorts the loops, outermost first, into the order in which memory likes them. */
 void xti_cost_order(struct xti_step *step);
+
+/* Puts that loop inside of all others. */
+void xti_cost_innermost(struct xti_step *step, int loop);
 
 /* Makes the innermost loop the kernel's rows, when the kernel has none and leaves them free. */
 void xti_cost_take_row(struct xti_step *step);

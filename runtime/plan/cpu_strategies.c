@@ -9,6 +9,7 @@
 enum {
     STRIDED_MAX = 8,       /* gen/kernels.py has strided for 2 .. 8 */
     SQUARE_ROWS = 8,       /* of which units of 2 bytes and more are transposed faster than deinterleaved */
+    NEIGHBOURS = 8,        /* lines of a row that are streamed one soon after the other: 4 to 28 are alike */
     WEAVE_MIN_COLS = 8,    /* below it the rows of 2..8 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
@@ -278,13 +279,30 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
     return true;
 }
 
+/* The loop whose points are so many bytes of the destination apart, or -1. */
+static int following(const struct xti_step *step, int64_t bytes)
+{
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].d == bytes && step->loop[i].cuts == XTI_CUTS_NONE)
+            return i;
+    return -1;
+}
+
 static void deinterleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     NEST(p, piece);
     start(p, &t, XTI_CPU_DEINTERLEAVE, t.unit, t.cs, t.cd, step);
     step->param = (int)step->row.n;
+    int next = xti_cost_single_lines(&p->target, step) ? following(step, XTI_LINE) : -1;
+    if (next >= 0 && step->loop[next].n > NEIGHBOURS)
+        xti_cost_block(step, next, NEIGHBOURS, false);
+    else
+        next = -1;
     xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
-    finish(step);
+    xti_cost_order(step);
+    if (next >= 0)
+        xti_cost_innermost(step, following(step, XTI_LINE));
+    xti_cost_take_row(step);
 }
 
 static int64_t longest(const struct xti_nest *t)
