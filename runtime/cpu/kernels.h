@@ -34,8 +34,8 @@ struct xtk_job {
     const unsigned char *value;      /* fill: 16 bytes, the unit repeated */
     const struct xti_offset *row_at; /* tile, gather: rows entries; NULL: strides */
     const int32_t *col_at; /* gather, tile: cols entries, bytes of the source; tile, NULL: strides */
-    /* tile, with lists: the strides inside groups of 32 bytes of columns (s_group, of the source) and of 16
-     * bytes of rows (d_group, of the destination); 0: they differ. */
+    /* tile, with lists: the strides inside groups of 32 bytes of columns (s_group, of the source) and of rows
+     * (d_group, of the destination); 0: they differ. */
     int64_t s_group, d_group;
     /* tile: columns of the same rows on either side of the job's own. The job's lines are those that begin in
      * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */

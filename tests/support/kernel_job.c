@@ -71,14 +71,30 @@ static void span(const struct kernel_job *j, int64_t row, int64_t col, int64_t *
     *hi = (r > 0 ? r : 0) + (c > 0 ? c : 0) + j->units * j->row->unit;
 }
 
-/* Lists: the places of the strides in reverse order. */
+enum { GROUP_BYTES = 32 }; /* of xtk_job.s_group and d_group */
+
+/* Which of the n places of a stride entry i of a list has: groups in reverse order, or else all. */
+static int64_t place(const struct kernel_job *j, int64_t i, int64_t n)
+{
+    int64_t group = GROUP_BYTES / j->row->unit;
+    return n % group ? n - 1 - i : n - group - i / group * group + i % group;
+}
+
+/* From one entry to the next, in groups. */
+static int64_t group_stride(const struct kernel_job *j, int64_t n, int64_t stride)
+{
+    return n % (GROUP_BYTES / j->row->unit) ? -stride : stride;
+}
+
 static void make_lists(struct kernel_job *j)
 {
-    int64_t rows = j->job.rows, cols = j->job.cols;
-    for (int64_t c = 0; c < cols; c++)
-        j->col_at[c] = (int32_t)((cols - 1 - c) * j->job.s_col);
-    for (int64_t r = 0; r < rows; r++)
-        j->row_at[r] = (struct xti_offset){(rows - 1 - r) * j->job.s_row, (rows - 1 - r) * j->job.d_row};
+    const struct xtk_job *job = &j->job;
+    for (int64_t c = 0; c < job->cols; c++)
+        j->col_at[c] = (int32_t)(place(j, c, job->cols) * job->s_col);
+    for (int64_t r = 0; r < job->rows; r++) {
+        int64_t at = place(j, r, job->rows);
+        j->row_at[r] = (struct xti_offset){at * job->s_row, at * job->d_row};
+    }
 }
 
 /* Bytes [lo, hi) of a row take those at the same distance from its end, or are 0. Lists where they come from.
@@ -142,8 +158,8 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     if ((op == XTI_CPU_GATHER || op == XTI_CPU_TILE) && pitch.d_down)
         j->job.row_at = j->row_at;
     if (op == XTI_CPU_TILE && pitch.round == 1) { /* the lists' own, told or not */
-        j->job.s_group = -j->job.s_col;
-        j->job.d_group = -j->job.d_row;
+        j->job.s_group = group_stride(j, cols, j->job.s_col);
+        j->job.d_group = group_stride(j, rows, j->job.d_row);
     }
     make_lists(j);
     if (op == XTI_CPU_SPLICE)
