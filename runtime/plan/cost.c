@@ -28,7 +28,7 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     const struct xti_loop *row =
         step->n_row_dims ? &step->loop[step->n_loops + step->n_row_dims - 1] : &step->row;
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
-    int narrowest = step->kernel != XTI_CPU_TRANSPOSE ? 4 : t->isa == XTI_ISA_AVX512 ? 1 : 2;
+    int narrowest = t->isa == XTI_ISA_AVX512 ? 1 : step->kernel != XTI_CPU_TRANSPOSE ? 4 : 2;
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON;
     return t->stream_pairs && step->stream && step->unit >= narrowest && !odd;
 }
