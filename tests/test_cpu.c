@@ -599,6 +599,55 @@ START_TEST(a_plan_that_runs_out_of_memory_leaks_nothing)
 }
 END_TEST
 
+/* -------------------------------------------------------------------------------------------------- nests */
+
+enum { LEVELS = 4, MOST_CALLS = 512 };
+
+static struct {
+    const char *s, *after[LEVELS + 1];
+    bool begins[LEVELS + 1];
+} call[MOST_CALLS];
+static int n_calls;
+
+static void note_call(const struct xtk_job *j, char *d, const char *s)
+{
+    (void)d;
+    ck_assert_int_lt(n_calls, MOST_CALLS);
+    call[n_calls].s = s;
+    for (int k = 0; k <= LEVELS; k++) {
+        call[n_calls].after[k] = xti_nest_after(j, k);
+        call[n_calls].begins[k] = xti_nest_begins(j, k);
+    }
+    n_calls++;
+}
+
+/* Where the loops from `level` on begin again after call i. */
+static const char *next_begin(int i, int level)
+{
+    for (int k = i + 1; k < n_calls; k++)
+        if (call[k].begins[level])
+            return call[k].s;
+    return NULL;
+}
+
+START_TEST(a_nest_tells_where_its_source_goes_on_after_each_loop)
+{
+    static const char src[1 << 15];
+    struct xti_loop loop[LEVELS] = {{.n = 4, .s = 1000, .whole = 10, .block = 3, .cuts = 2},
+                                    {.n = 5, .s = -70, .cuts = XTI_CUTS_NONE},
+                                    {.n = 3, .s = 1000, .cuts = XTI_CUTS_NONE},
+                                    {.n = 3, .s = 1, .whole = 10, .block = 4, .cuts = XTI_CUTS_ROW}};
+    struct xti_step step = {.n_loops = LEVELS, .loop = loop, .row.n = 10, .split = _i - 1};
+    const struct xtk_job job = {.rows = 10};
+    n_calls = 0;
+    xti_run_nest(&step, note_call, &job, NULL, src + 400, (struct xti_share){1, 3});
+    ck_assert_int_ge(n_calls, 30);
+    for (int i = 0; i < n_calls; i++)
+        for (int k = 0; k <= LEVELS; k++)
+            ck_assert_ptr_eq(call[i].after[k], next_begin(i, k));
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cpu");
@@ -612,6 +661,7 @@ int main(void)
                         sizeof big / sizeof *big);
     tcase_add_loop_test(t, windows_of_a_plan_are_run_from_the_lists_of_one, 0,
                         sizeof windows / sizeof *windows);
+    tcase_add_loop_test(t, a_nest_tells_where_its_source_goes_on_after_each_loop, 0, 3);
     tcase_add_test(t, an_empty_map_copies_nothing);
     tcase_add_test(t, a_plan_that_runs_out_of_memory_leaks_nothing);
     suite_add_tcase(s, t);

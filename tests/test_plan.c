@@ -112,6 +112,31 @@ START_TEST(where_no_kernel_turns_pixels_they_go_through_a_buffer)
 }
 END_TEST
 
+/* chain, runs that are fetched, at least, blocks in a group */
+static const struct {
+    const char *line;
+    int64_t run, blocks;
+} grouped[] = {
+    {"x: u8[60,15,15,32,15,32]; x.permute(2,0,4,1,5,3)", 15 * 32 * 32, 15},
+    {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1024, 13}, /* a part of the 75 */
+    {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 320, 1},   /* long ones already */
+};
+
+START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
+{
+    struct xti_plan p = plan_of(grouped[_i].line, &cpu);
+    const struct xti_step *step = p.step;
+    const struct xti_runs *in = &step->blocks->in;
+    int64_t blocks = 1;
+    for (int i = step->group; i < step->n_loops; i++)
+        blocks *= step->loop[i].n;
+    ck_assert_int_ge(in->bytes, grouped[_i].run);
+    ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / 8);
+    ck_assert_int_eq(blocks, grouped[_i].blocks);
+    xti_plan_free(&p);
+}
+END_TEST
+
 START_TEST(each_refused_strategy_says_why)
 {
     struct xti_plan p = plan_of("x: f32[64,48]; x.permute(1,0)", &cpu);
@@ -451,6 +476,8 @@ int main(void)
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);
+    tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
+                        sizeof grouped / sizeof *grouped);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, only_copies_past_the_cache_stream);

@@ -1,6 +1,6 @@
 /* buffered.c: a step of strategy buffered. While a block is put together in one buffer, the one before it is
- * streamed from another and the next one is fetched, a part of each after every call of the kernel: so the
- * memory is never idle. Layer 4. */
+ * streamed from another and the source of the next group of blocks is fetched, a part of each after every
+ * call of the kernel. Layer 4. */
 #include "cpu/run.h"
 
 enum { LINE = 64, ALL = INT32_MAX };
@@ -20,11 +20,11 @@ struct xti_buffered {
     struct xtk_job stream_job;
     const struct xti_block *block; /* that is put together, by `fn` */
     xtk_fn fn;
-    struct walk in, out;
-    char *dst;        /* of the block that is streamed */
-    const char *from; /* what is left of it */
-    const char *next; /* source of the block that is fetched */
-    int turn;
+    struct walk in, out; /* of the group that is fetched, of the block that is streamed */
+    char *dst;           /* of the block that is streamed */
+    const char *from;    /* what is left of it */
+    const char *next;    /* source of the group that is fetched */
+    int group, turn;
     char buffer[2][XTI_BLOCK_BYTES] __attribute__((aligned(64)));
 };
 
@@ -65,14 +65,19 @@ static void stream(struct xti_buffered *b, int64_t lines)
     }
 }
 
-/* So many lines more of the next block. */
+/* So many lines more of the next group. */
 static void fetch(struct xti_buffered *b, int64_t lines)
 {
     struct walk *w = &b->in;
-    for (; lines > 0 && !w->done; lines--) {
-        const char *s = b->next + w->off + w->at;
-        __builtin_prefetch(s, 0, 2);
-        if ((w->at += LINE - (int64_t)((uintptr_t)s & (LINE - 1))) >= w->runs->bytes)
+    while (lines > 0 && !w->done) {
+        const char *s = b->next + w->off + w->at, *line = s - ((uintptr_t)s & (LINE - 1));
+        int64_t left = w->runs->bytes - w->at, n = (s + left - line + LINE - 1) / LINE;
+        n = n < lines ? n : lines;
+        for (int64_t i = 0; i < n; i++)
+            __builtin_prefetch(line + i * LINE, 0, 2);
+        lines -= n;
+        w->at += line + n * LINE - s;
+        if (w->at >= w->runs->bytes)
             next_run(w);
     }
 }
@@ -95,7 +100,16 @@ static void kernel(const struct xtk_job *j, char *d, const char *s)
     struct xti_buffered *b = j->buffered;
     b->fn(j, d, s);
     stream(b, b->block->stream_lines);
-    fetch(b, b->block->fetch_lines);
+    fetch(b, b->blocks->fetch_lines);
+}
+
+/* What is left of the group that begins, then the one after it. */
+static void next_group(struct xti_buffered *b, const struct xtk_job *j)
+{
+    fetch(b, ALL);
+    b->next = xti_nest_after(j, b->group);
+    begin(&b->in, &b->blocks->in);
+    b->in.done = !b->next;
 }
 
 static void run_block(const struct xtk_job *j, char *d, const char *s)
@@ -105,12 +119,11 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     char *buffer = b->buffer[b->turn];
     b->block = &b->blocks->block[row][col];
     b->fn = b->kernel[row][col];
-    b->next = s + j->s_next;
     fetch_ends(&b->block->out, d);
-    begin(&b->in, &b->block->in);
+    if (xti_nest_begins(j, b->group))
+        next_group(b, j);
     xti_run_nest(&b->block->step, kernel, &b->job[row][col], buffer, s, (struct xti_share){0, 1});
     stream(b, ALL);
-    fetch(b, ALL);
     begin(&b->out, &b->block->out);
     b->dst = d;
     b->from = buffer;
@@ -134,7 +147,8 @@ void xti_run_buffered(const struct xti_step *step, const struct xti_target *targ
     b.stream_job = (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true};
     b.blocks = step->blocks;
     b.turn = 0;
-    b.out.done = true;
+    b.group = step->group;
+    b.out.done = b.in.done = true;
     job.buffered = &b;
     xti_run_nest(step, run_block, &job, d, s, share);
     stream(&b, ALL);

@@ -2,6 +2,7 @@
  * Layer 4. */
 #include "cpu/run.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "cpu/cursor.h"
@@ -9,6 +10,7 @@
 /* Where a loop stands. from: the point with which the current block begins. */
 struct level {
     int64_t i, end; /* of the loop's steps */
+    int64_t first;  /* i of the first one */
     int64_t pad;    /* points by which the first block is shorter */
     char *d;
     const char *s;
@@ -53,6 +55,7 @@ static void enter(struct nest *t, int k)
         v->i = xti_share_of(n, t->share.part, t->share.parts);
         v->end = xti_share_of(n, t->share.part + 1, t->share.parts);
     }
+    v->first = v->i;
 }
 
 /* Puts the next level where step i of loop k begins. */
@@ -78,10 +81,10 @@ static void place(struct nest *t, int k)
 static void run_innermost(struct nest *t, int k)
 {
     const struct xti_loop *l = &t->step->loop[k];
-    const struct level *v = &t->level[k];
+    struct level *v = &t->level[k];
     char *d = v->d + v->i * l->d;
     const char *s = v->s + v->i * l->s;
-    for (int64_t i = v->i; i < v->end; i++, d += l->d, s += l->s)
+    for (; v->i < v->end; v->i++, d += l->d, s += l->s)
         t->kernel(&t->job, d, s);
 }
 
@@ -104,6 +107,41 @@ static void run_loops(struct nest *t)
             return;
         t->level[k].i++;
     }
+}
+
+static const struct nest *nest_of(const struct xtk_job *j)
+{
+    return (const struct nest *)((const char *)j - offsetof(struct nest, job));
+}
+
+bool xti_nest_begins(const struct xtk_job *j, int level)
+{
+    const struct nest *t = nest_of(j);
+    for (int k = level; k < t->step->n_loops; k++)
+        if (t->level[k].i != t->level[k].first)
+            return false;
+    return true;
+}
+
+/* Source bytes from where a loop begins to its step i. */
+static int64_t source_at(const struct nest *t, int k, int64_t i)
+{
+    const struct xti_loop *l = &t->step->loop[k];
+    int64_t at = l->cuts == XTI_CUTS_NONE ? i : i * l->block - t->level[k].pad;
+    return at > 0 ? at * l->s : 0;
+}
+
+const char *xti_nest_after(const struct xtk_job *j, int level)
+{
+    const struct nest *t = nest_of(j);
+    int64_t inside = 0; /* to where the loops inside loop k begin */
+    for (int k = t->step->n_loops - 1; k >= 0; k--) {
+        const struct level *v = &t->level[k];
+        if (k < level && v->i + 1 < v->end)
+            return v->s + source_at(t, k, v->i + 1) + inside;
+        inside += source_at(t, k, v->first);
+    }
+    return NULL;
 }
 
 xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *target)

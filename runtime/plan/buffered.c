@@ -9,14 +9,19 @@
 
 /* Measured on Emerald Rapids (2026-11) with 13 chains of 200 MB whose runs have 32 to 1500 bytes: blocks of 8
  * KiB 0.68 of the limit, 12 KiB 0.69, 16 KiB 0.66, 24 KiB 0.65; calls of 1 KiB 0.69, 2 KiB 0.71, 4 KiB 0.73.
- */
+ * Runs of 32 to 176 bytes of u8 chains are fetched at 5 to 11 ns a line, at 4 to 5 in groups that make runs
+ * of 672 bytes and more of them. Copies of runs of 256 bytes lose by groups: 0.69 to 0.62. */
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
     CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
                               0.44 as a tile (Emerald Rapids, 2026-11) */
     TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
-    CALL_BYTES = 4096      /* of the kernel inside a block, see cpu/buffered.c */
+    CALL_BYTES = 4096,     /* of the kernel inside a block, see cpu/buffered.c */
+    SHORT_BYTES = 256,     /* runs of the source below it are fetched as parts of longer ones, .. */
+    GROUP_RUN_BYTES = 4096,
+    GROUPS = 8, /* .. of a group of blocks. So many fit the second cache, of this size at most */
+    GROUP_BYTES = 1 << 20
 };
 
 /* Bytes of a run on either side, in the order in which they are worth having. */
@@ -109,17 +114,7 @@ bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *w
     return block.t.unit ? units_serve(&p->target, &block, why) : runs_serve(&p->target, &block.t, why);
 }
 
-void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)
-{
-    struct xti_sides x;
-    block_of(&p->map, piece, &x);
-    step->buffered = true;
-    step->unit = (int)x.t.run;
-    step->stream = true;
-    xti_sides_step(&x, step);
-}
-
-/* ---- blocks */
+/* ---- groups of blocks */
 
 static int64_t stride(const struct xti_loop *l, bool source) { return source ? l->s : l->d; }
 
@@ -149,6 +144,70 @@ static struct xti_runs runs_of(int64_t run, struct xti_loop *dim, int n, bool so
     }
     return r;
 }
+
+/* Of the source of a group: of a block, and of the loops from `group` on. */
+static struct xti_runs source_of(const struct xti_step *step, int group)
+{
+    struct xti_loop dim[XTI_MAX_LOOPS];
+    int n = step->n_row_dims + step->n_col_dims;
+    for (int k = 0; k < n; k++)
+        dim[k] = step->loop[step->n_loops + k];
+    for (int i = group; i < step->n_loops; i++) {
+        const struct xti_loop *l = &step->loop[i];
+        if (l->cuts == XTI_CUTS_NONE)
+            dim[n++] = *l;
+        else
+            dim[l->cuts == XTI_CUTS_ROW ? 0 : step->n_row_dims].n = l->whole;
+    }
+    return runs_of(step->unit, dim, n, true);
+}
+
+/* Makes two loops of one: over even parts of at most so many points, and inside it over the points. */
+static void part_loop(struct xti_step *step, int i, int64_t points)
+{
+    struct xti_loop *l = &step->loop[i];
+    for (int k = step->n_loops++ + step->n_row_dims + step->n_col_dims; k > i; k--)
+        step->loop[k] = step->loop[k - 1];
+    l->whole = l->n;
+    l->n = (l->whole + points - 1) / points;
+    l->block = (l->whole + l->n - 1) / l->n;
+    l->n = (l->whole + l->block - 1) / l->block;
+    l->cuts = i + 1;
+    l[1].n = l->block;
+}
+
+/* Goes on with short runs of the source, loop by loop. */
+static void group_blocks(const struct xti_target *target, struct xti_step *step)
+{
+    int64_t most = target->l2_bytes / GROUPS < GROUP_BYTES ? target->l2_bytes / GROUPS : GROUP_BYTES;
+    struct xti_runs r = source_of(step, step->n_loops), more;
+    int64_t least = r.bytes < SHORT_BYTES ? GROUP_RUN_BYTES : 0;
+    for (step->group = step->n_loops; step->group && r.bytes < least; step->group--, r = more) {
+        int i = step->group - 1;
+        int64_t points = most / (r.bytes * r.n_runs);
+        more = source_of(step, i);
+        if (more.bytes == r.bytes)
+            return;
+        if (more.bytes * more.n_runs > most) {
+            if (points > 1 && step->loop[i].cuts == XTI_CUTS_NONE)
+                part_loop(step, i, points);
+            return;
+        }
+    }
+}
+
+void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    struct xti_sides x;
+    block_of(&p->map, piece, &x);
+    step->buffered = true;
+    step->unit = (int)x.t.run;
+    step->stream = true;
+    xti_sides_step(&x, step);
+    group_blocks(&p->target, step);
+}
+
+/* ---- blocks */
 
 /* The block as a piece: its dims, ascending in the destination, follow each other in the buffer. In elements;
  * d ends with the innermost. Returns how many there are. */
@@ -192,6 +251,14 @@ static void shape_calls(struct xti_step *step)
         xti_cost_block(step, XTI_CUTS_ROW, (rows + lane) / lane * lane, false);
 }
 
+static int64_t steps_of(const struct xti_step *step, int from)
+{
+    int64_t n = 1;
+    for (int i = from; i < step->n_loops; i++)
+        n *= step->loop[i].n;
+    return n;
+}
+
 static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, struct xti_block *out,
                             struct xti_err *err)
 {
@@ -205,11 +272,8 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, s
     sub.target.choice = (struct xti_choice){.stream = -1};
     xt_status s = xti_plan_step(&sub, 0, shape_calls, err);
     p->arena = sub.arena;
-    int64_t calls = 1;
-    for (int i = 0; i < out->step.n_loops; i++)
-        calls *= out->step.loop[i].n;
+    int64_t calls = steps_of(&out->step, 0);
     out->stream_lines = (sub.bytes_written / XTI_LINE + calls) / calls;
-    out->fetch_lines = (out->in.n_runs * (out->in.bytes / XTI_LINE + 1) + calls) / calls;
     return s;
 }
 
@@ -220,6 +284,13 @@ static int64_t tail_of(const struct xti_step *step, int cuts)
         if (step->loop[i].cuts == cuts)
             return step->loop[i].whole % step->loop[i].block;
     return 0;
+}
+
+static void plan_fetch(const struct xti_step *step, struct xti_blocks *b)
+{
+    int64_t calls = steps_of(step, step->group) * steps_of(&b->block[0][0].step, 0);
+    b->in = source_of(step, step->group);
+    b->fetch_lines = (b->in.n_runs * (b->in.bytes / XTI_LINE + 1) + calls) / calls;
 }
 
 xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
@@ -243,7 +314,6 @@ xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xt
             dim[0].n = row_tail;
         if (col)
             dim[step->n_row_dims].n = col_tail;
-        out->in = runs_of(step->unit, dim, n, true);
         out->out = runs_of(step->unit, dim, n, false);
         int k = piece_of(step->unit, p->map.esize, dim, n, d + 2 * XTI_MAX_DIMS);
         struct xti_piece piece = {.n_dims = k, .dim = d + 2 * XTI_MAX_DIMS - k};
@@ -251,6 +321,7 @@ xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xt
         if (s)
             return s;
     }
+    plan_fetch(step, b);
     step->kernel = b->block[0][0].step.kernel;
     step->blocks = b;
     return XT_OK;

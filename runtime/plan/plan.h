@@ -127,6 +127,7 @@ struct xti_step {
     int32_t *col_at;           /* col.n entries, of the source */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
+    int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
     int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
     int64_t tile_rows, tile_cols;    /* cache block of rows and columns, in units; 0: whole. For explain */
@@ -137,9 +138,9 @@ struct xti_step {
     int64_t bytes;                   /* written */
 };
 
-enum { XTI_BLOCK_BYTES = 12 << 10, XTI_BLOCK_DIMS = 14 }; /* 2^14 > XTI_BLOCK_BYTES */
+enum { XTI_BLOCK_BYTES = 12 << 10, XTI_BLOCK_DIMS = 20 }; /* a group has < 2^20 bytes */
 
-/* One side of a block: runs of adjacent bytes, dims ascending by stride. */
+/* One side of a block or of a group of blocks: runs of adjacent bytes, dims ascending by stride. */
 struct xti_runs {
     int64_t bytes, n_runs;
     int n_dims;
@@ -148,14 +149,16 @@ struct xti_runs {
 
 /* A block of a buffered step. In the buffer it is dense, in the order of the destination. */
 struct xti_block {
-    struct xti_step step;    /* from the source to the buffer; no strategy: there is no such block */
-    struct xti_runs in, out; /* of the source, of the destination */
-    int64_t stream_lines, fetch_lines; /* of it for each call of the step's kernel */
+    struct xti_step step; /* from the source to the buffer; no strategy: there is no such block */
+    struct xti_runs out;  /* of the destination */
+    int64_t stream_lines; /* of them for each call of the step's kernel */
 };
 
 struct xti_blocks {
     int64_t rows, cols;           /* of a whole block */
     struct xti_block block[2][2]; /* [fewer rows][fewer columns] */
+    struct xti_runs in;           /* of a group's source */
+    int64_t fetch_lines;          /* of them for each call of a block's kernel */
 };
 
 /* Of a step in the order of the destination (cost.h: xti_order_step): bytes from the first to behind the last
