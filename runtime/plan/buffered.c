@@ -272,9 +272,11 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, s
     sub.target.choice = (struct xti_choice){.stream = -1};
     xt_status s = xti_plan_step(&sub, 0, shape_calls, err);
     p->arena = sub.arena;
+    if (s)
+        return s;
     int64_t calls = steps_of(&out->step, 0);
     out->stream_lines = (sub.bytes_written / XTI_LINE + calls) / calls;
-    return s;
+    return XT_OK;
 }
 
 /* Points of the last block that a loop cuts off, when it is a smaller one; else 0. */
