@@ -7,18 +7,20 @@
 #include "base/num.h"
 #include "plan/sides.h"
 
-/* Measured on Emerald Rapids (2026-11) with 13 chains of 200 MB whose runs have 32 to 1500 bytes: blocks of 8
- * KiB 0.68 of the limit, 12 KiB 0.69, 16 KiB 0.66, 24 KiB 0.65; calls of 1 KiB 0.69, 2 KiB 0.71, 4 KiB 0.73.
- * Runs of 32 to 176 bytes of u8 chains are fetched at 5 to 11 ns a line, at 4 to 5 in groups that make runs
- * of 672 bytes and more of them. Copies of runs of 256 bytes lose by groups: 0.69 to 0.62. */
+/* Measured on Emerald Rapids (2026-11): blocks of 8 and of 10 KiB 0.764 of the limit, of 12 KiB 0.736, over
+ * the 18 u8 chains of ttc57 that come here, with calls of 2 KiB of transposes; the 9 of them that are
+ * transposes with calls of 1 or 2 KiB 0.69, of 4 KiB 0.65. Calls of 4 KiB 0.73, of 2 KiB 0.71 in copies. Runs
+ * of 32 to 176 bytes of u8 chains are fetched at 5 to 11 ns a line, at 4 to 5 in groups that make runs of 672
+ * bytes and more of them. Copies of runs of 256 bytes lose by groups: 0.69 to 0.62. */
 enum {
-    LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
-    WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
-    CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
-                              0.44 as a tile (Emerald Rapids, 2026-11) */
-    TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
-    CALL_BYTES = 4096,     /* of the kernel inside a block, see cpu/buffered.c */
-    SHORT_BYTES = 256,     /* runs of the source below it are fetched as parts of longer ones, .. */
+    LONG_RUN_BYTES = 2048,  /* two lines in parts do not count beside so many whole ones */
+    WEAVE_BYTES = 1024,     /* of rows that weaves stream by themselves */
+    CUT_RUN_BYTES = 512,    /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
+                               0.44 as a tile (Emerald Rapids, 2026-11) */
+    TURN_BYTES = 512,       /* of turned runs that are streamed by themselves */
+    CALL_BYTES = 4096,      /* of the kernel inside a block, see cpu/buffered.c, .. */
+    TRANSPOSE_BYTES = 2048, /* .. and of the one that transposes */
+    SHORT_BYTES = 256,      /* runs of the source below it are fetched as parts of longer ones, .. */
     GROUP_RUN_BYTES = 4096,
     GROUPS = 8, /* .. of a group of blocks. So many fit the second cache, of this size at most */
     GROUP_BYTES = 1 << 20
@@ -234,13 +236,14 @@ static void swap(struct xti_loop *a, struct xti_loop *b)
     *b = x;
 }
 
-/* Calls of about CALL_BYTES: of runs the longest loop is the kernel's rows; rows are cut. */
+/* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut. */
 static void shape_calls(struct xti_step *step)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS;
     bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
     int64_t lane = units ? XTI_LANE / step->unit : 1;
-    int64_t rows = CALL_BYTES / (step->col.n * step->unit * (step->param ? step->param : 1));
+    int64_t bytes = step->kernel == XTI_CPU_TRANSPOSE ? TRANSPOSE_BYTES : CALL_BYTES;
+    int64_t rows = bytes / (step->col.n * step->unit * (step->param ? step->param : 1));
     for (int i = 0; i < step->n_loops; i++)
         if (step->loop[i].cuts != XTI_CUTS_NONE)
             return;

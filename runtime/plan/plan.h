@@ -138,7 +138,7 @@ struct xti_step {
     int64_t bytes;                   /* written */
 };
 
-enum { XTI_BLOCK_BYTES = 12 << 10, XTI_BLOCK_DIMS = 20 }; /* a group has < 2^20 bytes */
+enum { XTI_BLOCK_BYTES = 10 << 10, XTI_BLOCK_DIMS = 20 }; /* a group has < 2^20 bytes */
 
 /* One side of a block or of a group of blocks: runs of adjacent bytes, dims ascending by stride. */
 struct xti_runs {
