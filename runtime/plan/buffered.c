@@ -11,7 +11,8 @@
  * the 18 u8 chains of ttc57 that come here, with calls of 2 KiB of transposes; the 9 of them that are
  * transposes with calls of 1 or 2 KiB 0.69, of 4 KiB 0.65. Calls of 4 KiB 0.73, of 2 KiB 0.71 in copies. Runs
  * of 32 to 176 bytes of u8 chains are fetched at 5 to 11 ns a line, at 4 to 5 in groups that make runs of 672
- * bytes and more of them. Copies of runs of 256 bytes lose by groups: 0.69 to 0.62. */
+ * bytes and more of them. Copies of runs of 256 bytes lose by groups: 0.69 to 0.62; transposes of f32 that
+ * read runs of 320 and 336 bytes win: 0.60 to 0.73. */
 enum {
     LONG_RUN_BYTES = 2048,  /* two lines in parts do not count beside so many whole ones */
     WEAVE_BYTES = 1024,     /* of rows that weaves stream by themselves */
@@ -21,6 +22,7 @@ enum {
     CALL_BYTES = 4096,      /* of the kernel inside a block, see cpu/buffered.c, .. */
     TRANSPOSE_BYTES = 2048, /* .. and of the one that transposes */
     SHORT_BYTES = 256,      /* runs of the source below it are fetched as parts of longer ones, .. */
+    SHORT_UNITS_BYTES = 512, /* .. those that are transposed below this, .. */
     GROUP_RUN_BYTES = 4096,
     GROUPS = 8, /* .. of a group of blocks. So many fit the second cache, of this size at most */
     GROUP_BYTES = 1 << 20
@@ -178,12 +180,12 @@ static void part_loop(struct xti_step *step, int i, int64_t points)
     l[1].n = l->block;
 }
 
-/* Goes on with short runs of the source, loop by loop. */
-static void group_blocks(const struct xti_target *target, struct xti_step *step)
+/* Goes on with runs of the source below so many bytes, loop by loop. */
+static void group_blocks(const struct xti_target *target, int64_t below, struct xti_step *step)
 {
     int64_t most = target->l2_bytes / GROUPS < GROUP_BYTES ? target->l2_bytes / GROUPS : GROUP_BYTES;
     struct xti_runs r = source_of(step, step->n_loops), more;
-    int64_t least = r.bytes < SHORT_BYTES ? GROUP_RUN_BYTES : 0;
+    int64_t least = r.bytes < below ? GROUP_RUN_BYTES : 0;
     for (step->group = step->n_loops; step->group && r.bytes < least; step->group--, r = more) {
         int i = step->group - 1;
         int64_t points = most / (r.bytes * r.n_runs);
@@ -206,7 +208,7 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
     step->unit = (int)x.t.run;
     step->stream = true;
     xti_sides_step(&x, step);
-    group_blocks(&p->target, step);
+    group_blocks(&p->target, x.t.unit ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
 }
 
 /* ---- blocks */
