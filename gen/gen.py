@@ -81,7 +81,7 @@ def cpu_source(templates, isa):
             extra["spread"], extra["close"] = kernels.turn_selectors(k["n"], k["esize"], isa)
         if name in ("transpose", "tile"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
-            extra["squares"] = kernels.SQUARES.get(name)
+            extra["squares"] = kernels.SQUARES
         if name == "weave" and isa == "avx512":
             extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"
