@@ -81,6 +81,7 @@ def cpu_source(templates, isa):
             extra["spread"], extra["close"] = kernels.turn_selectors(k["n"], k["esize"], isa)
         if name in ("transpose", "tile"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
+        if name == "tile":
             extra["squares"] = kernels.SQUARES
         if name == "weave" and isa == "avx512":
             extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])

@@ -98,9 +98,11 @@ void xti_run_assembled(const struct xti_copy *c, struct xti_share share)
     int64_t first = p->map.dst_lo * p->map.esize, last = (p->map.dst_hi + 1) * p->map.esize;
     int64_t at = xti_cut(c->dst, first, last, share.part, share.parts), next;
     int64_t end = xti_cut(c->dst, first, last, share.part + 1, share.parts);
-    if (!p->window.bytes)
+    if (!p->window.bytes) {
         run_parts(c, at, end);
-    for (; p->window.bytes && at < end; at = next) {
+        return;
+    }
+    for (; at < end; at = next) {
         next = first + ((at - first) / p->window.range + 1) * p->window.range;
         next = next < end ? next : end;
         run_windows(c, at, next);

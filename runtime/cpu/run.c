@@ -7,7 +7,7 @@
 
 #include "cpu/cursor.h"
 
-/* Where a loop stands. from: the point with which the current block begins. */
+/* Where a loop stands. */
 struct level {
     int64_t i, end; /* of the loop's steps */
     int64_t first;  /* i of the first one */
@@ -58,16 +58,22 @@ static void enter(struct nest *t, int k)
     v->first = v->i;
 }
 
+/* The point of loop k with which its step i begins. */
+static int64_t point_of(const struct nest *t, int k, int64_t i)
+{
+    const struct xti_loop *l = &t->step->loop[k];
+    int64_t at = l->cuts == XTI_CUTS_NONE ? i : i * l->block - t->level[k].pad;
+    return at > 0 ? at : 0;
+}
+
 /* Puts the next level where step i of loop k begins. */
 static void place(struct nest *t, int k)
 {
     const struct xti_loop *l = &t->step->loop[k];
     struct level *v = &t->level[k];
-    int64_t at = v->i;
+    int64_t at = point_of(t, k, v->i);
     if (l->cuts != XTI_CUTS_NONE) {
-        int64_t lo = v->i * l->block - v->pad, hi = lo + l->block;
-        at = lo > 0 ? lo : 0;
-        hi = hi < l->whole ? hi : l->whole;
+        int64_t next = point_of(t, k, v->i + 1), hi = next < l->whole ? next : l->whole;
         *extent_of(t, l->cuts) = (hi - at) * (l->each ? l->each : 1);
         if (l->cuts == XTI_CUTS_COL && !l->each) {
             t->job.before = at;
@@ -126,9 +132,7 @@ bool xti_nest_begins(const struct xtk_job *j, int level)
 /* Source bytes from where a loop begins to its step i. */
 static int64_t source_at(const struct nest *t, int k, int64_t i)
 {
-    const struct xti_loop *l = &t->step->loop[k];
-    int64_t at = l->cuts == XTI_CUTS_NONE ? i : i * l->block - t->level[k].pad;
-    return at > 0 ? at * l->s : 0;
+    return point_of(t, k, i) * t->step->loop[k].s;
 }
 
 const char *xti_nest_after(const struct xtk_job *j, int level)
