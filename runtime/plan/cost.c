@@ -23,8 +23,8 @@ bool xti_cost_stream(const struct xti_target *t, int64_t bytes)
  * whose lines are made of many columns, want the stage that AVX-512 has for them: u8 28 x 28 x 28 x 48 x 48
  * did 0.31 without it, 0.22 in pairs. (Emerald Rapids, 2026-11)
  * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
- * others, as others do at once: f32 384 x 59 x 2320 reversed does 1.6 times as much in pairs. (Zen 5, 2026-11)
- */
+ * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
+ * pairs. (Zen 5, 2026-11) */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
