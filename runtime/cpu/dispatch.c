@@ -96,7 +96,9 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .l3_bytes = l3 > 0 ? l3 : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
         .prefetch_nta = is == AMD,
         .stream_pairs = is != OTHER,
+        .stream_banks = is == AMD ? 512 : 0,
         .prefetch_writes = is == OTHER_X86,
+        .prefetch_deep = is == AMD,
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };
 }

@@ -52,6 +52,7 @@ struct xtk_job {
     bool pairs;           /* transpose, tile: two lines of a row are streamed one right behind the other */
     bool prefetch_writes; /* of lines that are then written through the cache */
     bool nta;             /* how lines that are read once are prefetched: xti_target.prefetch_nta */
+    bool deep;            /* how far ahead: xti_target.prefetch_deep */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them
