@@ -36,6 +36,9 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 /* Whether each call streams single lines, whose neighbours should follow soon. */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
 
+/* Whether each call streams single lines that are far apart, whose neighbours should follow soon. */
+bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *step);
+
 /* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 
