@@ -84,14 +84,35 @@ static void place(struct nest *t, int k)
     v[1].s = v->s + at * l->s;
 }
 
+/* A job behind which an outer loop steps on: the next one is further than s_next says. */
+static void run_last(struct nest *t, char *d, const char *s)
+{
+    int64_t usual = t->job.s_next;
+    const char *next = xti_nest_after(&t->job, t->step->n_loops);
+    if (next)
+        t->job.s_next = next - s;
+    t->kernel(&t->job, d, s);
+    t->job.s_next = usual;
+}
+
+/* Step i of the innermost loop. Only of streams is the next job worth what it costs to find. */
+static void run_job(struct nest *t, struct level *v, char *d, const char *s)
+{
+    if (t->step->stream && v->i + 1 == v->end)
+        run_last(t, d, s);
+    else
+        t->kernel(&t->job, d, s);
+    v->i++;
+}
+
 static void run_innermost(struct nest *t, int k)
 {
     const struct xti_loop *l = &t->step->loop[k];
     struct level *v = &t->level[k];
     char *d = v->d + v->i * l->d;
     const char *s = v->s + v->i * l->s;
-    for (; v->i < v->end; v->i++, d += l->d, s += l->s)
-        t->kernel(&t->job, d, s);
+    for (; v->i < v->end; d += l->d, s += l->s)
+        run_job(t, v, d, s);
 }
 
 static void run_loops(struct nest *t)
@@ -104,7 +125,7 @@ static void run_loops(struct nest *t)
         } else if (t->level[k].i < t->level[k].end) {
             place(t, k);
             if (k == last)
-                t->kernel(&t->job, t->level[k + 1].d, t->level[k + 1].s), t->level[k].i++;
+                run_job(t, &t->level[k], t->level[k + 1].d, t->level[k + 1].s);
             else
                 enter(t, ++k);
             continue;
