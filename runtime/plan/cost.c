@@ -33,7 +33,8 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
     int narrowest = t->isa == XTI_ISA_AVX512 ? 1 : step->kernel != XTI_CPU_TRANSPOSE ? 4 : 2;
     bool bytes = step->kernel == XTI_CPU_TILE && step->unit == 1;
-    bool alone = t->stream_banks && step->kernel == XTI_CPU_TILE && step->unit > 2 && row->d % t->stream_banks;
+    bool wide = step->kernel == XTI_CPU_TILE && step->unit > 2;
+    bool alone = wide && t->stream_banks && row->d % t->stream_banks;
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
     return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone;
 }
@@ -81,8 +82,8 @@ bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *st
     return t->stream_pairs && step->stream && xti_step_row_bytes(step) == XTI_LINE;
 }
 
-/* f32 15 x 15 x 32 x 15 x 32 x 16, rows of a line each, 32 a call: 1.5 times as fast when the next call writes
- * the lines behind them. (Zen 5, 2026-11) */
+/* f32 15 x 15 x 32 x 15 x 32 x 16, rows of a line each, 32 a call: 1.3 times as fast when the next call
+ * writes the lines behind them. (Zen 5, 2026-11) */
 bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 40 };
