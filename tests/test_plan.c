@@ -178,6 +178,26 @@ START_TEST(only_ordinary_stores_past_the_first_cache_are_fetched_ahead)
 }
 END_TEST
 
+START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
+{
+    static const struct {
+        const char *line;
+        bool squares;
+    } copies[] = {{"x: f32[256,512]; x.permute(1,0)", true},
+                  {"x: f32[250,512]; x.permute(1,0)", true},  /* the source's rows alone share sets */
+                  {"x: f32[250,510]; x.permute(1,0)", false}, /* nothing does */
+                  {"x: f32[64,128]; x.permute(1,0)", false},  /* about the first cache */
+                  {"x: f32[4096,4096]; x.permute(1,0)", false} /* streamed */};
+    struct xti_target early = cpu;
+    early.early_stores = true;
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        struct xti_plan p = plan_of(copies[i].line, &early);
+        ck_assert_msg(p.step[0].squares == copies[i].squares, "%s", copies[i].line);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(only_copies_past_the_cache_stream)
 {
     struct xti_plan p = plan_of("x: f32[1000,1000]; x.permute(1,0)", &cpu);
@@ -480,6 +500,7 @@ int main(void)
                         sizeof grouped / sizeof *grouped);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
+    tcase_add_test(t, transposes_whose_rows_share_sets_move_whole_lines);
     tcase_add_test(t, only_copies_past_the_cache_stream);
     tcase_add_test(t, only_ordinary_stores_past_the_first_cache_are_fetched_ahead);
     tcase_add_test(t, threads_do_not_cut_the_rows_of_weaves);

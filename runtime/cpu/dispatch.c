@@ -99,6 +99,7 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .stream_banks = is == AMD ? 512 : 0,
         .prefetch_writes = is == OTHER_X86,
         .prefetch_deep = is == AMD,
+        .early_stores = is == AMD,
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };
 }

@@ -196,7 +196,8 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .pairs = step->pairs,
                             .prefetch_writes = step->prefetch_writes,
                             .nta = target->prefetch_nta,
-                            .deep = target->prefetch_deep};
+                            .deep = target->prefetch_deep,
+                            .squares = step->squares};
 }
 
 void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,

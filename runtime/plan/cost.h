@@ -42,6 +42,9 @@ bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *ste
 /* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 
+/* Whether a transpose through the cache should move squares of whole lines, in small blocks. */
+bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
+
 /* Whether so many bytes on either side make up squares of a transpose. */
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 

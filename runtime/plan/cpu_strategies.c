@@ -344,7 +344,8 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
     } else if (t.bytes > p->target.l1_bytes / 2) {
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
-        int64_t bytes = ahead ? 2048 : 512;
+        step->squares = xti_cost_whole_lines(&p->target, step, p->bytes_written);
+        int64_t bytes = step->squares ? 128 : ahead ? 2048 : 512;
         xti_cost_block(step, XTI_CUTS_ROW, bytes / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, bytes / t.unit, true);
     }

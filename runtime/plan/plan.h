@@ -33,6 +33,7 @@ struct xti_target {
     int stream_banks;     /* so are lines alone that are a multiple of so many bytes apart; 0: all (cost.h) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
     bool prefetch_deep;   /* lines want to be asked for 128 others before they are read (cost.h) */
+    bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
@@ -137,6 +138,7 @@ struct xti_step {
     bool stream;                     /* non-temporal stores */
     bool pairs;                      /* of two lines of a row each: transpose, tile */
     bool prefetch_writes;            /* of the destination's lines, ahead of ordinary stores */
+    bool squares;                    /* transpose, through the cache: of whole lines */
     int64_t bytes;                   /* written */
 };
 
