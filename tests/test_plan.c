@@ -182,17 +182,19 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
 {
     static const struct {
         const char *line;
-        bool squares;
-    } copies[] = {{"x: f32[256,512]; x.permute(1,0)", true},
-                  {"x: f32[250,512]; x.permute(1,0)", true},  /* the source's rows alone share sets */
-                  {"x: f32[250,510]; x.permute(1,0)", false}, /* nothing does */
-                  {"x: f32[64,128]; x.permute(1,0)", false},  /* about the first cache */
-                  {"x: f32[4096,4096]; x.permute(1,0)", false} /* streamed */};
+        bool squares, runs;
+    } copies[] = {{"x: f32[256,512]; x.permute(1,0)", true, false},
+                  {"x: f32[1024,512]; x.permute(1,0)", true, true}, /* one set of all rows */
+                  {"x: f32[250,512]; x.permute(1,0)", true, false},  /* the source's rows alone share sets */
+                  {"x: f32[250,510]; x.permute(1,0)", false, false}, /* nothing does */
+                  {"x: f32[64,128]; x.permute(1,0)", false, false},  /* about the first cache */
+                  {"x: f32[4096,4096]; x.permute(1,0)", false, false} /* streamed */};
     struct xti_target early = cpu;
     early.early_stores = true;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         struct xti_plan p = plan_of(copies[i].line, &early);
         ck_assert_msg(p.step[0].squares == copies[i].squares, "%s", copies[i].line);
+        ck_assert_msg(p.step[0].runs == copies[i].runs, "%s", copies[i].line);
         xti_plan_free(&p);
     }
 }

@@ -45,6 +45,9 @@ bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 /* Whether a transpose through the cache should move squares of whole lines, in small blocks. */
 bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
 
+/* Whether these squares should leave in runs. */
+bool xti_cost_runs(const struct xti_step *step);
+
 /* Whether so many bytes on either side make up squares of a transpose. */
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 
