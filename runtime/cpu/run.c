@@ -198,7 +198,8 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .nta = target->prefetch_nta,
                             .deep = target->prefetch_deep,
                             .squares = step->squares,
-                            .runs = step->runs};
+                            .runs = step->runs,
+                            .near = target->prefetch_near};
 }
 
 void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,

@@ -29,6 +29,7 @@ struct xti_target {
     enum xti_isa isa;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     bool prefetch_nta;    /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
+    bool prefetch_near;   /* what narrow tiles and blocks read next is fetched to the first cache */
     bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
     int stream_banks;     /* so are lines alone that are a multiple of so many bytes apart; 0: all (cost.h) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
