@@ -25,6 +25,7 @@ struct xti_buffered {
     const char *from;    /* what is left of it */
     const char *next;    /* source of the group that is fetched */
     int group, turn;
+    bool near; /* fetched to the first cache */
     char buffer[2][XTI_BLOCK_BYTES] __attribute__((aligned(64)));
 };
 
@@ -74,7 +75,10 @@ static void fetch(struct xti_buffered *b, int64_t lines)
         int64_t left = w->runs->bytes - w->at, n = (s + left - line + LINE - 1) / LINE;
         n = n < lines ? n : lines;
         for (int64_t i = 0; i < n; i++)
-            __builtin_prefetch(line + i * LINE, 0, 2);
+            if (b->near)
+                __builtin_prefetch(line + i * LINE, 0, 3);
+            else
+                __builtin_prefetch(line + i * LINE, 0, 2);
         lines -= n;
         w->at += line + n * LINE - s;
         if (w->at >= w->runs->bytes)
@@ -148,6 +152,7 @@ void xti_run_buffered(const struct xti_step *step, const struct xti_target *targ
     b.blocks = step->blocks;
     b.turn = 0;
     b.group = step->group;
+    b.near = target->prefetch_near;
     b.out.done = b.in.done = true;
     job.buffered = &b;
     xti_run_nest(step, run_block, &job, d, s, share);

@@ -12,14 +12,20 @@
  * transposes with calls of 1 or 2 KiB 0.69, of 4 KiB 0.65. Calls of 4 KiB 0.73, of 2 KiB 0.71 in copies. Runs
  * of 32 to 176 bytes of u8 chains are fetched at 5 to 11 ns a line, at 4 to 5 in groups that make runs of 672
  * bytes and more of them. Copies of runs of 256 bytes lose by groups: 0.69 to 0.62; transposes of f32 that
- * read runs of 320 and 336 bytes win: 0.60 to 0.73. */
+ * read runs of 320 and 336 bytes win: 0.60 to 0.73.
+ * Zen 5 (2026-11), the 17 copies of ttc57 as u8 and f16 that come here: fetched to the first cache 0.65, to
+ * the second 0.60; in groups also below 512 bytes 0.67, 0.63 below 2048; in calls of 2 KiB 0.69, of 1 KiB
+ * 0.66. Their 12 transposes 0.77, to the second cache 0.71. u8 1536 x 64 x 2144 to 64 x 1536 x 2144: 0.81, as
+ * rows 0.42. */
 enum {
     LONG_RUN_BYTES = 2048,  /* two lines in parts do not count beside so many whole ones */
     WEAVE_BYTES = 1024,     /* of rows that weaves stream by themselves */
+    LONGER_RUN_BYTES = 4096, /* the same where prefetches go to the first cache */
     CUT_RUN_BYTES = 512,    /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
                                0.44 as a tile (Emerald Rapids, 2026-11) */
     TURN_BYTES = 512,       /* of turned runs that are streamed by themselves */
-    CALL_BYTES = 4096,      /* of the kernel inside a block, see cpu/buffered.c, .. */
+    CALL_BYTES = 4096,      /* of the kernel inside a block, see cpu/buffered.c; .. */
+    NEAR_CALL_BYTES = 2048, /* .. when prefetches go to the first cache, .. */
     TRANSPOSE_BYTES = 2048, /* .. and of the one that transposes */
     SHORT_BYTES = 256,      /* runs of the source below it are fetched as parts of longer ones, .. */
     SHORT_UNITS_BYTES = 512, /* .. those that are transposed below this, .. */
@@ -91,10 +97,11 @@ static bool in_order(const struct xti_nest *t)
 static bool runs_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)
 {
     bool turned = xti_cost_turn(target, t, NULL);
+    int64_t long_run = target->prefetch_near ? LONGER_RUN_BYTES : LONG_RUN_BYTES;
     if (in_order(t))
         return xti_refuse(why, "runs follow each other alike on both sides");
-    if (t->run >= LONG_RUN_BYTES)
-        return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
+    if (t->run >= long_run)
+        return xti_refuse(why, "runs of %lld B >= %lld B", (long long)t->run, (long long)long_run);
     if (turned && t->dim[t->cd].n * t->run >= TURN_BYTES)
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
     return ragged(t) || turned || xti_refuse(why, "rows of the destination are whole lines");
@@ -208,7 +215,7 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
     step->unit = (int)x.t.run;
     step->stream = true;
     xti_sides_step(&x, step);
-    group_blocks(&p->target, x.t.unit ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
+    group_blocks(&p->target, x.t.unit || p->target.prefetch_near ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
 }
 
 /* ---- blocks */
@@ -238,13 +245,14 @@ static void swap(struct xti_loop *a, struct xti_loop *b)
     *b = x;
 }
 
-/* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut. */
-static void shape_calls(struct xti_step *step)
+/* Calls of about so many bytes, of transposes of fewer: of runs the longest loop is the kernel's rows; rows
+ * are cut. */
+static void shape(struct xti_step *step, int64_t bytes)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS;
     bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
     int64_t lane = units ? XTI_LANE / step->unit : 1;
-    int64_t bytes = step->kernel == XTI_CPU_TRANSPOSE ? TRANSPOSE_BYTES : CALL_BYTES;
+    bytes = step->kernel == XTI_CPU_TRANSPOSE ? TRANSPOSE_BYTES : bytes;
     int64_t rows = bytes / (step->col.n * step->unit * (step->param ? step->param : 1));
     for (int i = 0; i < step->n_loops; i++)
         if (step->loop[i].cuts != XTI_CUTS_NONE)
@@ -255,6 +263,9 @@ static void shape_calls(struct xti_step *step)
     if (runs || units)
         xti_cost_block(step, XTI_CUTS_ROW, (rows + lane) / lane * lane, false);
 }
+
+static void shape_calls(struct xti_step *step) { shape(step, CALL_BYTES); }
+static void shape_near_calls(struct xti_step *step) { shape(step, NEAR_CALL_BYTES); }
 
 static int64_t steps_of(const struct xti_step *step, int from)
 {
@@ -275,7 +286,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, s
                            .arena = p->arena};
     sub.target.threads = 1;
     sub.target.choice = (struct xti_choice){.stream = -1};
-    xt_status s = xti_plan_step(&sub, 0, shape_calls, err);
+    xt_status s = xti_plan_step(&sub, 0, p->target.prefetch_near ? shape_near_calls : shape_calls, err);
     p->arena = sub.arena;
     if (s)
         return s;
