@@ -319,7 +319,7 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
     static const char pixels[] = "x: f32[96,28,28,16,16,3]; x.permute(0,5,1,3,2,4)";
     for (int pairs = 0; pairs < 2; pairs++) {
         struct xti_target t = cpu;
-        t.stream_pairs = pairs;
+        t.singles_soon = pairs;
         struct xti_plan p = plan_of(pixels, &t);
         const struct xti_loop *last = &p.step[0].loop[p.step[0].n_loops - 1];
         ck_assert_str_eq(xti_plan_strategy(&p), "deinterleave");

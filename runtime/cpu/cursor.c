@@ -12,16 +12,16 @@ int xti_cursor_room(const struct xti_step *step, const struct xti_piece *piece)
 }
 
 /* Where the source is prefetched while the buffer of an assembled plan is filled: in the same row, or in the
- * one that begins about so far ahead. */
-static int64_t prefetch_ahead(const struct xti_step *step)
+ * one that begins about so far ahead. Where NTA is the hint that serves, twice as far: rows of 4 KiB read up
+ * to a diagonal do 1.07 times as much. (Zen 5, 2026-11) */
+static int64_t prefetch_ahead(const struct xti_step *step, bool nta)
 {
-    enum { AHEAD = 4096 };
     const struct xti_loop *row =
         step->row.n > 1 || !step->n_loops ? &step->row : &step->loop[step->n_loops - 1];
-    int64_t bytes = step->col.n * (int64_t)xti_abs64(step->col.s);
-    return bytes >= 2 * AHEAD || row->n == 1 ? AHEAD
-           : bytes >= AHEAD                  ? row->s
-           : bytes                           ? AHEAD / bytes * row->s
+    int64_t bytes = step->col.n * (int64_t)xti_abs64(step->col.s), ahead = nta ? 8192 : 4096;
+    return bytes >= 2 * ahead || row->n == 1 ? ahead
+           : bytes >= ahead                  ? row->s
+           : bytes                           ? ahead / bytes * row->s
                                              : 0;
 }
 
@@ -53,7 +53,7 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
                               .d_row = row->d,
                               .d_col = col->d,
                               .value = c->value,
-                              .ahead = prefetch_ahead(step),
+                              .ahead = prefetch_ahead(step, t->prefetch_nta),
                               .stream = step->stream,
                               .nta = t->prefetch_nta && reads_once(step)};
     c->row = c->col = 0;

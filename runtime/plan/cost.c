@@ -96,10 +96,11 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
 }
 
 /* Of 16 x 16 pixels of 3 f32 to planes of 448 x 448: 1.15 times as fast. Rows of 64 bytes that follow each
- * other in the source lose by it what they win. (Emerald Rapids, 2026-11) */
+ * other in the source lose by it what they win (Emerald Rapids, 2026-11). On Zen 5 all lose: 0.7 times as
+ * fast. (2026-11) */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step)
 {
-    return t->stream_pairs && step->stream && xti_step_row_bytes(step) == XTI_LINE;
+    return t->singles_soon && step->stream && xti_step_row_bytes(step) == XTI_LINE;
 }
 
 /* f32 15 x 15 x 32 x 15 x 32 x 16, rows of a line each, 32 a call: 1.3 times as fast when the next call

@@ -35,6 +35,8 @@ struct xti_target {
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
     bool prefetch_deep;   /* lines want to be asked for 128 others before they are read (cost.h) */
     bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
+    bool singles_soon;    /* so do single lines, at the price of the source's order (xti_cost_single_lines) */
+    bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
