@@ -25,7 +25,7 @@ struct xti_buffered {
     const char *from;    /* what is left of it */
     const char *next;    /* source of the group that is fetched */
     int group, turn;
-    bool near; /* fetched to the first cache */
+    bool deep; /* xtk_job */
     char buffer[2][XTI_BLOCK_BYTES] __attribute__((aligned(64)));
 };
 
@@ -75,7 +75,7 @@ static void fetch(struct xti_buffered *b, int64_t lines)
         int64_t left = w->runs->bytes - w->at, n = (s + left - line + LINE - 1) / LINE;
         n = n < lines ? n : lines;
         for (int64_t i = 0; i < n; i++)
-            if (b->near)
+            if (b->deep)
                 __builtin_prefetch(line + i * LINE, 0, 3);
             else
                 __builtin_prefetch(line + i * LINE, 0, 2);
@@ -152,7 +152,7 @@ void xti_run_buffered(const struct xti_step *step, const struct xti_target *targ
     b.blocks = step->blocks;
     b.turn = 0;
     b.group = step->group;
-    b.near = target->prefetch_near;
+    b.deep = target->prefetch_deep;
     b.out.done = b.in.done = true;
     job.buffered = &b;
     xti_run_nest(step, run_block, &job, d, s, share);

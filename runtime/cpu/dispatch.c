@@ -95,7 +95,6 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
         .l3_bytes = l3 > 0 ? l3 : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
         .prefetch_nta = is == AMD,
-        .prefetch_near = is == AMD,
         .stream_pairs = is != OTHER,
         .stream_banks = is == AMD ? 512 : 0,
         .prefetch_writes = is == OTHER_X86,

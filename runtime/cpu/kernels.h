@@ -53,9 +53,8 @@ struct xtk_job {
     bool prefetch_writes; /* of lines that are then written through the cache */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool runs;            /* of such squares: eight lines of each row are stored together */
-    bool near;            /* what is read next is fetched to the first cache: xti_target.prefetch_near */
     bool nta;             /* how lines that are read once are prefetched: xti_target.prefetch_nta */
-    bool deep;            /* how far ahead: xti_target.prefetch_deep */
+    bool deep;            /* further ahead and nearer to the core: xti_target.prefetch_deep */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

@@ -198,8 +198,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .nta = target->prefetch_nta,
                             .deep = target->prefetch_deep,
                             .squares = step->squares,
-                            .runs = step->runs,
-                            .near = target->prefetch_near};
+                            .runs = step->runs};
 }
 
 void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,

@@ -97,7 +97,7 @@ static bool in_order(const struct xti_nest *t)
 static bool runs_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)
 {
     bool turned = xti_cost_turn(target, t, NULL);
-    int64_t long_run = target->prefetch_near ? LONGER_RUN_BYTES : LONG_RUN_BYTES;
+    int64_t long_run = target->prefetch_deep ? LONGER_RUN_BYTES : LONG_RUN_BYTES;
     if (in_order(t))
         return xti_refuse(why, "runs follow each other alike on both sides");
     if (t->run >= long_run)
@@ -215,7 +215,7 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
     step->unit = (int)x.t.run;
     step->stream = true;
     xti_sides_step(&x, step);
-    group_blocks(&p->target, x.t.unit || p->target.prefetch_near ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
+    group_blocks(&p->target, x.t.unit || p->target.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
 }
 
 /* ---- blocks */
@@ -286,7 +286,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, s
                            .arena = p->arena};
     sub.target.threads = 1;
     sub.target.choice = (struct xti_choice){.stream = -1};
-    xt_status s = xti_plan_step(&sub, 0, p->target.prefetch_near ? shape_near_calls : shape_calls, err);
+    xt_status s = xti_plan_step(&sub, 0, p->target.prefetch_deep ? shape_near_calls : shape_calls, err);
     p->arena = sub.arena;
     if (s)
         return s;

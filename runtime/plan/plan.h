@@ -29,11 +29,10 @@ struct xti_target {
     enum xti_isa isa;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     bool prefetch_nta;    /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
-    bool prefetch_near;   /* what narrow tiles and blocks read next is fetched to the first cache */
     bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
     int stream_banks;     /* so are lines alone that are a multiple of so many bytes apart; 0: all (cost.h) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
-    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read (cost.h) */
+    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache */
     bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
     bool singles_soon;    /* so do single lines, at the price of the source's order (xti_cost_single_lines) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */

@@ -146,6 +146,8 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->job.s_row = -k->unit; /* rows that share their lines, as of pixels */
     side(j, fixed[op].d_row, fixed[op].d_col, pitch, pitch.d_down, &j->job.d_row, &j->job.d_col);
     j->job.prefetch_writes = (rows / 2 + cols) % 2;
+    j->job.nta = (rows / 2 + cols / 2) % 2;
+    j->job.deep = (rows / 4 + cols) % 2;
     j->job.squares = (rows + cols / 2) % 2;
     j->job.runs = j->job.squares && (rows / 2 + cols / 4) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
