@@ -95,10 +95,13 @@ static void run_last(struct nest *t, char *d, const char *s)
     t->job.s_next = usual;
 }
 
-/* Step i of the innermost loop. Only of streams is the next job worth what it costs to find. */
+/* Step i of the innermost loop. Worth finding is the next job of large ones that stream; kernels of rows
+ * prefetch several jobs ahead. */
 static void run_job(struct nest *t, struct level *v, char *d, const char *s)
 {
-    if (t->step->stream && v->i + 1 == v->end)
+    enum xti_cpu_op op = t->step->kernel;
+    bool large = op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER;
+    if (t->step->stream && large && v->i + 1 == v->end)
         run_last(t, d, s);
     else
         t->kernel(&t->job, d, s);
