@@ -24,7 +24,7 @@ bool xti_cost_stream(const struct xti_target *t, int64_t bytes)
  * did 0.31 without it, 0.22 in pairs. (Emerald Rapids, 2026-11)
  * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
  * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
- * pairs; tiles whose rows are no such multiple apart 0.9. (Zen 5, 2026-11) */
+ * pairs; tiles whose rows are no such multiple apart 0.9, of bytes as much. (Zen 5, 2026-11) */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
@@ -33,7 +33,7 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
     int narrowest = t->isa == XTI_ISA_AVX512 ? 1 : step->kernel != XTI_CPU_TRANSPOSE ? 4 : 2;
     bool bytes = step->kernel == XTI_CPU_TILE && step->unit == 1;
-    bool wide = step->kernel == XTI_CPU_TILE && step->unit > 2;
+    bool wide = step->kernel == XTI_CPU_TILE && step->unit > 1;
     bool alone = wide && t->stream_banks && row->d % t->stream_banks;
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
     return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone;
