@@ -30,11 +30,11 @@ struct xti_target {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     bool prefetch_nta;    /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
     bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
-    int stream_banks;     /* so are lines alone that are a multiple of so many bytes apart; 0: all (cost.h) */
+    int stream_banks;     /* tiles: only of rows a multiple of so many bytes apart; 0: of all (cost.h) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
     bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache */
     bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
-    bool singles_soon;    /* so do single lines, at the price of the source's order (xti_cost_single_lines) */
+    bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     int threads;
     struct xti_choice choice;
