@@ -95,13 +95,16 @@ static void run_last(struct nest *t, char *d, const char *s)
     t->job.s_next = usual;
 }
 
+static bool is_large(enum xti_cpu_op op)
+{
+    return op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER;
+}
+
 /* Step i of the innermost loop. Worth finding is the next job of large ones that stream; kernels of rows
  * prefetch several jobs ahead. */
 static void run_job(struct nest *t, struct level *v, char *d, const char *s)
 {
-    enum xti_cpu_op op = t->step->kernel;
-    bool large = op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER;
-    if (t->step->stream && large && v->i + 1 == v->end)
+    if (v->i + 1 == v->end && t->step->stream && is_large(t->step->kernel))
         run_last(t, d, s);
     else
         t->kernel(&t->job, d, s);

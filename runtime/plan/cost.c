@@ -32,9 +32,8 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
         step->n_row_dims ? &step->loop[step->n_loops + step->n_row_dims - 1] : &step->row;
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
     int narrowest = t->isa == XTI_ISA_AVX512 ? 1 : step->kernel != XTI_CPU_TRANSPOSE ? 4 : 2;
-    bool bytes = step->kernel == XTI_CPU_TILE && step->unit == 1;
-    bool wide = step->kernel == XTI_CPU_TILE && step->unit > 1;
-    bool alone = wide && t->stream_banks && row->d % t->stream_banks;
+    bool tile = step->kernel == XTI_CPU_TILE, bytes = tile && step->unit == 1;
+    bool alone = tile && !bytes && t->stream_banks && row->d % t->stream_banks;
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
     return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone;
 }
