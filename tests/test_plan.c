@@ -112,6 +112,31 @@ START_TEST(where_no_kernel_turns_pixels_they_go_through_a_buffer)
 }
 END_TEST
 
+/* chain, its strategy where prefetches reach deep */
+static const struct {
+    const char *line, *strategy;
+} deep[] = {
+    {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile"},
+    {"x: c128[4096,2048]; x.permute(1,0)", "tile"},         /* columns of 32 KiB */
+    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose"}, /* short ones that follow each other */
+    {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose"},
+    {"x: f64[352,28]; x.permute(1,0)", "transpose"}, /* in the cache */
+};
+
+START_TEST(wide_columns_that_lie_apart_are_tiles_where_prefetches_reach_deep)
+{
+    struct xti_target t = cpu;
+    t.prefetch_deep = true;
+    struct xti_plan p = plan_of(deep[_i].line, &t), other = plan_of(deep[_i].line, &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&p), deep[_i].strategy);
+    ck_assert_str_eq(xti_plan_strategy(&other), "transpose");
+    const struct xti_step *step = p.step;
+    ck_assert_int_le((step->tile_rows ? step->tile_rows : step->row.n) * step->unit, 8192);
+    xti_plan_free(&p);
+    xti_plan_free(&other);
+}
+END_TEST
+
 /* chain, runs that are fetched, at least, blocks in a group */
 static const struct {
     const char *line;
@@ -498,6 +523,8 @@ int main(void)
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);
+    tcase_add_loop_test(t, wide_columns_that_lie_apart_are_tiles_where_prefetches_reach_deep, 0,
+                        sizeof deep / sizeof *deep);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
     tcase_add_test(t, each_refused_strategy_says_why);

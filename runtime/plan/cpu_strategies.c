@@ -15,7 +15,6 @@ enum {
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
     STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
     STREAM_COLS_BYTES = 256,  /* f32 7264 x 7264: 30 GB/s, with blocks of 2048 x 64 bytes 20 */
-    STREAM_DEEP_ROWS_BYTES = 8192, /* f32 43408 x 1216: 1.15 times as fast in rows of 4864 bytes (Zen 5) */
     TURN_ROWS = 64,           /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
     TURN_ROWS_BYTES = 384,    /* (Emerald Rapids: u8 0.62 of the limit, with 128 rows 0.55) */
     SMALL_CALL_BYTES = 128,   /* gathers serve when any other kernel would move less in one call */
@@ -339,7 +338,7 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     /* Whole lines need rows that begin alike; other rows go through the cache. */
     step->stream = step->stream && step->row.d % XTI_LINE == 0;
     if (step->stream) {
-        int64_t bytes = p->target.prefetch_deep ? STREAM_DEEP_ROWS_BYTES : STREAM_ROWS_BYTES;
+        int64_t bytes = p->target.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
         xti_cost_block(step, XTI_CUTS_ROW, bytes / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
     } else if (t.bytes > p->target.l1_bytes / 2) {
