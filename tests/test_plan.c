@@ -112,24 +112,29 @@ START_TEST(where_no_kernel_turns_pixels_they_go_through_a_buffer)
 }
 END_TEST
 
-/* chain, its strategy where prefetches reach deep */
+/* chain, its strategy where prefetches reach deep, elsewhere */
 static const struct {
-    const char *line, *strategy;
+    const char *line, *deep, *else_;
 } deep[] = {
-    {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile"},
-    {"x: c128[4096,2048]; x.permute(1,0)", "tile"},         /* columns of 32 KiB */
-    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose"}, /* short ones that follow each other */
-    {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose"},
-    {"x: f64[352,28]; x.permute(1,0)", "transpose"}, /* in the cache */
+    {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile", "transpose"}, /* wide columns that lie apart, */
+    {"x: c128[4096,2048]; x.permute(1,0)", "tile", "transpose"},           /* of 32 KiB, */
+    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose", "transpose"},   /* one behind the other, */
+    {"x: f64[352,28]; x.permute(1,0)", "transpose", "transpose"},          /* in the cache; */
+    {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose", "transpose"},
+    {"x: f32[28,28,28,48,48]; x.permute(2,0,4,1,3)", "transpose", "tile"}, /* blocks: of whole lines, */
+    {"x: u8[112,28,4,352,48]; x.permute(2,0,4,1,3)", "transpose", "tile"}, /* with short columns, */
+    {"x: u8[9,28,8,128,768]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* long ones of bytes, */
+    {"x: f16[56,28,28,48,48]; x.permute(2,0,4,1,3)", "tile", "tile"},      /* short rows, or those .. */
+    {"x: f32[92,27,8,50,50]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* .. begun anywhere in a line */
 };
 
-START_TEST(wide_columns_that_lie_apart_are_tiles_where_prefetches_reach_deep)
+START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
 {
     struct xti_target t = cpu;
     t.prefetch_deep = true;
     struct xti_plan p = plan_of(deep[_i].line, &t), other = plan_of(deep[_i].line, &cpu);
-    ck_assert_str_eq(xti_plan_strategy(&p), deep[_i].strategy);
-    ck_assert_str_eq(xti_plan_strategy(&other), "transpose");
+    ck_assert_str_eq(xti_plan_strategy(&p), deep[_i].deep);
+    ck_assert_str_eq(xti_plan_strategy(&other), deep[_i].else_);
     const struct xti_step *step = p.step;
     ck_assert_int_le((step->tile_rows ? step->tile_rows : step->row.n) * step->unit, 8192);
     xti_plan_free(&p);
@@ -523,8 +528,7 @@ int main(void)
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);
-    tcase_add_loop_test(t, wide_columns_that_lie_apart_are_tiles_where_prefetches_reach_deep, 0,
-                        sizeof deep / sizeof *deep);
+    tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0, sizeof deep / sizeof *deep);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
     tcase_add_test(t, each_refused_strategy_says_why);

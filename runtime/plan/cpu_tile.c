@@ -80,16 +80,59 @@ static bool has_unit(const struct xti_plan *p, int piece, struct xti_why *why)
     return true;
 }
 
-/* Columns that do not follow each other in the source, or so long that a transpose reads them in parts.
- * Where prefetches reach deep, tiles fetch them one by one, whatever they lie apart: of f64 18 of 24 streamed
+/* Rows and columns are one block of the source, which a transpose reads from end to end. */
+static bool columns_follow(const struct xti_nest *n)
+{
+    int64_t run = n->dim[n->cs].n * n->unit;
+    return xti_abs64(n->dim[n->cd].s) == (uint64_t)run && run <= XTI_DEEP_ROW_BYTES;
+}
+
+/* Such blocks are better transposed, but for long columns of bytes and rows that begin anywhere in a line.
+ * 100 chains A x 28 x 8 x C x D permuted 2, 0, 4, 1, 3, as tiles and transposed, of a copy: D of 16 bytes 0.3
+ * and 0.9, of 32 0.5 and 1.0, of 48 0.6 and 1.0, of 96 0.8 and 0.95; longer ones to rows of whole lines 0.95
+ * and 1.03, of bytes 0.95 and 0.8. Rows of a line and a half 0.83 and 0.49. (Zen 5, 2026-11) */
+static bool follow_in_lines(const struct xti_nest *n)
+{
+    enum { SHORT = 96, SOME_LINES = 4 };
+    const struct xti_loop *cs = &n->dim[n->cs], *cd = &n->dim[n->cd];
+    int64_t run = cd->n * n->unit;
+    bool whole = run % XTI_LINE == 0, narrow = cs->n * n->unit <= SHORT;
+    return columns_follow(n) && cs->d % XTI_LINE == 0 && run >= (whole ? 1 : SOME_LINES) * XTI_LINE &&
+           (narrow || (whole && n->unit > 1));
+}
+
+/* Where prefetches reach deep, tiles fetch columns that lie apart one by one. Of f64 18 of 24 streamed
  * transposes do 1.05 to 1.4 times as much as tiles (352 x 28 x 28 x 4 x 48 reversed 0.55 and 0.77 of a copy),
  * of c128 20 of 26 up to 1.45 times, none less than 0.93; f32 as often less as more. Parts of 4096 bytes: f64
  * 7264 x 7264 0.93 of a copy, whole 0.77. (Zen 5, 2026-11) */
-static bool columns_apart(const struct xti_target *t, const struct xti_nest *n)
+static bool wide_columns_apart(const struct xti_nest *n)
 {
-    int64_t run = n->dim[n->cs].n * n->unit;
-    bool follow = xti_abs64(n->dim[n->cd].s) == (uint64_t)run;
-    return t->prefetch_deep && n->unit >= WIDE_UNIT && (!follow || run > XTI_DEEP_ROW_BYTES);
+    return n->unit >= WIDE_UNIT && !columns_follow(n);
+}
+
+/* Whether rows and columns as long as these are rather transposed. */
+static bool transposed(const struct xti_plan *p, const struct xti_sides *x, struct xti_why *why)
+{
+    const struct xti_nest *t = &x->t;
+    if (t->cs < 0 || t->cd < 0)
+        return false;
+    const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
+    bool stream = xti_cost_stream(&p->target, p->bytes_written), deep = stream && p->target.prefetch_deep;
+    if (deep && follow_in_lines(t))
+        return !xti_refuse(why, "columns follow each other in the source");
+    /* Shorter runs that do not follow each other gain by the dims beside them. */
+    int64_t run = cd->n * t->unit;
+    bool long_run = run >= LONG_COL_BYTES || cs->d == run;
+    /* u8 2432 x 75 x 12 x 96 reversed does 0.58 of the limit, as a transpose 0.43; 9280 x 59 x 384 is alike.
+     * (Emerald Rapids, 2026-11) */
+    bool fed = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= FED_UNIT;
+    int64_t enough = fed ? FED_RUN : XTI_LINE;
+    bool long_rows = cs->n * t->unit >= enough || x->row.n_dims == 1;
+    if (!long_rows || run < XTI_LINE || (deep && wide_columns_apart(t)))
+        return false;
+    if (!stream)
+        return !xti_refuse(why, "stays in the cache");
+    return cs->d % XTI_LINE == 0 && long_run && !xti_refuse(why, "rows of the destination begin on lines");
 }
 
 bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -98,8 +141,6 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     if (!has_unit(p, piece, why))
         return false;
     tile_of(p, piece, &x);
-    const struct xti_loop *cs = x.t.cs < 0 ? NULL : &x.t.dim[x.t.cs],
-                          *cd = x.t.cd < 0 ? NULL : &x.t.dim[x.t.cd];
     if (p->target.isa == XTI_ISA_SCALAR)
         return xti_refuse(why, "made for vectors");
     if (x.col.bytes < XTI_LINE)
@@ -109,19 +150,7 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
                           RUN_BYTES);
     if (x.col.n_dims > 1 && !list_fits(&x))
         return xti_refuse(why, "columns lie too far apart for a list");
-    bool stream = xti_cost_stream(&p->target, p->bytes_written);
-    int64_t run = cd ? cd->n * x.t.unit : 0;
-    /* Shorter runs that do not follow each other gain by the dims beside them. */
-    bool long_run = run >= LONG_COL_BYTES || (cs && cs->d == run);
-    /* u8 2432 x 75 x 12 x 96 reversed does 0.58 of the limit, as a transpose 0.43; 9280 x 59 x 384 is alike.
-     * (Emerald Rapids, 2026-11) */
-    bool fed = stream && p->target.isa == XTI_ISA_AVX512 && x.t.unit <= FED_UNIT;
-    int64_t enough = fed ? FED_RUN : XTI_LINE;
-    bool long_rows = cs && (cs->n * x.t.unit >= enough || x.row.n_dims == 1);
-    if (long_rows && run >= XTI_LINE && !(stream && columns_apart(&p->target, &x.t)) &&
-        (!stream || (cs->d % XTI_LINE == 0 && long_run)))
-        return xti_refuse(why, stream ? "rows of the destination begin on lines" : "stays in the cache");
-    return true;
+    return !transposed(p, &x, why);
 }
 
 static void make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
