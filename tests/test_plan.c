@@ -118,6 +118,7 @@ static const struct {
 } deep[] = {
     {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile", "transpose"}, /* wide columns that lie apart, */
     {"x: c128[4096,2048]; x.permute(1,0)", "tile", "transpose"},           /* of 32 KiB, */
+    {"x: f16[512,2,58593]; x.permute(2,1,0)", "tile", "tile"},
     {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose", "transpose"},   /* one behind the other, */
     {"x: f64[352,28]; x.permute(1,0)", "transpose", "transpose"},          /* in the cache; */
     {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose", "transpose"},

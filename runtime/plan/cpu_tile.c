@@ -14,8 +14,7 @@ enum {
     LONG_COL_BYTES = 2048,  /* of a single long dim: 64 more are read */
     ROW_BYTES = 1024,       /* of the source in a run */
     ROW_ENTRIES = 1024,     /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
-    WIDE_UNIT = 8,          /* wider and equal ones are streamed .. */
-    WIDE_ROW_BYTES = 4096,  /* .. in such parts of a single dim: see columns_apart */
+    WIDE_UNIT = 8,          /* wider and equal ones want tiles: see wide_columns_apart */
     FED_UNIT = 2,           /* narrower and equal ones are streamed as in fed.c.j2 .. */
     FED_RUN = 256,          /* .. which a dim of shorter runs gains by */
     GATHER_ROWS = 256,      /* whose lines are open at a time */
@@ -39,6 +38,18 @@ static const struct {
     int col, row;
 } want[] = {{64, 64}, {512, 512}, {COL_BYTES, ROW_BYTES}};
 
+/* Bytes of a single long dim of rows. Where prefetches reach deep those for the next columns must still be
+ * there when they are read: f16 512 x 2 x 58593 reversed does 0.84 of a copy in parts of 1024 bytes, 0.69 in
+ * parts of 16384, whole 0.49; u8 56 x 64 x 33482 0.72, 0.36, 0.27; f32 384 x 59 x 2320 0.88, 0.98, 0.97; f64
+ * 7264 x 7264 0.93 in parts of 4096, whole 0.77. (Zen 5, 2026-11) */
+static int64_t long_row_bytes(const struct xti_plan *p, int unit)
+{
+    enum { NARROW = 1024, MIDDLE = 16384, WIDE = 4096 };
+    if (!p->target.prefetch_deep)
+        return INT32_MAX;
+    return unit <= FED_UNIT ? NARROW : unit < WIDE_UNIT ? MIDDLE : WIDE;
+}
+
 static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     xti_sides_begin(&p->map, piece, x);
@@ -50,8 +61,7 @@ static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
         xti_side_widen(x, &x->row, want[i].row, ROW_ENTRIES);
     }
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
-    bool wide = p->target.prefetch_deep && x->t.unit >= WIDE_UNIT;
-    make_long(x, &x->row, wide ? WIDE_ROW_BYTES / x->t.unit : INT32_MAX);
+    make_long(x, &x->row, long_row_bytes(p, x->t.unit) / x->t.unit);
 }
 
 /* The columns' offsets are a list of 32 bits. */
@@ -103,8 +113,7 @@ static bool follow_in_lines(const struct xti_nest *n)
 
 /* Where prefetches reach deep, tiles fetch columns that lie apart one by one. Of f64 18 of 24 streamed
  * transposes do 1.05 to 1.4 times as much as tiles (352 x 28 x 28 x 4 x 48 reversed 0.55 and 0.77 of a copy),
- * of c128 20 of 26 up to 1.45 times, none less than 0.93; f32 as often less as more. Parts of 4096 bytes: f64
- * 7264 x 7264 0.93 of a copy, whole 0.77. (Zen 5, 2026-11) */
+ * of c128 20 of 26 up to 1.45 times, none less than 0.93; f32 as often less as more. (Zen 5, 2026-11) */
 static bool wide_columns_apart(const struct xti_nest *n)
 {
     return n->unit >= WIDE_UNIT && !columns_follow(n);
