@@ -38,6 +38,8 @@ static void make_job(const struct xtk_row *k, struct kernel_job *j)
     }
     if (k->op == XTI_CPU_DEINTERLEAVE || k->op == XTI_CPU_INTERLEAVE)
         cols *= rows;
+    if (k->op == XTI_CPU_BRAID)
+        cols = rows;
     if (k->param)
         cols /= k->param;
     kernel_job_make(k, rows, cols, (struct kernel_pitch){.round = LINE}, false, j);

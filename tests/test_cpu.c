@@ -279,6 +279,7 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     xti_cpu_target(threads, &t);
     ck_assert(xti_cpu_has(isa));
     t.isa = isa;
+    t.few_strands = cache != 1024; /* else buffers */
     if (cache)
         t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 4 * cache;
     ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
@@ -340,13 +341,18 @@ END_TEST
  * backwards, with gaps now and then. */
 static void random_runs(struct xti_piece *p, struct xti_dim *dim)
 {
-    int64_t at = 1 + below(70), d = at;
-    int n = 2 + (int)below(3), order[4], dims = at > 1 ? 1 : 0;
+    int64_t at = 1 + below(70);
+    int n = 2 + (int)below(3), order[4];
+    bool lines = below(3) == 0; /* rows of whole ones */
+    at = lines ? (at + 7) / 8 * 8 : at;
+    int64_t d = at;
+    int dims = at > 1 ? 1 : 0;
     if (dims)
         dim[n] = (struct xti_dim){at, 1, 1};
     for (int i = n - 1; i >= 0; i--) {
-        dim[i] = (struct xti_dim){2 + below(n > 3 ? 5 : 17), 0, d};
-        d = d * dim[i].n + (below(4) ? 0 : below(5));
+        int64_t extent = lines && i == n - 1 ? 8 << below(2) : 2 + below(n > 3 ? 5 : 17);
+        dim[i] = (struct xti_dim){extent, 0, d};
+        d = d * dim[i].n + (below(4) ? 0 : lines ? 64 : below(5));
     }
     for (int i = 0; i < n; i++)
         order[i] = i;

@@ -14,6 +14,7 @@ static const struct xti_target cpu = {.backend = XT_CPU,
                                       .l1_bytes = 32 << 10,
                                       .l2_bytes = 1 << 20,
                                       .l3_bytes = 32 << 20,
+                                      .few_strands = true,
                                       .threads = 4};
 
 static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target *t)
@@ -47,7 +48,9 @@ static const struct {
     {"x: u8[30,20,5]; x.permute(1,0,2)",                                      "rows"},
     {"x: u8[4000,2000,3]; x.permute(1,0,2)",                                  "turn"},
     {"x: u8[4000,2000,5]; x.permute(1,0,2)",                                  "buffered"},
-    {"x: f16[400,300,80]; x.permute(1,0,2)",                                  "buffered"},
+    {"x: f16[400,300,80]; x.permute(1,0,2)",                                  "braid"},
+    {"x: f16[401,300,80]; x.permute(1,0,2)",                                  "buffered"}, /* ragged */
+    {"x: f16[800,300,32]; x.permute(1,0,2)",                                  "braid"}, /* lines */
     {"x: f16[400,300,64]; x.permute(1,0,2)",                                  "rows"}, /* whole lines */
     {"x: f32[28,28,28,28,48]; x.permute(1,3,0,4,2)",                          "buffered"},
     {"x: f32[400,400,64]; x[:, :, :63]",                                      "rows"}, /* in order */
@@ -155,7 +158,9 @@ static const struct {
 
 START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
 {
-    struct xti_plan p = plan_of(grouped[_i].line, &cpu);
+    struct xti_target many = cpu;
+    many.few_strands = false;
+    struct xti_plan p = plan_of(grouped[_i].line, &many);
     const struct xti_step *step = p.step;
     const struct xti_runs *in = &step->blocks->in;
     int64_t blocks = 1;
@@ -164,6 +169,30 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
     ck_assert_int_ge(in->bytes, grouped[_i].run);
     ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / 8);
     ck_assert_int_eq(blocks, grouped[_i].blocks);
+    xti_plan_free(&p);
+}
+END_TEST
+
+/* run, columns of a call, rows of it, loops */
+static const struct {
+    const char *line;
+    int64_t run, strands, rows;
+} braided[] = {
+    {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 80, 4, 96},       /* 5 lines */
+    {"x: u8[192,28,28,48,32]; x.permute(1,3,2,0,4)", 32, 4, 144}, /* 2; of 3 rows of the next dim */
+    {"x: f16[596,28,28,8,32]; x.permute(1,3,2,0,4)", 64, 2, 64},
+    {"x: u8[1536,64,2144]; x.permute(1,0,2)", 2144, 2, 2},
+    {"x: u8[640,640,50]; x.permute(1,0,2)", 50, 8, 82}, /* 32 are whole lines */
+};
+
+START_TEST(short_runs_are_read_along_a_few_strands)
+{
+    struct xti_plan p = plan_of(braided[_i].line, &cpu);
+    const struct xti_step *step = p.step;
+    ck_assert_str_eq(xti_plan_strategy(&p), "braid");
+    ck_assert_int_eq(step->unit, braided[_i].run);
+    ck_assert_int_eq(step->tile_cols, braided[_i].strands);
+    ck_assert_int_eq(step->tile_rows, braided[_i].rows);
     xti_plan_free(&p);
 }
 END_TEST
@@ -299,7 +328,8 @@ static const struct {
     {"x: f32[80000,33]; y: f32[80000,31]; concat(1, x, y)",                    true},
     {"x: f32[400,16390]; x[:, :16383]",                                        false}, /* rows are long */
     {"x: f32[63,40000]; x.permute(1,0)",                                       false},
-    {"x: f32[400,400,17]; x.permute(1,0,2)",                                   false}, /* buffered */
+    {"x: f32[400,400,17]; x.permute(1,0,2)",                                   false}, /* a braid */
+    {"x: f32[401,400,17]; x.permute(1,0,2)",                                   false}, /* buffered */
     {"x: f32[400,400,17]; y: f32[400,400,17]; concat(2, x, y).permute(1,0,2)", true},
     {"x: u8[40000,80,3]; x.permute(1,0,2)",                                    false}, /* runs of 3 B */
 };
@@ -532,6 +562,7 @@ int main(void)
     tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0, sizeof deep / sizeof *deep);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
+    tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, transposes_whose_rows_share_sets_move_whole_lines);

@@ -101,6 +101,7 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .prefetch_deep = is == AMD,
         .early_stores = is == AMD,
         .singles_soon = is == OTHER_X86,
+        .few_strands = is == AMD,
         .fills_last = is == AMD,
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };

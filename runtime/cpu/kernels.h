@@ -31,14 +31,15 @@ enum { XTK_SOURCES = 32 };
 struct xtk_job {
     int64_t rows, cols;
     int64_t s_row, s_col, d_row, d_col;
+    int64_t run;                     /* braid: bytes of a unit */
     const unsigned char *value;      /* fill: 16 bytes, the unit repeated */
-    const struct xti_offset *row_at; /* tile, gather: rows entries; NULL: strides */
+    const struct xti_offset *row_at; /* tile, gather, braid: rows entries; NULL: strides */
     const int32_t *col_at; /* gather, tile: cols entries, bytes of the source; tile, NULL: strides */
     /* tile, with lists: the strides inside groups of 32 bytes of columns (s_group, of the source) and of rows
      * (d_group, of the destination); 0: they differ. */
     int64_t s_group, d_group;
-    /* tile: columns of the same rows on either side of the job's own. The job's lines are those that begin in
-     * its columns; it reads up to a line's worth of those after, and then its own fill whole lines. */
+    /* tile, braid: columns of the same rows on either side of the job's own. The job's lines are those that
+     * begin in its columns; it reads up to a line's worth of those after. A tile's own fill whole lines. */
     int64_t before, after;
     int64_t s_next, d_next;            /* from this job to the next one, for prefetching; 0: unknown */
     struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */

@@ -97,7 +97,7 @@ static void run_last(struct nest *t, char *d, const char *s)
 
 static bool is_large(enum xti_cpu_op op)
 {
-    return op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER;
+    return op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER || op == XTI_CPU_BRAID;
 }
 
 /* Step i of the innermost loop. Worth finding is the next job of large ones that stream; kernels of rows
@@ -177,7 +177,8 @@ const char *xti_nest_after(const struct xtk_job *j, int level)
 
 xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *target)
 {
-    return xtk_find(target->isa, step->kernel, step->unit, step->param)->fn;
+    int unit = step->kernel == XTI_CPU_BRAID ? 1 : step->unit;
+    return xtk_find(target->isa, step->kernel, unit, step->param)->fn;
 }
 
 struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *target,
@@ -191,6 +192,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .s_col = step->col.s,
                             .d_row = step->row.d,
                             .d_col = step->col.d,
+                            .run = step->unit,
                             .value = value,
                             .row_at = step->row_at,
                             .col_at = step->col_at,

@@ -109,16 +109,9 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
 
 bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
-    const struct xti_piece *x = &p->map.piece[piece];
     struct xti_sides block;
-    if (!xti_piece_affine(x))
-        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
-    if (x->src < 0)
-        return xti_refuse(why, "no source");
-    if (!xti_cost_stream(&p->target, p->bytes_written))
-        return xti_refuse(why, "stays in the cache");
-    if (p->map.n_pieces > 1)
-        return xti_refuse(why, "%d pieces", p->map.n_pieces);
+    if (!xti_cost_streams_alone(p, piece, why))
+        return false;
     block_of(&p->map, piece, &block);
     if (block.col.units * block.row.units == 1)
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);

@@ -16,6 +16,20 @@ bool xti_cost_stream(const struct xti_target *t, int64_t bytes)
     return t->isa != XTI_ISA_SCALAR && bytes >= (by_l2 > by_l3 ? by_l2 : by_l3);
 }
 
+bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *x = &p->map.piece[piece];
+    if (!xti_piece_affine(x))
+        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
+    if (x->src < 0)
+        return xti_refuse(why, "no source");
+    if (!xti_cost_stream(&p->target, p->bytes_written))
+        return xti_refuse(why, "stays in the cache");
+    if (p->map.n_pieces > 1)
+        return xti_refuse(why, "%d pieces", p->map.n_pieces);
+    return true;
+}
+
 /* A streamed line whose neighbour follows within 4 stores takes 2.8 ns, one by itself 5.4, 128-byte aligned
  * or not: 3.9 with 15 others in between, 5.2 with 63. Rows an odd number of lines apart may wait longer for
  * the neighbours, and then it is better to read half as many columns at a time: f32 43408 x 1216 does 1.0 of
@@ -109,6 +123,20 @@ bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *ste
     enum { SOON = 40 };
     return t->stream_banks && step->stream && step->col.n == XTI_LINE && step->row.n <= SOON &&
            step->row.d % t->stream_banks == 0;
+}
+
+/* Lines that are read near each other and whose neighbours are written soon. Runs of 80 bytes along 4 strands
+ * 1.17 of a copy, along 8 1.15, 16 1.0, 32 0.86; of 464 bytes 4 1.2, 16 0.86. Strands a multiple of a page
+ * apart share the sets of the first cache: runs of 32 bytes along 4 1.1, along 8 0.65, 16 0.6; along 2, whose
+ * lines are written one by one, 0.56. Through a buffer they do 0.5 to 0.8. Strands that are more than this
+ * share lines with their neighbours, which are read twice. (Zen 5, 2026-11) */
+int64_t xti_cost_strands(int64_t run)
+{
+    enum { LEAST = 128, MOST = 8 };
+    int64_t whole = XTI_LINE / xti_gcd64(XTI_LINE, run), n = whole;
+    while (n * run < LEAST)
+        n += whole;
+    return n < MOST ? n : MOST;
 }
 
 static struct xti_loop *extent_of(struct xti_step *step, int cuts)

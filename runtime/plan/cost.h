@@ -33,8 +33,14 @@ void xti_nest_flip(struct xti_nest *t, int dim);
 /* True when a step that writes so much should not leave it in the cache. */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
 
+/* Whether a piece is a whole copy past the cache, without divs and guards. */
+bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why);
+
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
+
+/* Of how many places of the source a braid takes runs of so many bytes in turn. */
+int64_t xti_cost_strands(int64_t run);
 
 /* Whether each call streams single lines, whose neighbours should follow soon. */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);

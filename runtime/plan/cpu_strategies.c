@@ -4,6 +4,7 @@
 #include "base/num.h"
 #include "plan/buffered.h"
 #include "plan/cost.h"
+#include "plan/cpu_braid.h"
 #include "plan/cpu_tile.h"
 
 enum {
@@ -449,6 +450,7 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "memcpy",       .applicable = memcpy_applies,       .make = rows_make},
     {.name = "fill",         .applicable = fill_applies,         .make = fill_make},
     {.name = "mirror",       .applicable = mirror_applies,       .make = mirror_make},
+    {.name = "braid",        .applicable = xti_braid_applies,    .make = xti_braid_make},
     {.name = "buffered",     .applicable = xti_buffered_applies, .make = xti_buffered_make},
     {.name = "turn",         .applicable = turn_applies,         .make = turn_make},
     {.name = "rows",         .applicable = rows_applies,         .make = rows_make},

@@ -35,6 +35,7 @@ struct xti_target {
     bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache */
     bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
     bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
+    bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     int threads;
     struct xti_choice choice;
@@ -70,6 +71,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(TILE, tile)                 /* s_row = d_col = u, lists may replace d_row and s_col (xti_step) */      \
     X(GATHER, gather)             /* d_col = u, a list replaces s_col */                                     \
     X(SPLICE, splice)             /* s_col = d_col = u = 1 byte; a list tells where each line comes from */  \
+    X(BRAID, braid)               /* s_row = d_col = u bytes, any number; a list may replace d_row */        \
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */                                               \

@@ -1,8 +1,9 @@
 /* kernel_job.c: see kernel_job.h. */
 #include "support/kernel_job.h"
 
-/* The strides and numbers that an op fixes: so many units; the row's param, or minus it; or free. */
-enum { FREE = 1000, N = 2000 };
+/* The strides and numbers that an op fixes: so many units; the row's param, or minus it; as many as lie at
+ * one place; or free. */
+enum { FREE = 1000, N = 2000, RUN = 3000 };
 
 enum { LINE = 64, HOLE = INT32_MIN }; /* a column that is 0 */
 
@@ -21,6 +22,7 @@ static const struct {
     [XTI_CPU_TILE]         = {FREE, FREE, 1,    FREE, FREE, 1,    1},
     [XTI_CPU_GATHER]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
     [XTI_CPU_SPLICE]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
+    [XTI_CPU_BRAID]        = {FREE, FREE, RUN,  FREE, FREE, RUN,  FREE},
     [XTI_CPU_DEINTERLEAVE] = {N,    FREE, 1,    N,    FREE, 1,    1},
     [XTI_CPU_INTERLEAVE]   = {N,    FREE, FREE, 1,    1,    N,    1},
     [XTI_CPU_STRIDED]      = {FREE, FREE, FREE, N,    FREE, 1,    1},
@@ -30,9 +32,9 @@ static const struct {
 /* clang-format on */
 
 /* A number of the table. */
-static int64_t number(const struct xtk_row *k, int code)
+static int64_t number(const struct kernel_job *j, int code)
 {
-    return code == N ? k->param : code == -N ? -k->param : code;
+    return code == N ? j->row->param : code == -N ? -j->row->param : code == RUN ? j->units : code;
 }
 
 static int64_t apart(int64_t bytes, struct kernel_pitch p, bool down)
@@ -52,8 +54,8 @@ static void side(const struct kernel_job *j, int row, int col, struct kernel_pit
                  int64_t *row_st, int64_t *col_st)
 {
     int64_t u = j->row->unit, bytes = j->units * u;
-    *row_st = number(j->row, row) * u;
-    *col_st = number(j->row, col) * u;
+    *row_st = number(j, row) * u;
+    *col_st = number(j, col) * u;
     if (col == FREE)
         *col_st = apart(row == FREE ? bytes : reach(j->job.rows, *row_st, bytes), p, down);
     if (row == FREE)
@@ -132,15 +134,22 @@ static void make_segments(struct kernel_job *j)
     j->job.col_at = j->col_at;
 }
 
+/* Of bytes: below a line, a line, some of them, and what is no part of either. */
+static int64_t some_run(int64_t rows, int64_t cols)
+{
+    static const short run[] = {32, 37, 48, 63, 64, 65, 80, 100, 128, 176, 200, 301};
+    return run[(7 * rows + cols) % (int64_t)(sizeof run / sizeof *run)];
+}
+
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
                      bool stream, struct kernel_job *j)
 {
     int op = k->op;
     j->row = k;
-    j->units = number(k, fixed[op].units);
+    j->units = fixed[op].units == FREE ? some_run(rows, cols) : number(j, fixed[op].units);
     j->job = (struct xtk_job){.stream = stream, .pairs = (rows + cols) % 2 == 0, .value = j->value};
-    j->job.rows = fixed[op].rows == FREE ? rows : number(k, fixed[op].rows);
-    j->job.cols = fixed[op].cols == FREE ? cols : number(k, fixed[op].cols);
+    j->job.rows = fixed[op].rows == FREE ? rows : number(j, fixed[op].rows);
+    j->job.cols = fixed[op].cols == FREE ? cols : number(j, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
     if (op == XTI_CPU_STRIDED && pitch.s_down)
         j->job.s_row = -k->unit; /* rows that share their lines, as of pixels */
@@ -161,7 +170,8 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->value[i] = (unsigned char)(i % k->unit + 1);
     if (op == XTI_CPU_GATHER || (op == XTI_CPU_TILE && pitch.s_down))
         j->job.col_at = j->col_at;
-    if ((op == XTI_CPU_GATHER || op == XTI_CPU_TILE) && pitch.d_down)
+    j->job.run = j->units;
+    if ((op == XTI_CPU_GATHER || op == XTI_CPU_TILE || op == XTI_CPU_BRAID) && pitch.d_down)
         j->job.row_at = j->row_at;
     if (op == XTI_CPU_TILE && pitch.round == 1) { /* the lists' own, told or not */
         j->job.s_group = group_stride(j, cols, j->job.s_col);
@@ -183,13 +193,30 @@ void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
     s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
     for (int64_t r = 0; r < j->job.rows; r++) {
         char *to = d + row_of(j, r).d;
-        const char *from = s + (j->row->op == XTI_CPU_TILE ? r * j->job.s_row : row_of(j, r).s);
+        const char *from = s + (fixed[j->row->op].s_row == FREE ? row_of(j, r).s : r * j->job.s_row);
         for (int64_t c = 0; c < j->job.cols; c++, to += j->job.d_col) {
             int64_t column = j->job.col_at ? j->col_at[c] : c * j->job.s_col;
             for (int64_t b = 0; b < bytes; b++)
                 to[b] = column == HOLE ? 0 : from[column + b];
         }
     }
+}
+
+/* A braid in two, with columns on either side. */
+void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
+{
+    struct xtk_job part = j->job;
+    if (j->row->op == XTI_CPU_BRAID) {
+        part.cols = j->job.cols / 3;
+        part.after = j->job.cols - part.cols;
+        j->row->fn(&part, d, s);
+        d += part.cols * part.d_col;
+        s += part.cols * part.s_col;
+        part.before = part.cols;
+        part.cols = part.after;
+        part.after = 0;
+    }
+    j->row->fn(&part, d, s);
 }
 
 int64_t kernel_job_bytes(const struct kernel_job *j)

@@ -31,8 +31,11 @@ struct kernel_job {
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
                      bool stream, struct kernel_job *j);
 
-/* What k->fn(&j->job, d, s) has to do, byte by byte. */
+/* What the kernel has to do, byte by byte. */
 void kernel_job_define(const struct kernel_job *j, char *d, const char *s);
+
+/* Does it; where the op takes columns on either side, in two calls. */
+void kernel_job_run(const struct kernel_job *j, char *d, const char *s);
 
 /* Bytes that the job writes. */
 int64_t kernel_job_bytes(const struct kernel_job *j);
