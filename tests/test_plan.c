@@ -14,6 +14,7 @@ static const struct xti_target cpu = {.backend = XT_CPU,
                                       .l1_bytes = 32 << 10,
                                       .l2_bytes = 1 << 20,
                                       .l3_bytes = 32 << 20,
+                                      .stream_banks = 512,
                                       .few_strands = true,
                                       .threads = 4};
 
@@ -49,7 +50,10 @@ static const struct {
     {"x: u8[4000,2000,3]; x.permute(1,0,2)",                                  "turn"},
     {"x: u8[4000,2000,5]; x.permute(1,0,2)",                                  "buffered"},
     {"x: f16[400,300,80]; x.permute(1,0,2)",                                  "braid"},
-    {"x: f16[401,300,80]; x.permute(1,0,2)",                                  "buffered"}, /* ragged */
+    {"x: f16[401,300,80]; x.permute(1,0,2)",                                  "braid"}, /* ragged */
+    {"x: f16[17,8000,50]; x.permute(1,0,2)",                                  "buffered"}, /* short */
+    {"x: f16[801,300,32]; x.permute(1,0,2)",                                  "rows"}, /* 801 apart */
+    {"x: f16[8000,40,32]; x.permute(1,0,2)",                                  "rows"}, /* 40 soon */
     {"x: f16[800,300,32]; x.permute(1,0,2)",                                  "braid"}, /* lines */
     {"x: f16[400,300,64]; x.permute(1,0,2)",                                  "rows"}, /* whole lines */
     {"x: f32[28,28,28,28,48]; x.permute(1,3,0,4,2)",                          "buffered"},
@@ -182,7 +186,8 @@ static const struct {
     {"x: u8[192,28,28,48,32]; x.permute(1,3,2,0,4)", 32, 4, 144}, /* 2; of 3 rows of the next dim */
     {"x: f16[596,28,28,8,32]; x.permute(1,3,2,0,4)", 64, 2, 64},
     {"x: u8[1536,64,2144]; x.permute(1,0,2)", 2144, 2, 2},
-    {"x: u8[640,640,50]; x.permute(1,0,2)", 50, 8, 82}, /* 32 are whole lines */
+    {"x: u8[640,640,50]; x.permute(1,0,2)", 50, 16, 82},  /* 32 are whole lines */
+    {"x: u8[1000,1000,96]; x.permute(1,0,2)[:, 1:]", 96, 16, 43}, /* ragged */
 };
 
 START_TEST(short_runs_are_read_along_a_few_strands)
@@ -329,7 +334,7 @@ static const struct {
     {"x: f32[400,16390]; x[:, :16383]",                                        false}, /* rows are long */
     {"x: f32[63,40000]; x.permute(1,0)",                                       false},
     {"x: f32[400,400,17]; x.permute(1,0,2)",                                   false}, /* a braid */
-    {"x: f32[401,400,17]; x.permute(1,0,2)",                                   false}, /* buffered */
+    {"x: f32[401,400,17]; x.permute(1,0,2)",                                   false}, /* ragged */
     {"x: f32[400,400,17]; y: f32[400,400,17]; concat(2, x, y).permute(1,0,2)", true},
     {"x: u8[40000,80,3]; x.permute(1,0,2)",                                    false}, /* runs of 3 B */
 };

@@ -39,8 +39,12 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 
-/* Of how many places of the source a braid takes runs of so many bytes in turn. */
-int64_t xti_cost_strands(int64_t run);
+/* Of how many places of the source a braid takes runs of so many bytes in turn. ragged: they make up no whole
+ * lines. */
+int64_t xti_cost_strands(int64_t run, bool ragged);
+
+/* Whether runs of a line should be streamed two by two. */
+bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why);
 
 /* Whether each call streams single lines, whose neighbours should follow soon. */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
