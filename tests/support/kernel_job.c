@@ -137,7 +137,7 @@ static void make_segments(struct kernel_job *j)
 /* Of bytes: below a line, a line, some of them, and what is no part of either. */
 static int64_t some_run(int64_t rows, int64_t cols)
 {
-    static const short run[] = {32, 37, 48, 63, 64, 65, 80, 100, 128, 176, 200, 301};
+    static const short run[] = {17, 24, 32, 37, 48, 63, 64, 65, 80, 100, 128, 176, 301};
     return run[(7 * rows + cols) % (int64_t)(sizeof run / sizeof *run)];
 }
 
