@@ -37,7 +37,7 @@ def scalar_rows():
     yield row("blocks", 1, "scalar", (1, 1))
     yield row("splice", 1, "scalar", (1, 1))
     yield row("braid", 1, "scalar", (1, 1))
-    for op in ["fill", "broadcast", "reverse", "transpose", "walk", "tile", "gather"]:
+    for op in ["fill", "broadcast", "reverse", "transpose", "walk", "tile", "gather", "mosaic"]:
         yield from (row(op, b, "scalar", (1, 1)) for b in WIDTHS)
     for op, counts in WEAVES.items():
         yield from (row(op, b, "scalar", (n, 1), n) for n in counts for b in WIDTHS)
@@ -56,6 +56,8 @@ def vector_rows(isa):
         yield row("transpose", b, isa, (LANE // b, LINE // b))
         yield row("tile", b, isa, (LINE // b, LINE // b))
         yield row("gather", b, isa, (1, v // b))
+        if isa == "avx512":  # others cannot permute two vectors
+            yield row("mosaic", b, isa, (1, v // b))
     for op, counts in WEAVES.items():
         if op == "turn":
             yield from (row(op, b, isa, (4 // b, v // (4 * b)), 3) for b in [1, 2, 4] if isa != "neon")

@@ -96,6 +96,7 @@ static void bench_row(const struct xtk_row *k)
     const struct xtk_row *who[CONTESTANTS] = {k, xtk_find(XTI_ISA_SCALAR, k->op, k->unit, k->param), NULL};
     double ns[CONTESTANTS];
     make_job(k, &j);
+    kernel_job_place(&j, dst_area - j.d_lo, src_area - j.s_lo);
     if (j.s_hi - j.s_lo > AREA || j.d_hi - j.d_lo > AREA) {
         fprintf(stderr, "%s: the job is larger than %d bytes\n", k->name, AREA);
         exit(1);

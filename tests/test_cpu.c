@@ -280,6 +280,7 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     ck_assert(xti_cpu_has(isa));
     t.isa = isa;
     t.few_strands = cache != 1024; /* else buffers */
+    t.windows = true;
     if (cache)
         t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 4 * cache;
     ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
@@ -337,6 +338,8 @@ START_TEST(a_random_map_with_divs_and_guards_is_copied)
 }
 END_TEST
 
+enum { MOST_AXES = 13 };
+
 /* Runs of 1 to 70 elements, or units, in another order on either side: strides of a random permutation, some
  * backwards, with gaps now and then. */
 static void random_runs(struct xti_piece *p, struct xti_dim *dim)
@@ -370,27 +373,59 @@ static void random_runs(struct xti_piece *p, struct xti_dim *dim)
     p->n_dims = n + dims;
 }
 
+/* Many axes of 2, sometimes 3 or 4, in another order, some backwards, a gap now and then. */
+static void random_axes(struct xti_piece *p, struct xti_dim *dim)
+{
+    int order[MOST_AXES];
+    int64_t at = 1, d = 1;
+    p->n_dims = 8 + (int)below(MOST_AXES - 7);
+    for (int i = p->n_dims - 1; i >= 0; i--, d *= dim[i + 1].n)
+        dim[i] = (struct xti_dim){below(12) ? 2 : 3 + below(2), 0, d};
+    shuffle(order, p->n_dims);
+    for (int i = 0; i < p->n_dims; i++) {
+        struct xti_dim *x = &dim[order[i]];
+        x->s = below(10) ? at : -at;
+        p->soff += x->s < 0 ? at * (x->n - 1) : 0;
+        at = at * x->n + (below(20) ? 0 : below(3) * 16);
+    }
+}
+
+static void check_random_piece(void (*make)(struct xti_piece *p, struct xti_dim *dim), long long seed)
+{
+    struct xti_dim dim[MOST_AXES];
+    struct xti_piece piece = {.dim = dim};
+    make(&piece, dim);
+    int64_t lo[1] = {0}, hi[1] = {piece.soff};
+    struct xti_map m = {.esize = 1 << below(5),
+                        .n_pieces = 1,
+                        .piece = &piece,
+                        .n_srcs = 1,
+                        .numel = xti_piece_numel(&piece),
+                        .src_lo = lo,
+                        .src_hi = hi};
+    for (int k = 0; k < piece.n_dims; k++) {
+        hi[0] += dim[k].s > 0 ? dim[k].s * (dim[k].n - 1) : 0;
+        m.dst_hi += dim[k].d * (dim[k].n - 1);
+    }
+    check_map(&m, seed);
+}
+
 START_TEST(random_short_runs_are_copied_in_another_order)
 {
     for (int i = 0; i < PER_ROUND; i++) {
         long long seed = _i * PER_ROUND + i;
         rng = (uint64_t)seed * 7919 + 5;
-        struct xti_dim dim[5];
-        struct xti_piece piece = {.dim = dim};
-        random_runs(&piece, dim);
-        int64_t lo[1] = {0}, hi[1] = {piece.soff};
-        struct xti_map m = {.esize = 1 << below(5),
-                            .n_pieces = 1,
-                            .piece = &piece,
-                            .n_srcs = 1,
-                            .numel = xti_piece_numel(&piece),
-                            .src_lo = lo,
-                            .src_hi = hi};
-        for (int k = 0; k < piece.n_dims; k++) {
-            hi[0] += dim[k].s > 0 ? dim[k].s * (dim[k].n - 1) : 0;
-            m.dst_hi += dim[k].d * (dim[k].n - 1);
-        }
-        check_map(&m, seed);
+        check_random_piece(random_runs, seed);
+    }
+}
+END_TEST
+
+START_TEST(random_orders_of_small_axes_are_copied)
+{
+    for (int i = 0; i < PER_ROUND; i++) {
+        long long seed = _i * PER_ROUND + i;
+        rng = (uint64_t)seed * 6367 + 3;
+        check_random_piece(random_axes, seed);
     }
 }
 END_TEST
@@ -662,6 +697,7 @@ int main(void)
     tcase_add_loop_test(t, a_random_affine_map_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_map_with_divs_and_guards_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, random_short_runs_are_copied_in_another_order, 0, ROUNDS);
+    tcase_add_loop_test(t, random_orders_of_small_axes_are_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_chain_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
                         sizeof big / sizeof *big);

@@ -16,6 +16,7 @@ static const struct xti_target cpu = {.backend = XT_CPU,
                                       .l3_bytes = 32 << 20,
                                       .stream_banks = 512,
                                       .few_strands = true,
+                                      .windows = true,
                                       .threads = 4};
 
 static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target *t)
@@ -84,6 +85,8 @@ static const struct {
     {"x: f32[70,70]; x.diagonal(0,0,1)",                                      "gather"},
     {"x: f32[15,15]; x.diagonal(0,0,1)",                                      "walk"},
     {"x: f32[2,3,2,3,2,3,2]; x.permute(6,4,2,0,5,3,1)",                       "gather"},
+    {"x: f32[2,4,2,4,2,4,2,4,2,4,2,4,2,4,2]; x.permute(13,11,9,7,5,3,1,14,0,2,4,6,8,10,12)", "mosaic"},
+    {"x: f32[2,4,2,4,2,4,2,4,2,4,2,4,2,4,3]; x.permute(13,11,9,7,5,3,1,14,0,2,4,6,8,10,12)", "tile"},
     {"x: f32[8,8,8,8]; x.permute(3,2,1,0)",                                   "tile"},
     {"x: f64[2,2,2,2,2,2,2]; x.permute(6,4,5,3,0,2,1)",                       "tile"},
     {"x: f32[4,6]; x.pad((9,9),(0,20), value=7)",                             "fill"},

@@ -3,7 +3,7 @@
 #ifndef XTI_CPU_KERNELS_H
 #define XTI_CPU_KERNELS_H
 
-#include "plan/plan.h"
+#include "plan/mosaic.h"
 
 /* A part of the destination that is put together in a buffer of 64 lines. A kernel may stream lines that a
  * row covers whole to where they belong, and then says so. */
@@ -33,8 +33,8 @@ struct xtk_job {
     int64_t s_row, s_col, d_row, d_col;
     int64_t run;                     /* braid: bytes of a unit */
     const unsigned char *value;      /* fill: 16 bytes, the unit repeated */
-    const struct xti_offset *row_at; /* tile, gather, braid: rows entries; NULL: strides */
-    const int32_t *col_at; /* gather, tile: cols entries, bytes of the source; tile, NULL: strides */
+    const struct xti_offset *row_at; /* tile, gather, mosaic, braid: rows entries; NULL: strides */
+    const int32_t *col_at; /* gather, mosaic, tile: cols entries, bytes of the source; tile, NULL: strides */
     /* tile, with lists: the strides inside groups of 32 bytes of columns (s_group, of the source) and of rows
      * (d_group, of the destination); 0: they differ. */
     int64_t s_group, d_group;
@@ -43,6 +43,7 @@ struct xtk_job {
     int64_t before, after;
     int64_t s_next, d_next;            /* from this job to the next one, for prefetching; 0: unknown */
     struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
+    const struct xti_mosaic *mosaic;   /* mosaic: its table; NULL: unit by unit */
     const struct xtk_segment *segment; /* splice: of a row's lines, the last of which may be shorter */
     const struct xtk_source *source;
     int sources;               /* at most XTK_SOURCES */

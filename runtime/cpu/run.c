@@ -97,7 +97,8 @@ static void run_last(struct nest *t, char *d, const char *s)
 
 static bool is_large(enum xti_cpu_op op)
 {
-    return op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER || op == XTI_CPU_BRAID;
+    return op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER || op == XTI_CPU_MOSAIC ||
+           op == XTI_CPU_BRAID;
 }
 
 /* Step i of the innermost loop. Worth finding is the next job of large ones that stream; kernels of rows
@@ -272,6 +273,10 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
         xti_run_buffered(step, &p->target, c->dst + step->d_byte, src, share);
         return;
     }
+    if (step->kernel == XTI_CPU_MOSAIC) {
+        xti_run_mosaic(step, &p->target, c->dst + step->d_byte, src, share);
+        return;
+    }
     struct xtk_job job = xti_job_of(step, &p->target, value);
     xti_run_nest(step, xti_kernel_of(step, &p->target), &job, c->dst + step->d_byte, src, share);
 }
@@ -309,7 +314,7 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
     if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 || step->split >= 0 ||
-        step->buffered)
+        step->buffered || step->kernel == XTI_CPU_MOSAIC)
         return;
     const struct xti_loop *l = step->n_loops ? &step->loop[0] : &once;
     if (l->cuts != XTI_CUTS_NONE)

@@ -43,6 +43,10 @@ const char *xti_nest_after(const struct xtk_job *j, int level);
 void xti_run_buffered(const struct xti_step *step, const struct xti_target *target, char *d, const char *s,
                       struct xti_share share);
 
+/* The share of a step of mosaics. (mosaic.c) */
+void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target, char *d, const char *s,
+                    struct xti_share share);
+
 /* The share of an assembled plan. (assemble.c) */
 void xti_run_assembled(const struct xti_copy *c, struct xti_share share);
 

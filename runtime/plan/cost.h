@@ -61,6 +61,9 @@ bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *ste
 /* Whether these squares should leave in runs. */
 bool xti_cost_runs(const struct xti_step *step);
 
+/* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
+bool xti_cost_windows(const struct xti_target *t, int64_t bytes);
+
 /* Whether so many bytes on either side make up squares of a transpose. */
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 

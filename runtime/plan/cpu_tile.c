@@ -1,10 +1,13 @@
 /* cpu_tile.c: strategies for pieces whose inner dims are small, or whose destination rows begin anywhere in a
  * line: virtual tiles (sides.h). The columns come first, because only whole lines of the destination can be
- * streamed. tile: the rows have at least 16 bytes in a run, so that squares of registers serve. gather: they
- * have not; every line is picked unit by unit from source lines that stay in the first cache. Layer 3. */
+ * streamed. tile: the rows have at least 16 bytes in a run, so that squares of registers serve. mosaic: lines
+ * have all their units in few windows of the source; rows need no run, but make long ones together with the
+ * columns. gather: every line is picked unit by unit from source lines that stay in the first cache. Layer 3.
+ */
 #include "plan/cpu_tile.h"
 
 #include "base/num.h"
+#include "plan/mosaic.h"
 #include "plan/sides.h"
 
 enum {
@@ -176,6 +179,155 @@ void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step)
     struct xti_sides x;
     tile_of(p, piece, &x);
     make(p, &x, XTI_CPU_TILE, step);
+}
+
+/* ---- mosaic */
+
+/* Rows: whatever dims have the shortest steps in the source, the last one in parts when it is long. */
+static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
+{
+    struct xti_side *a = &x->row;
+    while (a->bytes < wanted && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n)) {
+        int next = -1;
+        for (int i = 0; i < x->t.n_dims; i++) {
+            uint64_t st = xti_abs64(x->t.dim[i].s);
+            if (!x->taken[i] && st && (next < 0 || st < xti_abs64(x->t.dim[next].s)))
+                next = i;
+        }
+        int64_t room = most / a->units;
+        if (next < 0 || room < 2 || xti_abs64(x->t.dim[next].s) >= (uint64_t)wanted)
+            return;
+        if (x->t.dim[next].s < 0)
+            xti_nest_flip(&x->t, next);
+        x->taken[next] = true;
+        a->dim[a->n_dims++] = next;
+        a->take = x->t.dim[next].n < room ? x->t.dim[next].n : room;
+        a->units *= a->take;
+        a->bytes = x->t.dim[next].s * a->take;
+    }
+}
+
+/* Long runs of the source are worth most: f32 2^26, one order of the axes, does 1.05 of a copy in runs of
+ * 4096 bytes, 0.97 of 2048, 0.71 of 512. (Zen 5, 2026-11) */
+static void mosaic_of(const struct xti_map *m, int piece, struct xti_sides *x)
+{
+    static const struct {
+        int col, row;
+    } wanted[] = {{64, 64}, {128, 1024}, {256, 2048}, {512, 4096}, {1024, 4096}};
+    xti_sides_begin(m, piece, x);
+    if (!x->t.unit)
+        return;
+    x->lists = true;
+    int64_t most = XTI_MOSAIC_TILE_BYTES / x->t.unit;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
+        widen_rows(x, wanted[i].row, most / x->col.units);
+    }
+}
+
+/* Rows that share windows: those of dims that stay inside of a line. */
+static int together(const struct xti_sides *x)
+{
+    int64_t span = x->t.unit, n = 1;
+    for (int i = 0; i < x->row.n_dims; i++) {
+        const struct xti_loop *l = &x->t.dim[x->row.dim[i]];
+        span += (l->n - 1) * l->s;
+        if (span > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
+            break;
+        n *= l->n;
+    }
+    return (int)n;
+}
+
+static bool has_dim(const struct xti_side *a, int dim)
+{
+    for (int i = 0; i < a->n_dims; i++)
+        if (a->dim[i] == dim)
+            return true;
+    return false;
+}
+
+/* Rows and tiles of the destination are whole lines, and columns are all alike. */
+static bool whole_lines(const struct xti_sides *x)
+{
+    const struct xti_loop *last = &x->t.dim[x->col.dim[x->col.n_dims - 1]];
+    int64_t all = x->col.bytes;
+    for (int i = 0; i < x->t.n_dims; i++)
+        all |= has_dim(&x->col, i) ? 0 : x->t.dim[i].d;
+    return all % XTI_LINE == 0 && last->n % x->col.take == 0;
+}
+
+/* Places in the source of so many of a side's units, at least; the contiguous ones follow each other. */
+static int64_t list_places(const struct xti_sides *x, const struct xti_side *a, int64_t enough, int32_t *at)
+{
+    int64_t n = 1;
+    at[0] = 0;
+    for (int i = 0; i < a->n_dims && n < enough; i++) {
+        const struct xti_loop *l = &x->t.dim[a->dim[i]];
+        int64_t before = n, end = n * (i + 1 < a->n_dims ? l->n : a->take);
+        for (; n < end; n++)
+            at[n] = (int32_t)(at[n - before] + l->s);
+    }
+    return n;
+}
+
+/* Its table, of 40 KB, is on the stack of large copies alone. */
+static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int most)
+{
+    struct xti_mosaic m;
+    int32_t col_at[XTI_MOSAIC_COL_BYTES], at[XTI_MOSAIC_ROWS];
+    struct xti_offset row_at[XTI_LINE];
+    struct xti_mosaic_of of = {
+        .row_at = row_at, .col_at = col_at, .unit = x->t.unit, .rows = together(x), .group = together(x)};
+    of.cols = list_places(x, &x->col, x->col.units, col_at);
+    list_places(x, &x->row, of.rows, at);
+    for (int64_t r = 0; r < of.rows; r++)
+        row_at[r] = (struct xti_offset){at[r], 0};
+    return xti_mosaic_make(&of, most, &m);
+}
+
+/* How many windows a line may have and still be faster than what comes next: than a tile whose rows are short
+ * (c128 of 24 axes, 4 windows, rows of 128 bytes: 2.5 times as fast; f64 of 25, 8 windows: 0.9, rows of
+ * 64: 1.2), or than a gather (u8 of 28, 16 windows: 2 to 2.6 times). (Zen 5, 2026-11) */
+static int windows_worth(const struct xti_plan *p, int piece)
+{
+    enum { SHORT = 2 * XTI_LINE, LONG = 4 * XTI_LINE };
+    struct xti_sides t;
+    if (!xti_tile_applies(p, piece, NULL))
+        return 16;
+    tile_of(&p->map, piece, &t);
+    return t.row.bytes < SHORT ? 8 : t.row.bytes < LONG ? 4 : 0;
+}
+
+bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    struct xti_sides x;
+    if (!xti_cost_windows(&p->target, p->bytes_written))
+        return xti_refuse(why, "stays in the cache, or gathers serve");
+    if (!has_unit(p, piece, why))
+        return false;
+    mosaic_of(&p->map, piece, &x);
+    if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
+        return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
+    const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
+    if (cd->n * x.t.unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
+        return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * x.t.unit));
+    if (!list_fits(&x) || !whole_lines(&x))
+        return xti_refuse(why, "rows of the destination are no whole lines");
+    int most = windows_worth(p, piece);
+    if (!most)
+        return xti_refuse(why, "tiles of long rows serve");
+    if (!few_windows(&x, most))
+        return xti_refuse(why, "lines lie in more than %d windows", most);
+    return true;
+}
+
+void xti_mosaic_step(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    struct xti_sides x;
+    mosaic_of(&p->map, piece, &x);
+    make(p, &x, XTI_CPU_MOSAIC, step);
+    step->together = together(&x);
 }
 
 /* ---- gather */

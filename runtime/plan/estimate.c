@@ -57,6 +57,7 @@ static const struct {
     [XTI_CPU_TILE]         = {5,   4.5, false},
     [XTI_CPU_BRAID]        = {0.4, 0.4, true},
     [XTI_CPU_GATHER]       = {30,  4,   false},
+    [XTI_CPU_MOSAIC]       = {2,   1.5, false},
     [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false}, /* times N - 1, so here and in the next */
     [XTI_CPU_DEINTERLEAVE] = {0.9, 0.6, false},
 };
@@ -95,7 +96,8 @@ static double alone(const struct xti_step *step, const struct xti_target *t, con
     if (t->isa == XTI_ISA_SCALAR || step->kernel == XTI_CPU_WALK)
         return (double)b->rows * (double)b->cols;
     if (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_GATHER ||
-        step->kernel == XTI_CPU_REVERSE || step->kernel == XTI_CPU_TURN || step->kernel == XTI_CPU_BRAID)
+        step->kernel == XTI_CPU_MOSAIC || step->kernel == XTI_CPU_REVERSE || step->kernel == XTI_CPU_TURN ||
+        step->kernel == XTI_CPU_BRAID)
         return 0; /* they move a last vector back over its neighbour */
     if (step->kernel == XTI_CPU_MIRROR)
         width = step->param;

@@ -36,6 +36,7 @@ struct xti_target {
     bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
     bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
     bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
+    bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     int threads;
     struct xti_choice choice;
@@ -70,6 +71,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(WALK, walk)                 /* any strides */                                                          \
     X(TILE, tile)                 /* s_row = d_col = u, lists may replace d_row and s_col (xti_step) */      \
     X(GATHER, gather)             /* d_col = u, a list replaces s_col */                                     \
+    X(MOSAIC, mosaic)             /* as gather, the lines by a table of windows (mosaic.h) */                \
     X(SPLICE, splice)             /* s_col = d_col = u = 1 byte; a list tells where each line comes from */  \
     X(BRAID, braid)               /* s_row = d_col = u bytes, any number; a list may replace d_row */        \
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
@@ -138,6 +140,7 @@ struct xti_step {
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
     int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
     int64_t tile_rows, tile_cols;    /* cache block of rows and columns, in units; 0: whole. For explain */
+    int together;                    /* mosaic: rows that share windows */
     int split;                       /* the loop that threads share, or -1: one thread */
     bool stream;                     /* non-temporal stores */
     bool pairs;                      /* of two lines of a row each: transpose, tile */

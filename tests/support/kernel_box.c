@@ -105,6 +105,7 @@ const char *kernel_box_check(const struct xtk_row *k, int64_t rows, int64_t cols
     from = from > 0 ? from : 0;
     to = to < AREA ? to : AREA;
     kernel_job_define(&job, want + d_at, src_area + s_at);
+    kernel_job_place(&job, dst_area + d_at, src_area + s_at);
     layout = l;
     kernel_job_run(&job, dst_area + d_at, src_area + s_at);
     bool same = !memcmp(dst_area + from, want + from, (size_t)(to - from));

@@ -21,6 +21,7 @@ static const struct {
     [XTI_CPU_WALK]         = {FREE, FREE, -1,   FREE, FREE, 2,    1},
     [XTI_CPU_TILE]         = {FREE, FREE, 1,    FREE, FREE, 1,    1},
     [XTI_CPU_GATHER]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
+    [XTI_CPU_MOSAIC]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
     [XTI_CPU_SPLICE]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
     [XTI_CPU_BRAID]        = {FREE, FREE, RUN,  FREE, FREE, RUN,  FREE},
     [XTI_CPU_DEINTERLEAVE] = {N,    FREE, 1,    N,    FREE, 1,    1},
@@ -141,6 +142,43 @@ static int64_t some_run(int64_t rows, int64_t cols)
     return run[(7 * rows + cols) % (int64_t)(sizeof run / sizeof *run)];
 }
 
+/* Groups of rows and of columns that share lines of the source, in some windows far apart; upwards or down.
+ */
+static void make_mosaic(struct kernel_job *j, struct kernel_pitch p)
+{
+    struct xtk_job *job = &j->job;
+    int64_t u = j->row->unit, windows = INT64_C(1) << job->cols % 5;
+    j->group = job->rows % 4 == 0 && job->rows ? 4 : job->rows % 3 == 0 && job->rows ? 3 : 1;
+    int64_t apart_cols = apart((job->cols / windows + 1) * j->group * u, p, p.s_down);
+    for (int64_t c = 0; c < job->cols; c++)
+        j->col_at[c] = (int32_t)(c % windows * apart_cols + c / windows * (p.s_down ? -u : u) * j->group);
+    for (int64_t r = 0; r < job->rows; r++) {
+        int64_t at = r / j->group * windows * apart_cols + r % j->group * (p.s_down ? -u : u);
+        j->row_at[r] = (struct xti_offset){at, r * job->d_row};
+        for (int64_t c = 0; c < job->cols; c++) {
+            j->s_lo = at + j->col_at[c] < j->s_lo ? at + j->col_at[c] : j->s_lo;
+            j->s_hi = at + j->col_at[c] + u > j->s_hi ? at + j->col_at[c] + u : j->s_hi;
+        }
+    }
+    job->col_at = j->col_at;
+    job->row_at = j->row_at;
+}
+
+void kernel_job_place(struct kernel_job *j, const char *d, const char *s)
+{
+    struct xti_mosaic_of of = {.row_at = j->row_at,
+                               .col_at = j->col_at,
+                               .rows = j->job.rows,
+                               .cols = j->job.cols,
+                               .unit = j->row->unit,
+                               .group = j->group,
+                               .aligned = j->job.d_row % LINE == 0,
+                               .d = (uintptr_t)d,
+                               .s = (uintptr_t)s};
+    if (j->row->op == XTI_CPU_MOSAIC)
+        j->job.mosaic = xti_mosaic_make(&of, XTI_MOSAIC_WINDOWS, &j->mosaic) ? &j->mosaic : NULL;
+}
+
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
                      bool stream, struct kernel_job *j)
 {
@@ -180,6 +218,10 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     make_lists(j);
     if (op == XTI_CPU_SPLICE)
         make_segments(j);
+    if (op == XTI_CPU_MOSAIC) {
+        j->s_lo = j->s_hi = 0;
+        make_mosaic(j, pitch);
+    }
 }
 
 static struct xti_offset row_of(const struct kernel_job *j, int64_t r)

@@ -22,6 +22,8 @@ struct kernel_job {
     unsigned char value[16];                   /* fill's */
     struct xti_offset row_at[KERNEL_MAX_COLS]; /* lists, where the op may have them */
     int32_t col_at[KERNEL_MAX_COLS];
+    int group; /* mosaic: rows that share windows */
+    struct xti_mosaic mosaic;
     struct xtk_segment segment[2 * KERNEL_MAX_COLS / 64 + 2];
     struct xtk_source source[2];
 };
@@ -30,6 +32,9 @@ struct kernel_job {
  * the op takes lists for strides it gets them when the side is `down`. It points into *j: do not copy it. */
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
                      bool stream, struct kernel_job *j);
+
+/* Makes what depends on where the job lies; before it runs. */
+void kernel_job_place(struct kernel_job *j, const char *d, const char *s);
 
 /* What the kernel has to do, byte by byte. */
 void kernel_job_define(const struct kernel_job *j, char *d, const char *s);

@@ -1,0 +1,182 @@
+/* mosaic.c: see mosaic.h. */
+#include "plan/mosaic.h"
+
+/* Numbers of all lines. */
+struct table {
+    const struct xti_mosaic_of *of;
+    int element, per_line;
+    int64_t elements;      /* of a row */
+    int64_t behind, reach; /* of a group's rows: bytes before the first one's unit; of all of their units */
+    int64_t lo, hi;        /* what a group reads, from its first row's source */
+    int most;
+};
+
+/* Bytes at which the elements of a window begin. */
+struct window {
+    int64_t lo, hi;
+};
+
+static int64_t element_at(const struct table *t, int64_t i)
+{
+    int64_t per_unit = t->of->unit / t->element;
+    return t->of->col_at[i / per_unit] + i % per_unit * t->element;
+}
+
+/* The window that takes the element at `at`, or -1. */
+static int window_of(const struct table *t, struct window *w, int *n, int64_t at)
+{
+    for (int k = 0; k < *n; k++) {
+        struct window with = {at < w[k].lo ? at : w[k].lo, at > w[k].hi ? at : w[k].hi};
+        if (with.hi - with.lo + t->reach > XTI_LINE)
+            continue;
+        w[k] = with;
+        return k;
+    }
+    if (*n == t->most)
+        return -1;
+    w[*n] = (struct window){at, at};
+    return (*n)++;
+}
+
+/* Where a window is loaded: a line of the source if that has all of it, and nothing that is not read. */
+static int64_t place(const struct table *t, const struct window *w)
+{
+    int64_t first = w->lo - t->behind, end = w->hi - t->behind + t->reach;
+    int64_t in_line = (int64_t)((t->of->s + (uintptr_t)first) % XTI_LINE) / t->element * t->element;
+    int64_t at = first - in_line + XTI_LINE >= end ? first - in_line : first;
+    at = at + XTI_LINE > t->hi ? t->hi - XTI_LINE : at;
+    return at < t->lo ? t->lo : at;
+}
+
+static void set_index(unsigned char *index, int i, int element, uint64_t x)
+{
+    for (int b = 0; b < element; b++, x >>= 8) /* little-endian, as vectors are where this is used */
+        index[i * element + b] = (unsigned char)x;
+}
+
+/* The line that begins with element `first` of the row, which may be before its first one. */
+static bool make_line(const struct table *t, int64_t first, struct xti_mosaic_line *l)
+{
+    struct window w[XTI_MOSAIC_WINDOWS];
+    int n = 0, of[XTI_LINE];
+    *l = (struct xti_mosaic_line){.d = (int)(first * t->element)};
+    for (int i = 0; i < t->per_line; i++) {
+        if (first + i < 0 || first + i >= t->elements)
+            continue;
+        if ((of[i] = window_of(t, w, &n, element_at(t, first + i))) < 0)
+            return false;
+        l->written |= UINT64_C(1) << i;
+        l->pair[of[i] / 2] |= UINT64_C(1) << i;
+    }
+    for (int k = 0; k < XTI_MOSAIC_WINDOWS; k++) /* those that lack: again the last one */
+        l->window[k] = place(t, &w[k < n ? k : n - 1]);
+    l->n_pairs = (n + 1) / 2;
+    for (int i = 0; i < t->per_line; i++)
+        if (l->written >> i & 1) {
+            int64_t at = element_at(t, first + i) - l->window[of[i]];
+            set_index(l->index, i, t->element, (uint64_t)(at / t->element + of[i] % 2 * t->per_line));
+        }
+    l->whole = l->written == ~UINT64_C(0) >> (64 - t->per_line);
+    return true;
+}
+
+/* Rows of a group are elements apart, as columns are. */
+static bool make_rows(const struct xti_mosaic_of *of, struct table *t, struct xti_mosaic *m)
+{
+    int64_t lo = 0, hi = 0, all = 0;
+    for (int64_t r = 0; r < of->rows; r++) {
+        const struct xti_offset *at = &of->row_at[r], *first = at - r % of->group;
+        int64_t s = at->s - first->s;
+        m->row[r] = (struct xti_mosaic_row){first->s, at->d, s / t->element};
+        lo = s < lo ? s : lo;
+        hi = s > hi ? s : hi;
+        all |= s;
+    }
+    t->behind = -lo;
+    t->reach = hi - lo + t->element;
+    return all % t->element == 0;
+}
+
+static bool span(struct table *t)
+{
+    int64_t all = 0;
+    t->lo = INT64_MAX;
+    t->hi = INT64_MIN;
+    for (int64_t i = 0; i < t->of->cols; i++) {
+        int64_t at = t->of->col_at[i] - t->behind, end = at + t->reach - t->element + t->of->unit;
+        t->lo = at < t->lo ? at : t->lo;
+        t->hi = end > t->hi ? end : t->hi;
+        all |= t->of->col_at[i];
+    }
+    return all % t->element == 0 && t->hi - t->lo >= XTI_LINE;
+}
+
+static void sort(int32_t *x, int n)
+{
+    static const int gap[] = {701, 301, 132, 57, 23, 10, 4, 1};
+    for (size_t g = 0; g < sizeof gap / sizeof *gap; g++)
+        for (int i = gap[g]; i < n; i++) {
+            int32_t v = x[i];
+            int k = i;
+            for (; k >= gap[g] && x[k - gap[g]] > v; k -= gap[g])
+                x[k] = x[k - gap[g]];
+            x[k] = v;
+        }
+}
+
+/* Sorted, each once. */
+static int distinct(int32_t *x, int n)
+{
+    int kept = 0;
+    sort(x, n);
+    for (int i = 0; i < n; i++)
+        if (!kept || x[kept - 1] != x[i])
+            x[kept++] = x[i];
+    return kept;
+}
+
+/* Adds the line with the byte at `at`. */
+static void add_fetch(const struct xti_mosaic_of *of, struct xti_mosaic *m, int64_t at)
+{
+    int64_t line = at - (int64_t)((of->s + (uintptr_t)at) % XTI_LINE);
+    if (m->n_fetches < XTI_MOSAIC_FETCHES && line == (int32_t)line)
+        m->fetch[m->n_fetches++] = (int32_t)line;
+}
+
+/* The windows of all lines, then those of all groups of rows. */
+static void make_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
+{
+    int32_t window[XTI_MOSAIC_LINES * XTI_MOSAIC_WINDOWS];
+    int n = 0;
+    for (int l = 0; l < m->n_lines; l++)
+        for (int k = 0; k < 2 * m->line[l].n_pairs; k++)
+            window[n++] = (int32_t)m->line[l].window[k];
+    n = distinct(window, n);
+    m->n_fetches = 0;
+    for (int64_t r = 0; r < of->rows; r += of->group)
+        for (int i = 0; i < n; i++) {
+            int64_t at = of->row_at[r].s + window[i];
+            add_fetch(of, m, at);
+            if ((of->s + (uintptr_t)at) % XTI_LINE)
+                add_fetch(of, m, at + XTI_LINE - 1);
+        }
+    m->n_fetches = distinct(m->fetch, m->n_fetches);
+    int64_t written = of->rows * m->n_lines;
+    m->each = (int)((m->n_fetches + written - 1) / (written ? written : 1));
+}
+
+bool xti_mosaic_make(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m)
+{
+    struct table t = {.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most};
+    t.per_line = XTI_LINE / t.element;
+    t.elements = of->cols * (of->unit / t.element);
+    if (!make_rows(of, &t, m) || !span(&t))
+        return false;
+    m->aligned = of->aligned && of->d % (uintptr_t)t.element == 0;
+    int64_t first = m->aligned ? -(int64_t)(of->d % XTI_LINE) / t.element : 0;
+    for (m->n_lines = 0; first < t.elements; first += t.per_line, m->n_lines++)
+        if (m->n_lines == XTI_MOSAIC_LINES || !make_line(&t, first, &m->line[m->n_lines]))
+            return false;
+    make_fetches(of, m);
+    return true;
+}

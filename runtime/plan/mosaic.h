@@ -1,0 +1,57 @@
+/* mosaic.h: lines of the destination whose units lie in few windows of the source, 64 bytes each. A kernel
+ * loads the windows and permutes them into each other, by a table that serves all tiles. Plans ask whether
+ * there are few, runs make the table. Layer 3. */
+#ifndef XTI_PLAN_MOSAIC_H
+#define XTI_PLAN_MOSAIC_H
+
+#include "plan/cost.h"
+
+enum {
+    XTI_MOSAIC_COL_BYTES = 2048, /* of a row at most */
+    XTI_MOSAIC_TILE_BYTES = 1 << 14,
+    XTI_MOSAIC_WINDOWS = 32, /* of a line; half as many where rows begin with one */
+    XTI_MOSAIC_LINES = XTI_MOSAIC_COL_BYTES / XTI_LINE + 1,
+    XTI_MOSAIC_ROWS = XTI_MOSAIC_TILE_BYTES / XTI_LINE,
+    XTI_MOSAIC_FETCHES = 1024
+};
+
+/* Elements: units, or their halves when these have 16 bytes. An element's index: its place in its window, and
+ * in the second one of a pair XTI_LINE / element more. */
+struct xti_mosaic_line {
+    unsigned char index[XTI_LINE] __attribute__((aligned(64)));
+    uint64_t pair[XTI_MOSAIC_WINDOWS / 2]; /* bit i: element i is from this pair of windows */
+    int64_t window[XTI_MOSAIC_WINDOWS];    /* bytes from where the source of a group of rows begins */
+    int n_pairs;
+    int d;            /* bytes from the row's first */
+    uint64_t written; /* bit i: element i belongs to the row */
+    bool whole;       /* all do */
+};
+
+/* s: of its group; its own source is `shift` elements further. */
+struct xti_mosaic_row {
+    int64_t s, d, shift;
+};
+
+struct xti_mosaic {
+    struct xti_mosaic_line line[XTI_MOSAIC_LINES];
+    struct xti_mosaic_row row[XTI_MOSAIC_ROWS];
+    int n_lines;
+    bool aligned;                      /* the lines are lines of the destination */
+    int32_t fetch[XTI_MOSAIC_FETCHES]; /* lines of the source of a tile, ascending */
+    int n_fetches, each;               /* for each line that is written */
+};
+
+/* A tile: at most XTI_MOSAIC_ROWS rows, in groups that share windows. */
+struct xti_mosaic_of {
+    const struct xti_offset *row_at;
+    const int32_t *col_at;
+    int64_t rows, cols;
+    int unit, group;
+    bool aligned;   /* rows and tiles are whole lines apart */
+    uintptr_t d, s; /* addresses, whose places in a line matter */
+};
+
+/* False: a line has more than so many windows, or all of them are no line. */
+bool xti_mosaic_make(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m);
+
+#endif
