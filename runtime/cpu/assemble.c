@@ -14,6 +14,8 @@ enum { FEW_WINDOWS = 8 }; /* are not worth a list */
 
 struct assembly {
     struct xtk_part part;
+    xtk_fn copy; /* of what is left in its buffer */
+    bool nta;
     struct xti_cursor cursor[XTI_ASSEMBLE_STEPS];
     int64_t room[XTI_ASSEMBLE_ROOM];
     char buffer[LINE + PART_BYTES + LINE] __attribute__((aligned(64))); /* columns may reach over the ends */
@@ -24,6 +26,8 @@ static void begin(struct assembly *t, const struct xti_copy *c, int64_t from)
     const struct xti_plan *p = c->plan;
     int64_t *room = t->room;
     t->part.buffer = t->buffer + LINE;
+    t->copy = xtk_find(p->target.isa, XTI_CPU_BLOCKS, 1, 0)->fn;
+    t->nta = p->target.prefetch_nta;
     for (int i = 0; i < p->n_steps; i++) {
         xti_cursor_begin(&t->cursor[i], c, &p->step[i], room);
         t->cursor[i].job.part = &t->part;
@@ -41,16 +45,16 @@ static bool list(struct xti_splice *t, const struct xti_copy *c, int64_t at)
 }
 
 /* Writes bytes [lo, hi) of the part but for the lines that are done. */
-static void flush(const struct xtk_part *p, int64_t lo, int64_t hi, const struct xti_target *t)
+static void flush(const struct assembly *t, int64_t lo, int64_t hi)
 {
-    xtk_fn copy = xtk_find(t->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
-    struct xtk_job job = {.rows = 1, .s_col = 1, .d_col = 1, .stream = true, .nta = t->prefetch_nta};
+    const struct xtk_part *p = &t->part;
+    struct xtk_job job = {.rows = 1, .s_col = 1, .d_col = 1, .stream = true, .nta = t->nta};
     while (lo < hi) {
         uint64_t left = p->done >> lo / LINE;
         int64_t end = left ? (lo / LINE + __builtin_ctzll(left)) * LINE : hi;
         job.cols = (end < hi ? end : hi) - lo;
         if (job.cols > 0)
-            copy(&job, p->dst + lo, p->buffer + lo);
+            t->copy(&job, p->dst + lo, p->buffer + lo);
         /* past the lines that are done */
         uint64_t gap = left ? ~(left >> __builtin_ctzll(left)) : 0;
         lo = !left ? hi : gap ? end + __builtin_ctzll(gap) * LINE : hi;
@@ -71,7 +75,7 @@ static void run_parts(const struct xti_copy *c, int64_t at, int64_t end)
         for (int i = 0; i < c->plan->n_steps; i++)
             if (t.cursor[i].next < next)
                 xti_cursor_run(&t.cursor[i], t.part.buffer, at - before, next);
-        flush(&t.part, before, before + next - at, &c->plan->target);
+        flush(&t, before, before + next - at);
     }
 }
 

@@ -160,6 +160,9 @@ static int64_t quotients(const struct xti_cursor *c, int64_t at, int64_t left, i
     return left;
 }
 
+/* floor(e / w), w > 0. Most guards are of single points. */
+static int64_t points(int64_t e, int64_t w) { return w == 1 ? e : xti_floor_div(e, w); }
+
 /* Cuts [*lo, *hi), counted from column `at`, to where every guard holds. */
 static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t *q, int64_t *lo, int64_t *hi)
 {
@@ -169,10 +172,10 @@ static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t 
         int64_t e = c->numerator[p->n_divs + k] + at * w + dot(p->guard[k].q, q, p->n_divs);
         if (w == 0 && e < 0)
             *hi = *lo;
-        if (w > 0 && e < 0 && -xti_floor_div(e, w) > *lo)
-            *lo = -xti_floor_div(e, w); /* first i with e + i*w >= 0 */
-        if (w < 0 && xti_floor_div(e, -w) + 1 < *hi)
-            *hi = xti_floor_div(e, -w) + 1;
+        int64_t first = w > 0 && e < 0 ? -points(e, w) : *lo; /* with e + i*w >= 0 */
+        int64_t end = w < 0 ? points(e, -w) + 1 : *hi;
+        *lo = first > *lo ? first : *lo;
+        *hi = end < *hi ? end : *hi;
     }
 }
 
