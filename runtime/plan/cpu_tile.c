@@ -295,7 +295,7 @@ static int windows_worth(const struct xti_plan *p, int piece)
     struct xti_sides t;
     if (!xti_tile_applies(p, piece, NULL))
         return 16;
-    tile_of(&p->map, piece, &t);
+    tile_of(p, piece, &t);
     return t.row.bytes < SHORT ? 8 : t.row.bytes < LONG ? 4 : 0;
 }
 
