@@ -54,8 +54,10 @@ static void rows_of(const struct xtk_row *k, int64_t fixed, struct numbers *x)
     if (k->op == XTI_CPU_TRANSPOSE)
         add(x, line - 1, line + 1);
     add(x, 17, 17);
-    if (k->op == XTI_CPU_TRANSPOSE)
+    if (k->op == XTI_CPU_TRANSPOSE) {
         add(x, 4 * line + 3, 4 * line + 3);
+        add(x, 67, 67); /* rows of a block */
+    }
     if (k->op == XTI_CPU_TILE) /* rows of its stage */
         add(x, 255, 257);
 }

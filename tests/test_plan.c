@@ -258,9 +258,12 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
                   {"x: f32[250,512]; x.permute(1,0)", true, false},  /* the source's rows alone share sets */
                   {"x: f32[250,510]; x.permute(1,0)", false, false}, /* nothing does */
                   {"x: f32[64,128]; x.permute(1,0)", false, false},  /* about the first cache */
-                  {"x: f32[4096,4096]; x.permute(1,0)", false, false} /* streamed */};
+                  {"x: f32[4096,4096]; x.permute(1,0)", false, false}, /* streamed */
+                  {"x: f32[1024,2048]; x.permute(1,0)", false, true},  /* in the third cache */
+                  {"x: f32[1040,2048]; x.permute(1,0)", false, false}};
     struct xti_target early = cpu;
     early.early_stores = true;
+    early.stream_banks = 512;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         struct xti_plan p = plan_of(copies[i].line, &early);
         ck_assert_msg(p.step[0].squares == copies[i].squares, "%s", copies[i].line);

@@ -54,7 +54,7 @@ struct xtk_job {
     bool pairs;           /* transpose, tile: two lines of a row are streamed one right behind the other */
     bool prefetch_writes; /* of lines that are then written through the cache */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
-    bool runs;            /* of such squares: eight lines of each row are stored together */
+    bool runs;            /* of squares: eight lines of each row are stored together, or four streamed */
     bool nta;             /* how lines that are read once are prefetched: xti_target.prefetch_nta */
     bool deep;            /* further ahead and nearer to the core: xti_target.prefetch_deep */
 };

@@ -58,8 +58,8 @@ bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 /* Whether a transpose through the cache should move squares of whole lines, in small blocks. */
 bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
 
-/* Whether these squares should leave in runs. */
-bool xti_cost_runs(const struct xti_step *step);
+/* Whether the squares of a transpose of so many bytes should leave in runs. */
+bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
 
 /* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes);

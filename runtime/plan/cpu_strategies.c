@@ -342,10 +342,11 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         int64_t bytes = p->target.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
         xti_cost_block(step, XTI_CUTS_ROW, bytes / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
+        step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
     } else if (t.bytes > p->target.l1_bytes / 2) {
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
         step->squares = xti_cost_whole_lines(&p->target, step, p->bytes_written);
-        step->runs = xti_cost_runs(step);
+        step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
         int64_t rows = step->squares ? 128 : ahead ? 2048 : 512, cols = step->runs ? 512 : rows;
         xti_cost_block(step, XTI_CUTS_ROW, rows / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, cols / t.unit, true);
