@@ -403,6 +403,29 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
 }
 END_TEST
 
+START_TEST(squares_of_narrow_tiles_need_no_stage_where_prefetches_reach_deep)
+{
+    static const struct {
+        const char *line;
+        bool unstaged;
+    } want[] = {
+        {"x: u8[128,15,15,15,15,32]; x.permute(5,4,3,2,1,0)", true},
+        {"x: f16[30,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", true},
+        {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false}, /* columns of few sets */
+        {"x: f32[60,15,32,15,5,48]; x.permute(1,4,0,5,3,2)", false},
+    };
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.isa = XTI_ISA_AVX512;
+        t.prefetch_deep = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), "tile");
+        ck_assert_int_eq(p.step[0].unstaged, t.prefetch_deep && want[i / 2].unstaged);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(windows_are_for_sets_that_load_parts_of_lines)
 {
     struct xti_target t = cpu;
@@ -588,6 +611,7 @@ int main(void)
     tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
+    tcase_add_test(t, squares_of_narrow_tiles_need_no_stage_where_prefetches_reach_deep);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);

@@ -52,6 +52,7 @@ struct xtk_job {
     int64_t ahead;             /* with a part, splice: where to prefetch, in bytes from what is loaded */
     bool stream;               /* whole destination lines may bypass the cache; the caller fences */
     bool pairs;           /* transpose, tile: two lines of a row are streamed one right behind the other */
+    bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
     bool prefetch_writes; /* of lines that are then written through the cache */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool runs;            /* of squares: eight lines of each row are stored together, or four streamed */

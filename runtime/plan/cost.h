@@ -36,6 +36,9 @@ bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
 /* Whether a piece is a whole copy past the cache, without divs and guards. */
 bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why);
 
+/* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
+bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
+
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 

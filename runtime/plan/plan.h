@@ -134,6 +134,7 @@ struct xti_step {
     int n_row_dims, n_col_dims;
     struct xti_offset *row_at; /* row.n entries */
     int32_t *col_at;           /* col.n entries, of the source */
+    bool unstaged;             /* tile: squares are made from where the source lies */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
     int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
