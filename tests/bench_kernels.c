@@ -52,7 +52,7 @@ static void run(const struct kernel_job *j, const struct xtk_row *k, int64_t n)
     size_t bytes = (size_t)kernel_job_bytes(j);
     for (int64_t i = 0; i < n; i++) {
         if (k)
-            k->fn(&j->job, d, s);
+            kernel_job_run(j, d, s);
         else
             memcpy(dst_area, src_area, bytes);
         __asm__ volatile("" ::: "memory");

@@ -403,16 +403,19 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
 }
 END_TEST
 
-START_TEST(squares_of_narrow_tiles_need_no_stage_where_prefetches_reach_deep)
+/* Of prefetch_deep: what is made without a stage, and what in a buffer. */
+START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
     static const struct {
         const char *line;
-        bool unstaged;
+        bool unstaged, collect;
     } want[] = {
-        {"x: u8[128,15,15,15,15,32]; x.permute(5,4,3,2,1,0)", true},
-        {"x: f16[30,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", true},
-        {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false}, /* columns of few sets */
-        {"x: f32[60,15,32,15,5,48]; x.permute(1,4,0,5,3,2)", false},
+        {"x: u8[128,15,15,15,15,32]; x.permute(5,4,3,2,1,0)", true, false},
+        {"x: f16[30,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", true, false},
+        {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false, false}, /* columns of few sets */
+        {"x: u8[60,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", false, true},
+        {"x: u8[300,12,608,96]; x.permute(1,0,3,2)", false, true},
+        {"x: u8[60,15,112,15,5,32]; x.permute(1,4,0,5,3,2)", true, false}, /* long rows */
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
@@ -421,6 +424,8 @@ START_TEST(squares_of_narrow_tiles_need_no_stage_where_prefetches_reach_deep)
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].unstaged, t.prefetch_deep && want[i / 2].unstaged);
+        ck_assert_int_eq(p.step[0].collect, t.prefetch_deep && want[i / 2].collect);
+        ck_assert_int_eq(p.step[0].fetch.runs > 0, p.step[0].collect);
         xti_plan_free(&p);
     }
 }
@@ -611,7 +616,7 @@ int main(void)
     tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
-    tcase_add_test(t, squares_of_narrow_tiles_need_no_stage_where_prefetches_reach_deep);
+    tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);

@@ -27,6 +27,32 @@ struct xtk_source {
 };
 enum { XTK_SOURCES = 32 };
 
+/* Rows of tiles are put together in one buffer, some at a time, while those in the other are streamed and the
+ * source of the next job is fetched. A buffer has room for 16 rows at least: they have at most 1856 bytes.
+ * (templates/cpu/collect.c.j2) */
+enum { XTK_COLLECT_BYTES = 30 << 10 };
+struct xtk_collect {
+    /* Rows that are streamed: */
+    char *d;                            /* of their job */
+    const struct xti_offset *row, *end; /* not begun yet */
+    int64_t bytes, pitch;               /* of one; from one to the next in the buffer */
+    char *to;                           /* where those that are begun go on, */
+    const char *from;                   /* from here, */
+    int64_t left;                       /* for so many bytes */
+    /* The job's source that is fetched: */
+    const char *next;
+    int64_t run, done; /* a run of xtk_job.fetch, and bytes of it */
+    int turn;          /* the buffer that is free */
+    /* Rows are written beyond their ends. */
+    char buffer[2][XTK_COLLECT_BYTES + 64] __attribute__((aligned(64)));
+};
+static inline void xtk_collect_begin(struct xtk_collect *c)
+{
+    c->row = c->end = NULL;
+    c->bytes = c->left = c->done = c->turn = 0;
+    c->run = INT64_MAX; /* nothing to fetch yet */
+}
+
 /* A box of rows x cols units (enum xti_cpu_op says which strides are fixed); strides in bytes. */
 struct xtk_job {
     int64_t rows, cols;
@@ -44,6 +70,8 @@ struct xtk_job {
     int64_t s_next, d_next;            /* from this job to the next one, for prefetching; 0: unknown */
     struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
     const struct xti_mosaic *mosaic;   /* mosaic: its table; NULL: unit by unit */
+    struct xtk_collect *collect;       /* tile, of bytes: with lists alone. At last a job without rows */
+    struct xti_fetch fetch;            /* with it: of a job's source */
     const struct xtk_segment *segment; /* splice: of a row's lines, the last of which may be shorter */
     const struct xtk_source *source;
     int sources;               /* at most XTK_SOURCES */

@@ -208,7 +208,8 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .nta = target->prefetch_nta,
                             .deep = target->prefetch_deep,
                             .squares = step->squares,
-                            .runs = step->runs};
+                            .runs = step->runs,
+                            .fetch = step->fetch};
 }
 
 void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
@@ -258,6 +259,20 @@ static void run_in_order(const struct xti_copy *c, const struct xti_step *step, 
     xti_cursor_run(&cursor, c->dst, 0, hi);
 }
 
+/* Tiles whose rows are put together in a buffer. */
+static void run_collected(const struct xti_step *step, const struct xti_target *target, char *d,
+                          const char *s, struct xti_share share)
+{
+    struct xtk_job job = xti_job_of(step, target, NULL);
+    xtk_fn kernel = xti_kernel_of(step, target);
+    struct xtk_collect collect; /* 60 KB */
+    xtk_collect_begin(&collect);
+    job.collect = &collect;
+    xti_run_nest(step, kernel, &job, d, s, share);
+    job.rows = 0;
+    kernel(&job, d, s);
+}
+
 static void run_step(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
 {
     const struct xti_plan *p = c->plan;
@@ -276,6 +291,10 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
     }
     if (step->kernel == XTI_CPU_MOSAIC) {
         xti_run_mosaic(step, &p->target, c->dst + step->d_byte, src, share);
+        return;
+    }
+    if (step->collect) {
+        run_collected(step, &p->target, c->dst + step->d_byte, src, share);
         return;
     }
     struct xtk_job job = xti_job_of(step, &p->target, value);
@@ -315,7 +334,7 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
     if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 || step->split >= 0 ||
-        step->buffered || step->kernel == XTI_CPU_MOSAIC)
+        step->buffered || step->collect || step->kernel == XTI_CPU_MOSAIC)
         return;
     const struct xti_loop *l = step->n_loops ? &step->loop[0] : &once;
     if (l->cuts != XTI_CUTS_NONE)

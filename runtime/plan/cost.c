@@ -63,7 +63,7 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
     int lists = step->n_row_dims + step->n_col_dims;
     const struct xti_loop *col = step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     return t->prefetch_deep && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE && step->stream &&
-           step->unit <= WIDEST && col->s % (FEW_SETS * step->unit);
+           !step->collect && step->unit <= WIDEST && col->s % (FEW_SETS * step->unit);
 }
 
 /* Stores commit in order: one that waits for its line holds up all behind it. Transposes of 512 KiB do 1.2 to

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/num.h"
 #include "map/clone.h"
 #include "plan/buffered.h"
 #include "plan/cost.h"
@@ -64,6 +65,42 @@ static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *a
     }
 }
 
+/* The step's columns by their stride in the source, outermost first and ascending. Returns how far from the
+ * first one the lowest lies. */
+static int64_t by_source(const struct xti_step *step, struct xti_loop *dim)
+{
+    int64_t lowest = 0;
+    for (int i = 0, k; i < step->n_col_dims; i++) {
+        struct xti_loop l = step->loop[step->n_loops + step->n_row_dims + i];
+        lowest += l.s < 0 ? (l.n - 1) * l.s : 0;
+        l.s = (int64_t)xti_abs64(l.s);
+        for (k = i; k > 0 && dim[k - 1].s < l.s; k--)
+            dim[k] = dim[k - 1];
+        dim[k] = l;
+    }
+    return lowest;
+}
+
+static xt_status list_runs(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+{
+    struct xti_loop dim[XTI_MAX_DIMS];
+    int64_t lowest = by_source(step, dim), bytes = step->tile_rows * step->unit, runs = 1;
+    int n = step->n_col_dims;
+    for (; n && dim[n - 1].s == bytes; n--)
+        bytes *= dim[n - 1].n;
+    for (int i = 0; i < n; i++)
+        runs *= dim[i].n;
+    struct xti_offset *at = xti_arena_alloc(&p->arena, (size_t)runs * sizeof *at);
+    int32_t *list = xti_arena_alloc(&p->arena, (size_t)runs * sizeof *list);
+    if (!at || !list)
+        return xti_fail(err, XT_ENOMEM, "list of %lld runs", (long long)runs);
+    list_offsets(dim, n, at);
+    for (int64_t i = 0; i < runs; i++)
+        list[i] = (int32_t)(at[i].s + lowest);
+    step->fetch = (struct xti_fetch){list, runs, bytes};
+    return XT_OK;
+}
+
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
@@ -81,7 +118,7 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     for (int64_t i = 0; i < cols; i++)
         step->col_at[i] = (int32_t)at[rows + i].s;
     step->col_at = cols ? step->col_at : NULL;
-    return XT_OK;
+    return step->collect ? list_runs(p, step, err) : XT_OK;
 }
 
 /* The first that applies, or the one that so many others come before as the choice says, or the last of them.

@@ -109,6 +109,12 @@ struct xti_offset {
     int64_t s, d; /* bytes */
 };
 
+/* What a job reads, as runs of `bytes` each, from its first unit, ascending. */
+struct xti_fetch {
+    const int32_t *at;
+    int64_t runs, bytes;
+};
+
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
 
 /* What an assembled plan may have: steps, and numbers of xti_cursor_room in all of them. */
@@ -135,6 +141,8 @@ struct xti_step {
     struct xti_offset *row_at; /* row.n entries */
     int32_t *col_at;           /* col.n entries, of the source */
     bool unstaged;             /* tile: squares are made from where the source lies */
+    bool collect;              /* tile: rows are put together in a buffer */
+    struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
     int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */

@@ -26,6 +26,7 @@ struct kernel_job {
     struct xti_mosaic mosaic;
     struct xtk_segment segment[2 * KERNEL_MAX_COLS / 64 + 2];
     struct xtk_source source[2];
+    struct xtk_collect collect;
 };
 
 /* A job of so many rows and columns, where the op does not fix their number; both <= KERNEL_MAX_COLS. Where
@@ -39,7 +40,7 @@ void kernel_job_place(struct kernel_job *j, const char *d, const char *s);
 /* What the kernel has to do, byte by byte. */
 void kernel_job_define(const struct kernel_job *j, char *d, const char *s);
 
-/* Does it; where the op takes columns on either side, in two calls. */
+/* Does it; in two calls where the op takes columns on either side, or puts rows together in a buffer. */
 void kernel_job_run(const struct kernel_job *j, char *d, const char *s);
 
 /* Bytes that the job writes. */
