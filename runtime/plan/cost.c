@@ -79,7 +79,8 @@ bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes)
 /* Stores that wait for others, some hundred, fetch their lines meanwhile: of those that share a set of the
  * first cache more than its ways evict each other. Where rows of either side are a multiple of 512 bytes
  * apart, blocks of 128 x 128 bytes, in squares whose lines are read and written once, do 1.2 to 3 times as
- * much (256 KiB to 4 MiB; c128 of 32 to 144 KiB 0.75). Elsewhere narrow units do 0.8. (Zen 5, 2026-11) */
+ * much (256 KiB to 4 MiB; c128 of 32 to 144 KiB 0.75), 16 of them in a call 1.1 times as much as one (512
+ * KiB). Elsewhere narrow units do 0.8. (Zen 5, 2026-11) */
 bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
     enum { SHARED = 512 };

@@ -347,7 +347,7 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
         step->squares = xti_cost_whole_lines(&p->target, step, p->bytes_written);
         step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
-        int64_t rows = step->squares ? 128 : ahead ? 2048 : 512, cols = step->runs ? 512 : rows;
+        int64_t cols = ahead && !step->squares ? 2048 : 512, rows = step->runs ? 128 : cols;
         xti_cost_block(step, XTI_CUTS_ROW, rows / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, cols / t.unit, true);
     }
