@@ -57,15 +57,17 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
  * of ttc57 do 1.2 times as much without, 20 of f16 1.12 times; u8 128 x 15 x 15 x 15 x 5 x 112 reversed 0.96
  * of a copy, with a stage 0.68. Columns of few sets do not stay in the first cache so long: multiples of 1
  * KiB do 0.5 to 0.75 times as much, of 128 units 0.8 to 1.08, but where several dims are columns 1.05 to
- * 1.14. (Zen 5, 2026-11) */
+ * 1.14. Columns of one dim that lie near: 28 bytes apart 0.37 times as much, 200 bytes 0.77, 1000 bytes 0.9,
+ * 3000 bytes 1.0. (Zen 5, 2026-11) */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 {
-    enum { WIDEST = 2, FEW_SETS = 128, FEWEST_SETS = 1024 };
+    enum { WIDEST = 2, FEW_SETS = 128, FEWEST_SETS = 1024, NEAR = 2048 };
     int lists = step->n_row_dims + step->n_col_dims;
     const struct xti_loop *col = step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     int few = step->n_col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
+    bool near = !step->n_col_dims && xti_abs64(col->s) < NEAR;
     return t->prefetch_deep && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE && step->stream &&
-           !step->collect && step->unit <= WIDEST && col->s % few;
+           !step->collect && step->unit <= WIDEST && col->s % few && !near;
 }
 
 /* Stores commit in order: one that waits for its line holds up all behind it. Transposes of 512 KiB do 1.2 to
