@@ -108,7 +108,7 @@ static bool span(struct table *t)
         t->hi = end > t->hi ? end : t->hi;
         all |= t->of->col_at[i];
     }
-    return all % t->element == 0 && t->hi - t->lo >= XTI_LINE;
+    return t->of->cols && all % t->element == 0 && t->hi - t->lo >= XTI_LINE;
 }
 
 static void sort(int32_t *x, int n)
