@@ -207,6 +207,16 @@ START_TEST(short_runs_are_read_along_a_few_strands)
 }
 END_TEST
 
+START_TEST(a_line_of_windows_that_overlap_serves_few_rows)
+{
+    struct xti_plan p = plan_of("x: u8[1024,16,8,8,8]:[32768,1,1,4096,2]; x", &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&p), "mosaic");
+    ck_assert_int_eq(p.step->tile_rows, 128);
+    ck_assert_int_eq(p.step->together, 16);
+    xti_plan_free(&p);
+}
+END_TEST
+
 START_TEST(each_refused_strategy_says_why)
 {
     struct xti_plan p = plan_of("x: f32[64,48]; x.permute(1,0)", &cpu);
@@ -604,6 +614,7 @@ int main(void)
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
+    tcase_add_test(t, a_line_of_windows_that_overlap_serves_few_rows);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, transposes_whose_rows_share_sets_move_whole_lines);

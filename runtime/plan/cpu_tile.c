@@ -268,14 +268,15 @@ static void mosaic_of(const struct xti_map *m, int piece, struct xti_sides *x)
     }
 }
 
-/* Rows that share windows: those of dims that stay inside of a line. */
+/* Rows that share windows: those of dims that stay inside of a line, at most one for each of its bytes. (More
+ * lie in a line where windows of the source overlap.) */
 static int together(const struct xti_sides *x)
 {
     int64_t span = x->t.unit, n = 1;
     for (int i = 0; i < x->row.n_dims; i++) {
         const struct xti_loop *l = &x->t.dim[x->row.dim[i]];
         span += (l->n - 1) * l->s;
-        if (span > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
+        if (span > XTI_LINE || n * l->n > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
             break;
         n *= l->n;
     }
