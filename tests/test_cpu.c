@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cpu/cpu.h"
 #include "cpu/run.h"
@@ -373,9 +374,10 @@ static void random_runs(struct xti_piece *p, struct xti_dim *dim)
     p->n_dims = n + dims;
 }
 
-/* Many axes of 2, sometimes 3 or 4, in another order, some backwards, a gap now and then. */
-static void random_axes(struct xti_piece *p, struct xti_dim *dim)
+/* Many axes of 2, sometimes 3 or 4, in another order, some backwards, a gap now and then, one of `wide`. */
+static void random_axes_apart(struct xti_piece *p, struct xti_dim *dim, int64_t wide)
 {
+    int widest = 4 + (int)below(4);
     int order[MOST_AXES];
     int64_t at = 1, d = 1;
     p->n_dims = 8 + (int)below(MOST_AXES - 7);
@@ -386,11 +388,15 @@ static void random_axes(struct xti_piece *p, struct xti_dim *dim)
         struct xti_dim *x = &dim[order[i]];
         x->s = below(10) ? at : -at;
         p->soff += x->s < 0 ? at * (x->n - 1) : 0;
-        at = at * x->n + (below(20) ? 0 : below(3) * 16);
+        at = at * x->n + (below(20) ? 0 : below(3) * 16) + (i == widest ? wide : 0);
     }
 }
 
-static void check_random_piece(void (*make)(struct xti_piece *p, struct xti_dim *dim), long long seed)
+static void random_axes(struct xti_piece *p, struct xti_dim *dim) { random_axes_apart(p, dim, 0); }
+static void random_blocks(struct xti_piece *p, struct xti_dim *dim) { random_axes_apart(p, dim, 3000); }
+
+static void check_random_piece(void (*make)(struct xti_piece *p, struct xti_dim *dim),
+                               void (*check)(const struct xti_map *m, long long seed), long long seed)
 {
     struct xti_dim dim[MOST_AXES];
     struct xti_piece piece = {.dim = dim};
@@ -407,7 +413,7 @@ static void check_random_piece(void (*make)(struct xti_piece *p, struct xti_dim 
         hi[0] += dim[k].s > 0 ? dim[k].s * (dim[k].n - 1) : 0;
         m.dst_hi += dim[k].d * (dim[k].n - 1);
     }
-    check_map(&m, seed);
+    check(&m, seed);
 }
 
 START_TEST(random_short_runs_are_copied_in_another_order)
@@ -415,7 +421,7 @@ START_TEST(random_short_runs_are_copied_in_another_order)
     for (int i = 0; i < PER_ROUND; i++) {
         long long seed = _i * PER_ROUND + i;
         rng = (uint64_t)seed * 7919 + 5;
-        check_random_piece(random_runs, seed);
+        check_random_piece(random_runs, check_map, seed);
     }
 }
 END_TEST
@@ -425,7 +431,59 @@ START_TEST(random_orders_of_small_axes_are_copied)
     for (int i = 0; i < PER_ROUND; i++) {
         long long seed = _i * PER_ROUND + i;
         rng = (uint64_t)seed * 6367 + 3;
-        check_random_piece(random_axes, seed);
+        check_random_piece(random_axes, check_map, seed);
+    }
+}
+END_TEST
+
+enum { PAGE = 4096 };
+
+/* A source of which those pages alone can be read that hold an element. */
+struct pages {
+    char *s;
+    const char *from;
+    int64_t bytes; /* of an element */
+};
+
+static bool put_element(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
+{
+    const struct pages *x = arg;
+    char *at = x->s + s * x->bytes, *page = at - (uintptr_t)at % PAGE;
+    (void)p, (void)d;
+    ck_assert(!mprotect(page, PAGE, PROT_READ | PROT_WRITE));
+    memcpy(at, x->from + s * x->bytes, (size_t)x->bytes);
+    return true;
+}
+
+/* With an end of the source, too, at that of a page. */
+static void check_pages(const struct xti_map *m, long long seed)
+{
+    int64_t bytes = (m->src_hi[0] + 1) * m->esize, room = (bytes + PAGE - 1) / PAGE * PAGE;
+    size_t all = (size_t)(room + 2 * PAGE);
+    struct buffers b = buffers_of(m, 0);
+    char *map = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ck_assert(map != MAP_FAILED);
+    struct pages x = {map + PAGE + (seed % 2 ? 0 : room - bytes), b.src[0], m->esize};
+    xti_map_visit(m, put_element, &x);
+    struct buffers sparse = b;
+    sparse.src[0] = x.s;
+    for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
+        if (xti_cpu_has((enum xti_isa)isa)) {
+            struct xti_plan p = plan_of(m, (enum xti_isa)isa, 64, 1);
+            run_shares(&p, &sparse, 1);
+            same_bytes(&p, &sparse, "pages apart", seed);
+            xti_plan_free(&p);
+        }
+    munmap(map, all);
+    free_buffers(&b, 0);
+}
+
+START_TEST(pages_of_a_source_that_hold_nothing_are_not_read)
+{
+    for (int i = 0; i < PER_ROUND / 4; i++) {
+        long long seed = _i * PER_ROUND + i;
+        rng = (uint64_t)seed * 6361 + 3;
+        check_random_piece(random_blocks, check_pages, seed);
     }
 }
 END_TEST
@@ -697,6 +755,7 @@ int main(void)
     tcase_add_loop_test(t, a_random_affine_map_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_map_with_divs_and_guards_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, random_short_runs_are_copied_in_another_order, 0, ROUNDS);
+    tcase_add_loop_test(t, pages_of_a_source_that_hold_nothing_are_not_read, 0, ROUNDS);
     tcase_add_loop_test(t, random_orders_of_small_axes_are_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_chain_is_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,

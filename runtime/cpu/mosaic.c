@@ -17,6 +17,7 @@ void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target
                                .unit = step->unit,
                                .group = step->together,
                                .aligned = true,
+                               .gaps = step->gaps,
                                .d = (uintptr_t)d,
                                .s = (uintptr_t)s};
     if (xti_mosaic_make(&of, XTI_MOSAIC_WINDOWS, &m))

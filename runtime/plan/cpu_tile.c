@@ -315,6 +315,27 @@ static int64_t list_places(const struct xti_sides *x, const struct xti_side *a, 
     return n;
 }
 
+/* Between the units of the source a page may lie, which is not to be read. */
+static bool has_gaps(const struct xti_nest *t)
+{
+    enum { PAGE_BYTES = 4096 };
+    bool seen[XTI_MAX_DIMS] = {false};
+    uint64_t reach = (uint64_t)t->unit; /* of the dims seen, which leave no such gap */
+    int n = 0;
+    for (int i = 0; i < t->n_dims;) {
+        uint64_t st = xti_abs64(t->dim[i].s);
+        if (seen[i] || st >= reach + PAGE_BYTES) {
+            i++;
+            continue;
+        }
+        seen[i] = true;
+        reach += (uint64_t)(t->dim[i].n - 1) * st;
+        n++;
+        i = 0;
+    }
+    return n < t->n_dims;
+}
+
 /* Its table, of 40 KB, is on the stack of large copies alone. */
 static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int most)
 {
@@ -323,6 +344,7 @@ static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int
     struct xti_offset row_at[XTI_LINE];
     struct xti_mosaic_of of = {
         .row_at = row_at, .col_at = col_at, .unit = x->t.unit, .rows = together(x), .group = together(x)};
+    of.gaps = has_gaps(&x->t);
     of.cols = list_places(x, &x->col, x->col.units, col_at);
     list_places(x, &x->row, of.rows, at);
     for (int64_t r = 0; r < of.rows; r++)
@@ -372,6 +394,7 @@ void xti_mosaic_step(const struct xti_plan *p, int piece, struct xti_step *step)
     mosaic_of(&p->map, piece, &x);
     make(p, &x, XTI_CPU_MOSAIC, step);
     step->together = together(&x);
+    step->gaps = has_gaps(&x.t);
 }
 
 /* ---- gather */

@@ -38,14 +38,29 @@ static int window_of(const struct table *t, struct window *w, int *n, int64_t at
     return (*n)++;
 }
 
-/* Where a window is loaded: a line of the source if that has all of it, and nothing that is not read. */
-static int64_t place(const struct table *t, const struct window *w)
+/* What may be loaded around bytes [first, end): what the group reads, with gaps no more than a line of it, so
+ * that both ends of a load are in pages that it reads. */
+static void bounds(const struct table *t, int64_t first, int64_t end, int64_t *lo, int64_t *hi)
 {
-    int64_t first = w->lo - t->behind, end = w->hi - t->behind + t->reach;
+    *lo = t->of->gaps ? first : t->lo;
+    *hi = t->of->gaps ? end : t->hi;
+    for (int64_t i = 0; i < t->of->cols && t->of->gaps; i++) {
+        int64_t at = t->of->col_at[i] - t->behind, to = at + t->reach - t->element + t->of->unit;
+        *lo = at < *lo && at >= end - XTI_LINE ? at : *lo;
+        *hi = to > *hi && to <= first + XTI_LINE ? to : *hi;
+    }
+}
+
+/* Where a window is loaded: a line of the source if that has all of it, and nothing that is not read. */
+static bool place(const struct table *t, const struct window *w, int64_t *at)
+{
+    int64_t first = w->lo - t->behind, end = w->hi - t->behind + t->reach, lo, hi;
     int64_t in_line = (int64_t)((t->of->s + (uintptr_t)first) % XTI_LINE) / t->element * t->element;
-    int64_t at = first - in_line + XTI_LINE >= end ? first - in_line : first;
-    at = at + XTI_LINE > t->hi ? t->hi - XTI_LINE : at;
-    return at < t->lo ? t->lo : at;
+    bounds(t, first, end, &lo, &hi);
+    *at = first - in_line + XTI_LINE >= end ? first - in_line : first;
+    *at = *at + XTI_LINE > hi ? hi - XTI_LINE : *at;
+    *at = *at < lo ? lo : *at;
+    return hi - lo >= XTI_LINE;
 }
 
 static void set_index(unsigned char *index, int i, int element, uint64_t x)
@@ -69,7 +84,8 @@ static bool make_line(const struct table *t, int64_t first, struct xti_mosaic_li
         l->pair[of[i] / 2] |= UINT64_C(1) << i;
     }
     for (int k = 0; k < XTI_MOSAIC_WINDOWS; k++) /* those that lack: again the last one */
-        l->window[k] = place(t, &w[k < n ? k : n - 1]);
+        if (!place(t, &w[k < n ? k : n - 1], &l->window[k]))
+            return false;
     l->n_pairs = (n + 1) / 2;
     for (int i = 0; i < t->per_line; i++)
         if (l->written >> i & 1) {
@@ -108,7 +124,7 @@ static bool span(struct table *t)
         t->hi = end > t->hi ? end : t->hi;
         all |= t->of->col_at[i];
     }
-    return t->of->cols && all % t->element == 0 && t->hi - t->lo >= XTI_LINE;
+    return t->of->cols && all % t->element == 0;
 }
 
 static void sort(int32_t *x, int n)

@@ -48,10 +48,11 @@ struct xti_mosaic_of {
     int64_t rows, cols;
     int unit, group;
     bool aligned;   /* rows and tiles are whole lines apart */
+    bool gaps;      /* a page of the source may hold nothing that is read */
     uintptr_t d, s; /* addresses, whose places in a line matter */
 };
 
-/* False: a line has more than so many windows, or all of them are no line. */
+/* False: a line has more than so many windows, or all of them, with gaps: those near one, are no line. */
 bool xti_mosaic_make(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m);
 
 #endif

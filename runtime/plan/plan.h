@@ -150,6 +150,7 @@ struct xti_step {
     int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
     int64_t tile_rows, tile_cols;    /* cache block of rows and columns, in units; 0: whole. For explain */
     int together;                    /* mosaic: rows that share windows */
+    bool gaps;                       /* mosaic: a page of the source may hold nothing that is read */
     int split;                       /* the loop that threads share, or -1: one thread */
     bool stream;                     /* non-temporal stores */
     bool pairs;                      /* of two lines of a row each: transpose, tile */
