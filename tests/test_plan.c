@@ -334,6 +334,12 @@ START_TEST(pieces_over_the_same_bytes_run_slab_by_slab)
     struct xti_plan p = plan_of("x: f32[64,64]; x.pad((1,1),(1,1))", &cpu);
     ck_assert_int_eq(p.slabs, 1); /* all of it stays in the cache */
     xti_plan_free(&p);
+    p = plan_of("x: f32[4096,2,2,2,2,2,2,2,2,2,2]; y: f32[4096,2,2,2,2,2,2,2,2,2,2];"
+                " concat(1, x.permute(0,3,5,1,9,7,8,6,2,10,4), y.permute(0,3,5,1,9,7,8,6,2,10,4))",
+                &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&p), "mosaic");
+    ck_assert_int_eq(p.slabs, 1); /* each would make its table again */
+    xti_plan_free(&p);
 }
 END_TEST
 
