@@ -507,6 +507,7 @@ static const char *const deep[] = {
     "x: f32[2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]; "
     "x.permute(14,20,7,0,16,5,12,3,2,8,9,10,11,18,15,4,1,17,19,13,21,6)", /* mosaic, where gathers are slow */
     "x: f32[1600,1600]; x.permute(1,0)",                                                   /* transpose */
+    "x: u8[2000,224,2,3,4]; x.permute(0,3,2,4,1)", /* buffered, blocks by tiles of few rows */
     "x: u8[2053,4304]; x.permute(1,0) -> [4304,2053]:[2560,1]",                            /* in fours */
     "x: f32[1600,1600]; x.tril(0)",                                                        /* general */
     "x: u8[4000,2000,3]; x.permute(1,0,2)",                                                /* turn */
