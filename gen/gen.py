@@ -57,7 +57,8 @@ def cuda(out):
 TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave",
                "mirror": "weave"}
 # Templates that others include.
-INCLUDED = {"avx2": ["isa_x86", "streamed"], "avx512": ["isa_x86", "square", "streamed", "fed", "collect"],
+INCLUDED = {"avx2": ["isa_x86", "streamed"],
+            "avx512": ["isa_x86", "square", "streamed", "fours", "fed", "collect"],
             "neon": ["streamed", "weave_neon"]}
 
 

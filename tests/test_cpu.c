@@ -416,23 +416,27 @@ static void check_random_piece(void (*make)(struct xti_piece *p, struct xti_dim 
     check(&m, seed);
 }
 
+/* So many of a round; rng begins with seed * times + plus. */
+static void check_random_pieces(int round, int n, uint64_t times, uint64_t plus,
+                                void (*make)(struct xti_piece *p, struct xti_dim *dim),
+                                void (*check)(const struct xti_map *m, long long seed))
+{
+    for (int i = 0; i < n; i++) {
+        long long seed = round * PER_ROUND + i;
+        rng = (uint64_t)seed * times + plus;
+        check_random_piece(make, check, seed);
+    }
+}
+
 START_TEST(random_short_runs_are_copied_in_another_order)
 {
-    for (int i = 0; i < PER_ROUND; i++) {
-        long long seed = _i * PER_ROUND + i;
-        rng = (uint64_t)seed * 7919 + 5;
-        check_random_piece(random_runs, check_map, seed);
-    }
+    check_random_pieces(_i, PER_ROUND, 7919, 5, random_runs, check_map);
 }
 END_TEST
 
 START_TEST(random_orders_of_small_axes_are_copied)
 {
-    for (int i = 0; i < PER_ROUND; i++) {
-        long long seed = _i * PER_ROUND + i;
-        rng = (uint64_t)seed * 6367 + 3;
-        check_random_piece(random_axes, check_map, seed);
-    }
+    check_random_pieces(_i, PER_ROUND, 6367, 3, random_axes, check_map);
 }
 END_TEST
 
@@ -480,11 +484,7 @@ static void check_pages(const struct xti_map *m, long long seed)
 
 START_TEST(pages_of_a_source_that_hold_nothing_are_not_read)
 {
-    for (int i = 0; i < PER_ROUND / 4; i++) {
-        long long seed = _i * PER_ROUND + i;
-        rng = (uint64_t)seed * 6361 + 3;
-        check_random_piece(random_blocks, check_pages, seed);
-    }
+    check_random_pieces(_i, PER_ROUND / 4, 6361, 3, random_blocks, check_pages);
 }
 END_TEST
 

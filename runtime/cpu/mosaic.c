@@ -20,7 +20,7 @@ void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target
                                .gaps = step->gaps,
                                .d = (uintptr_t)d,
                                .s = (uintptr_t)s};
-    if (xti_mosaic_make(&of, XTI_MOSAIC_WINDOWS, &m))
+    if (xti_mosaic_table(&of, XTI_MOSAIC_WINDOWS, &m))
         job.mosaic = &m;
     xti_run_nest(step, xti_kernel_of(step, target), &job, d, s, share);
 }

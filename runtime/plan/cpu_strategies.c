@@ -458,7 +458,7 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {.name = "reverse",      .applicable = reverse_applies,      .make = reverse_make},
     {.name = "interleave",   .applicable = interleave_applies,   .make = interleave_make},
     {.name = "deinterleave", .applicable = deinterleave_applies, .make = deinterleave_make},
-    {.name = "mosaic",       .applicable = xti_mosaic_applies,   .make = xti_mosaic_step},
+    {.name = "mosaic",       .applicable = xti_mosaic_applies,   .make = xti_mosaic_make},
     {.name = "tile",         .applicable = xti_tile_applies,     .make = xti_tile_make},
     {.name = "broadcast",    .applicable = broadcast_applies,    .make = broadcast_make},
     {.name = "transpose",    .applicable = transpose_applies,    .make = transpose_make},

@@ -123,9 +123,9 @@ static bool follow_in_lines(const struct xti_nest *n)
            (narrow || (whole && n->unit > 1));
 }
 
-/* Where prefetches reach deep, tiles fetch columns that lie apart one by one. Of f64 18 of 24 streamed
- * transposes do 1.05 to 1.4 times as much as tiles (352 x 28 x 28 x 4 x 48 reversed 0.55 and 0.77 of a copy),
- * of c128 20 of 26 up to 1.45 times, none less than 0.93; f32 as often less as more. In the
+/* Where prefetches reach deep, tiles fetch columns that lie apart one by one. As tiles 18 of 24 streamed
+ * transposes of f64 do 1.05 to 1.4 times as much (352 x 28 x 28 x 4 x 48 reversed 0.77 of a copy, transposed
+ * 0.55), 20 of 26 of c128 up to 1.45 times, none less than 0.93; those of f32 as often less as more. In the
  * third cache transposes that leave in fours do more: c128 512 x 1024 0.59 of a copy, as a tile 0.49. (Zen 5,
  * 2026-11) */
 static bool wide_columns_apart(const struct xti_nest *n)
@@ -187,14 +187,20 @@ static void make(const struct xti_plan *p, const struct xti_sides *x, enum xti_c
     xti_sides_step(x, step);
 }
 
+static bool has_dim(const struct xti_side *a, int dim)
+{
+    for (int i = 0; i < a->n_dims; i++)
+        if (a->dim[i] == dim)
+            return true;
+    return false;
+}
+
 /* Some rows of the destination begin inside a line. */
 static bool ragged(const struct xti_sides *x)
 {
     int64_t bits = x->col.bytes;
     for (int i = 0; i < x->t.n_dims; i++) {
-        bool inside = false;
-        for (int k = 0; k < x->col.n_dims; k++)
-            inside |= x->col.dim[k] == i && x->t.dim[i].n * x->t.dim[i].d <= x->col.bytes;
+        bool inside = has_dim(&x->col, i) && x->t.dim[i].n * x->t.dim[i].d <= x->col.bytes;
         bits |= inside ? 0 : x->t.dim[i].d;
     }
     return bits % XTI_LINE;
@@ -287,14 +293,6 @@ static int together(const struct xti_sides *x)
     return (int)n;
 }
 
-static bool has_dim(const struct xti_side *a, int dim)
-{
-    for (int i = 0; i < a->n_dims; i++)
-        if (a->dim[i] == dim)
-            return true;
-    return false;
-}
-
 /* Rows and tiles of the destination are whole lines, and columns are all alike. */
 static bool whole_lines(const struct xti_sides *x)
 {
@@ -353,7 +351,7 @@ static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int
     list_places(x, &x->row, of.rows, at);
     for (int64_t r = 0; r < of.rows; r++)
         row_at[r] = (struct xti_offset){at[r], 0};
-    return xti_mosaic_make(&of, most, &m);
+    return xti_mosaic_table(&of, most, &m);
 }
 
 /* How many windows a line may have and still be faster than what comes next: than a tile whose rows are short
@@ -392,7 +390,7 @@ bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why
     return true;
 }
 
-void xti_mosaic_step(const struct xti_plan *p, int piece, struct xti_step *step)
+void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
     mosaic_of(&p->map, piece, &x);

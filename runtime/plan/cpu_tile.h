@@ -8,7 +8,7 @@
 bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why);
 void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step);
 bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why);
-void xti_mosaic_step(const struct xti_plan *p, int piece, struct xti_step *step);
+void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step);
 bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why);
 void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step);
 

@@ -40,24 +40,24 @@ static const struct prices zen4 = {
 };
 
 /* A line in vectors of 64 bytes: of units up to 2 bytes, of wider ones. rows: the kernel goes row by row.
- * Same machine as `intel`, 4 to 32 KiB. */
+ * whole: it moves no unit alone. Same machine as `intel`, 4 to 32 KiB. */
 static const struct {
     double narrow, wide;
-    bool rows;
+    bool rows, whole;
 } op[XTI_CPU_OP_COUNT] = {
-    [XTI_CPU_BLOCKS]       = {0.2, 0.2, true},
+    [XTI_CPU_BLOCKS]       = {0.2, 0.2, true, true},
     [XTI_CPU_FILL]         = {0.1, 0.1, true},
     [XTI_CPU_BROADCAST]    = {0.2, 0.2, true},
-    [XTI_CPU_REVERSE]      = {0.3, 0.3, true},
+    [XTI_CPU_REVERSE]      = {0.3, 0.3, true, true},
     [XTI_CPU_STRIDED]      = {2.5, 1.5, true},
     [XTI_CPU_MIRROR]       = {1.2, 0.8, true},
-    [XTI_CPU_TURN]         = {3,   2,   false},
+    [XTI_CPU_TURN]         = {3,   2,   false, true},
     [XTI_CPU_WALK]         = {0,   0,   true},
     [XTI_CPU_TRANSPOSE]    = {1.6, 0.9, false},
-    [XTI_CPU_TILE]         = {5,   4.5, false},
-    [XTI_CPU_BRAID]        = {0.4, 0.4, true},
-    [XTI_CPU_GATHER]       = {30,  4,   false},
-    [XTI_CPU_MOSAIC]       = {2,   1.5, false},
+    [XTI_CPU_TILE]         = {5,   4.5, false, true},
+    [XTI_CPU_BRAID]        = {0.4, 0.4, true, true},
+    [XTI_CPU_GATHER]       = {30,  4,   false, true},
+    [XTI_CPU_MOSAIC]       = {2,   1.5, false, true},
     [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false}, /* times N - 1, so here and in the next */
     [XTI_CPU_DEINTERLEAVE] = {0.9, 0.6, false},
 };
@@ -95,10 +95,8 @@ static double alone(const struct xti_step *step, const struct xti_target *t, con
     int64_t vector = (square ? 16 : XTI_LINE) / step->unit, width = 1;
     if (t->isa == XTI_ISA_SCALAR || step->kernel == XTI_CPU_WALK)
         return (double)b->rows * (double)b->cols;
-    if (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_GATHER ||
-        step->kernel == XTI_CPU_MOSAIC || step->kernel == XTI_CPU_REVERSE || step->kernel == XTI_CPU_TURN ||
-        step->kernel == XTI_CPU_BRAID)
-        return 0; /* they move a last vector back over its neighbour */
+    if (op[step->kernel].whole)
+        return 0;
     if (step->kernel == XTI_CPU_MIRROR)
         width = step->param;
     if (square && b->rows >= vector && b->cols >= vector)

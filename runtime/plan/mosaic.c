@@ -181,7 +181,7 @@ static void make_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
     m->each = (int)((m->n_fetches + written - 1) / (written ? written : 1));
 }
 
-bool xti_mosaic_make(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m)
+bool xti_mosaic_table(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m)
 {
     struct table t = {.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most};
     t.per_line = XTI_LINE / t.element;

@@ -53,6 +53,6 @@ struct xti_mosaic_of {
 };
 
 /* False: a line has more than so many windows, or all of them, with gaps: those near one, are no line. */
-bool xti_mosaic_make(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m);
+bool xti_mosaic_table(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m);
 
 #endif

@@ -186,7 +186,7 @@ void kernel_job_place(struct kernel_job *j, const char *d, const char *s)
                                .d = (uintptr_t)d,
                                .s = (uintptr_t)s};
     if (j->row->op == XTI_CPU_MOSAIC)
-        j->job.mosaic = xti_mosaic_make(&of, XTI_MOSAIC_WINDOWS, &j->mosaic) ? &j->mosaic : NULL;
+        j->job.mosaic = xti_mosaic_table(&of, XTI_MOSAIC_WINDOWS, &j->mosaic) ? &j->mosaic : NULL;
 }
 
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
