@@ -419,6 +419,32 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
 }
 END_TEST
 
+/* Lines of transposes leave in pairs, but by themselves where their source is read in order. */
+START_TEST(transposes_read_in_order_need_no_pairs)
+{
+    static const struct {
+        const char *line;
+        bool pairs;
+    } want[] = {
+        {"x: u8[1420,384,384]; x.permute(0,2,1)", false}, {"x: u8[700,512,512]; x.permute(0,2,1)", true},
+        {"x: u8[20032,8128]; x.permute(1,0)", true}, /* not in the second cache */
+        {"x: f16[300,576,576]; x.permute(0,2,1)", false}, {"x: f16[710,384,384]; x.permute(0,2,1)", true},
+        {"x: f32[75,96,75,96]; x.permute(2,0,3,1)", true}, /* in parts of rows */
+    };
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.isa = XTI_ISA_AVX512;
+        t.stream_pairs = true;
+        t.stream_banks = 512;
+        t.prefetch_deep = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
+        ck_assert_int_eq(p.step[0].pairs, !t.prefetch_deep || want[i / 2].pairs);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 /* Of prefetch_deep: what is made without a stage, and what in a buffer. */
 START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
@@ -634,6 +660,7 @@ int main(void)
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
+    tcase_add_test(t, transposes_read_in_order_need_no_pairs);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);

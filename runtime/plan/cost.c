@@ -30,6 +30,16 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
     return true;
 }
 
+/* A transpose read in memory's order (streamed.c.j2): the source of its next lines stays in the second
+ * cache. */
+static bool single_in_order(const struct xti_target *t, const struct xti_step *step)
+{
+    int lines = XTI_LINE / step->unit, banks = step->unit > 1 ? t->stream_banks / 2 : t->stream_banks;
+    return t->prefetch_deep && banks && step->kernel == XTI_CPU_TRANSPOSE && step->row.d % banks &&
+           step->row.n * step->unit == step->col.s && step->col.s <= XTI_DEEP_ROW_BYTES &&
+           step->col.s * lines <= t->l2_bytes / 4;
+}
+
 /* A streamed line whose neighbour follows within 4 stores takes 2.8 ns, one by itself 5.4, 128-byte aligned
  * or not: 3.9 with 15 others in between, 5.2 with 63. Rows an odd number of lines apart may wait longer for
  * the neighbours, and then it is better to read half as many columns at a time: f32 43408 x 1216 does 1.0 of
@@ -39,7 +49,10 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
  * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
  * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
  * pairs; tiles whose rows are no such multiple apart 0.9, of bytes as much when they go through a
- * stage. (Zen 5, 2026-11) */
+ * stage. Of transposes read in memory's order lines leave by themselves as soon as the source of the next
+ * ones stays in the second cache: in pairs u8 1420 x 384 x 384, f16 300 x 576 x 576 and f32 300 x 352 x 352
+ * do 0.7 to 0.88 times as much; but wider units in rows of an odd multiple of 256 bytes 1.2 times. (Zen 5,
+ * 2026-11) */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
@@ -50,7 +63,8 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     bool tile = step->kernel == XTI_CPU_TILE, bytes = tile && step->unit == 1;
     bool alone = tile && (step->unstaged || !bytes) && t->stream_banks && row->d % t->stream_banks;
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
-    return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone;
+    return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone &&
+           !single_in_order(t, step);
 }
 
 /* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage: 15 tiles of u8
