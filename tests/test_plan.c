@@ -419,6 +419,32 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
 }
 END_TEST
 
+/* Rows of the source are read in parts, but whole where the next lines' source stays in the cache. */
+START_TEST(transposes_of_long_rows_read_them_whole_or_in_parts)
+{
+    static const struct {
+        const char *line;
+        bool whole;
+    } want[] = {
+        {"x: f32[20032,2500]; x.permute(1,0)", true},    {"x: f32[7264,7264]; x.permute(1,0)", false},
+        {"x: f32[10240,4096]; x.permute(1,0)", false}, /* of few sets */
+        {"x: f32[10016,5000]; x.permute(1,0)", true},    {"x: u8[4864,43408]; x.permute(1,0)", false},
+    };
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.isa = XTI_ISA_AVX512;
+        t.prefetch_deep = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        bool cut = false;
+        for (int k = 0; k < p.step[0].n_loops; k++)
+            cut |= p.step[0].loop[k].cuts == XTI_CUTS_ROW;
+        ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
+        ck_assert_int_eq(cut, !t.prefetch_deep || !want[i / 2].whole);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 /* Lines of transposes leave in pairs, but by themselves where their source is read in order. */
 START_TEST(transposes_read_in_order_need_no_pairs)
 {
@@ -660,6 +686,7 @@ int main(void)
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
+    tcase_add_test(t, transposes_of_long_rows_read_them_whole_or_in_parts);
     tcase_add_test(t, transposes_read_in_order_need_no_pairs);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);

@@ -30,14 +30,31 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
     return true;
 }
 
-/* A transpose read in memory's order (streamed.c.j2): the source of its next lines stays in the second
- * cache. */
+/* Bytes of the source that the next lines of a transpose are made of, which is prefetched in memory's order
+ * (streamed.c.j2) while it stays in the second cache; 0: in another order. */
+static int64_t in_order(const struct xti_target *t, const struct xti_step *step)
+{
+    bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
+    return t->prefetch_deep && follow ? XTI_LINE / step->unit * step->col.s : 0;
+}
+
+/* f32 20032 x 2500 does 1.2 times as much in whole rows, 10016 x 5000 1.14 times, 7264 x 7264 0.95; rows of
+ * the destination a multiple of 512 bytes apart 0.9 to 1.05, of the source of 2 KiB 0.87; wider units as much
+ * (Zen 5, 2026-11). */
+bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
+{
+    enum { FEW_SETS = 2048 };
+    int64_t bytes = in_order(t, step);
+    return bytes && step->unit > 2 && step->col.s % FEW_SETS && 2 * bytes <= t->l2_bytes / 4 * 3;
+}
+
+/* Whether lines of such a transpose may leave one by one: see xti_cost_pairs. */
 static bool single_in_order(const struct xti_target *t, const struct xti_step *step)
 {
-    int lines = XTI_LINE / step->unit, banks = step->unit > 1 ? t->stream_banks / 2 : t->stream_banks;
-    return t->prefetch_deep && banks && step->kernel == XTI_CPU_TRANSPOSE && step->row.d % banks &&
-           step->row.n * step->unit == step->col.s && step->col.s <= XTI_DEEP_ROW_BYTES &&
-           step->col.s * lines <= t->l2_bytes / 4;
+    int banks = step->unit > 1 ? t->stream_banks / 2 : t->stream_banks;
+    int64_t bytes = in_order(t, step);
+    return bytes && banks && step->row.d % banks && bytes <= t->l2_bytes / 4 &&
+           (step->col.s <= XTI_DEEP_ROW_BYTES || xti_cost_whole_rows(t, step));
 }
 
 /* A streamed line whose neighbour follows within 4 stores takes 2.8 ns, one by itself 5.4, 128-byte aligned

@@ -39,6 +39,9 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
 /* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
 
+/* Whether a streaming transpose should read whole rows of the source, however long. */
+bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step);
+
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 

@@ -340,7 +340,8 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     step->stream = step->stream && step->row.d % XTI_LINE == 0;
     if (step->stream) {
         int64_t bytes = p->target.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
-        xti_cost_block(step, XTI_CUTS_ROW, bytes / t.unit, false);
+        if (!xti_cost_whole_rows(&p->target, step))
+            xti_cost_block(step, XTI_CUTS_ROW, bytes / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
         step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
     } else if (t.bytes > p->target.l1_bytes / 2) {
