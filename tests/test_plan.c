@@ -419,6 +419,30 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
 }
 END_TEST
 
+/* Lines of tiles leave in pairs where rows begin anywhere, or share memory's banks. */
+START_TEST(tiles_whose_rows_begin_alike_need_no_pairs)
+{
+    static const struct {
+        const char *line;
+        bool pairs;
+    } want[] = {
+        {"x: f32[64,7812,60]; x.permute(0,2,1)", true},
+        {"x: f32[15,15,112,15,5,32]; x.permute(1,5,4,0,3,2)", false},
+        {"x: f32[96,75,12,608]; x.permute(3,2,1,0)", true},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.isa = XTI_ISA_AVX512;
+        t.stream_pairs = true;
+        t.stream_banks = 512;
+        struct xti_plan p = plan_of(want[i].line, &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), "tile");
+        ck_assert_int_eq(p.step[0].pairs, want[i].pairs);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 /* Rows of the source are read in parts, but whole where the next lines' source stays in the cache. */
 START_TEST(transposes_of_long_rows_read_them_whole_or_in_parts)
 {
@@ -686,6 +710,7 @@ int main(void)
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
+    tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);
     tcase_add_test(t, transposes_of_long_rows_read_them_whole_or_in_parts);
     tcase_add_test(t, transposes_read_in_order_need_no_pairs);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);

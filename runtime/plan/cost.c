@@ -65,11 +65,11 @@ static bool single_in_order(const struct xti_target *t, const struct xti_step *s
  * did 0.31 without it, 0.22 in pairs. (Emerald Rapids, 2026-11)
  * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
  * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
- * pairs; tiles whose rows are no such multiple apart 0.9, of bytes as much when they go through a
- * stage. Of transposes read in memory's order lines leave by themselves as soon as the source of the next
- * ones stays in the second cache: in pairs u8 1420 x 384 x 384, f16 300 x 576 x 576 and f32 300 x 352 x 352
- * do 0.7 to 0.88 times as much; but wider units in rows of an odd multiple of 256 bytes 1.2 times. (Zen 5,
- * 2026-11) */
+ * pairs; tiles whose rows are no such multiple apart 0.9, of bytes as much when they go through a stage, and
+ * 1.02 to 1.4 times where rows begin anywhere (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Of transposes read
+ * in memory's order lines leave by themselves as soon as the source of the next ones stays in the second
+ * cache: in pairs u8 1420 x 384 x 384, f16 300 x 576 x 576 and f32 300 x 352 x 352 do 0.7 to 0.88 times as
+ * much; but wider units in rows of an odd multiple of 256 bytes 1.2 times. (Zen 5, 2026-11) */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
@@ -78,7 +78,8 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
     int narrowest = t->isa == XTI_ISA_AVX512 ? 1 : step->kernel != XTI_CPU_TRANSPOSE ? 4 : 2;
     bool tile = step->kernel == XTI_CPU_TILE, bytes = tile && step->unit == 1;
-    bool alone = tile && (step->unstaged || !bytes) && t->stream_banks && row->d % t->stream_banks;
+    bool ragged = row->d % XTI_LINE, banks = t->stream_banks && row->d % t->stream_banks;
+    bool alone = tile && (step->unstaged || !bytes) && banks && !ragged;
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
     return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone &&
            !single_in_order(t, step);
