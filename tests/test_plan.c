@@ -139,6 +139,8 @@ static const struct {
     {"x: u8[9,28,8,128,768]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* long ones of bytes, */
     {"x: f16[56,28,28,48,48]; x.permute(2,0,4,1,3)", "tile", "tile"},      /* short rows, or those .. */
     {"x: f32[92,27,8,50,50]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* .. begun anywhere in a line */
+    {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose", "transpose"},
+    {"x: f16[1875,64,500]; x.permute(2,1,0)", "tile", "tile"}, /* of each, every second begins on a line */
 };
 
 START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
@@ -429,6 +431,7 @@ START_TEST(tiles_whose_rows_begin_alike_need_no_pairs)
         {"x: f32[64,7812,60]; x.permute(0,2,1)", true},
         {"x: f32[15,15,112,15,5,32]; x.permute(1,5,4,0,3,2)", false},
         {"x: f32[96,75,12,608]; x.permute(3,2,1,0)", true},
+        {"x: f32[505,64,1000]; x.permute(2,1,0)", true}, /* some of them */
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;

@@ -57,6 +57,15 @@ static bool single_in_order(const struct xti_target *t, const struct xti_step *s
            (step->col.s <= XTI_DEEP_ROW_BYTES || xti_cost_whole_rows(t, step));
 }
 
+/* The rows of all tiles begin on lines. */
+static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *row)
+{
+    int64_t bits = step->d_byte | row->d;
+    for (int i = 0; i < step->n_loops; i++)
+        bits |= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].d : 0;
+    return bits % XTI_LINE == 0;
+}
+
 /* A streamed line whose neighbour follows within 4 stores takes 2.8 ns, one by itself 5.4, 128-byte aligned
  * or not: 3.9 with 15 others in between, 5.2 with 63. Rows an odd number of lines apart may wait longer for
  * the neighbours, and then it is better to read half as many columns at a time: f32 43408 x 1216 does 1.0 of
@@ -78,8 +87,8 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
     int narrowest = t->isa == XTI_ISA_AVX512 ? 1 : step->kernel != XTI_CPU_TRANSPOSE ? 4 : 2;
     bool tile = step->kernel == XTI_CPU_TILE, bytes = tile && step->unit == 1;
-    bool ragged = row->d % XTI_LINE, banks = t->stream_banks && row->d % t->stream_banks;
-    bool alone = tile && (step->unstaged || !bytes) && banks && !ragged;
+    bool banks = t->stream_banks && row->d % t->stream_banks;
+    bool alone = tile && (step->unstaged || !bytes) && banks && rows_on_lines(step, row);
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
     return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone &&
            !single_in_order(t, step);
