@@ -301,6 +301,36 @@ START_TEST(only_copies_past_the_cache_stream)
 }
 END_TEST
 
+/* Of keeps_in_order: what of 8 MiB stays in a third cache of 32 MiB. */
+START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
+{
+    static const struct {
+        const char *line;
+        bool stays, assembled[2]; /* without and with it */
+    } want[] = {
+        {"x: f32[2097152]; x.flip(0)", true, {false, false}},
+        {"x: f32[3145728]; x.flip(0)", false, {false, false}}, /* 12 MiB of either side */
+        {"x: f32[4096]; x.unsqueeze(0).expand(1024,4096)", true, {false, false}}, /* 16 MiB of one */
+        {"x: f16[32768,128]; concat(1, x[:, ::2], x[:, 1::2])", true, {false, false}},
+        {"x: f16[2,512,32,128]; x.permute(0,2,1,3)", false, {false, false}}, /* short runs far apart */
+        {"x: f32[1024,2048]; x.permute(1,0)", false, {false, false}},
+        {"x: f32[2048,1000]; x.pad((0,0),(12,12))", true, {true, false}},
+        {"x: f32[8,32,94,94]; x.pad((0,0),(0,0),(1,1),(1,1))", false, {true, true}}, /* short runs */
+    };
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.keeps_in_order = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        ck_assert_msg(p.assembled == want[i / 2].assembled[i % 2], "%s", want[i / 2].line);
+        for (int k = 0; k < p.n_steps && !p.assembled; k++)
+            if (p.map.piece[p.step[k].piece].src >= 0)
+                ck_assert_msg(p.step[k].stream != (t.keeps_in_order && want[i / 2].stays), "%s",
+                              want[i / 2].line);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(threads_do_not_cut_the_rows_of_weaves)
 {
     static const char *const line[] = {"x: f32[312498,8]; x.permute(1,0)",
@@ -706,6 +736,7 @@ int main(void)
     tcase_add_test(t, only_copies_past_the_cache_stream);
     tcase_add_test(t, only_ordinary_stores_past_the_first_cache_are_fetched_ahead);
     tcase_add_test(t, threads_do_not_cut_the_rows_of_weaves);
+    tcase_add_test(t, what_is_written_in_order_stays_where_both_sides_fit);
     tcase_add_test(t, pieces_over_the_same_bytes_run_slab_by_slab);
     tcase_add_loop_test(t, rows_that_share_lines_are_put_together_in_a_buffer, 0,
                         sizeof lines_shared / sizeof *lines_shared);

@@ -104,7 +104,7 @@ static bool pays(const struct xti_plan *p)
         struct xti_step step = reordered(p, &p->step[i], room);
         if (!xti_order_nests(&step))
             return false;
-        shared += shares_lines(&step, lo) ? step.bytes : 0;
+        shared += shares_lines(&step, lo) && !xti_cost_stays(p, &p->step[i]) ? step.bytes : 0;
         badly += slow(&step, &p->target) ? step.bytes : 0;
     }
     return shared > p->bytes_written / SLOW_SHARE && badly <= p->bytes_written / SLOW_SHARE;

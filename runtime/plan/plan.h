@@ -37,6 +37,7 @@ struct xti_target {
     bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
     bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
     bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
+    bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     int threads;
     struct xti_choice choice;
