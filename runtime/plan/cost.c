@@ -174,18 +174,20 @@ bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *ste
            (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);
 }
 
-/* More rows than a set has ways, all in the same sets. When eight lines of each leave together f16 2048 x
- * 1024 does 1.1 times as much, f32 1024 x 256 1.4 times, u8 4096 x 512 2.3 times; rows 2048 bytes apart gain
- * or lose by it.
- * Streamed, when four of each do, transposes of 8 MiB in the third cache do more: u8 1.15 times as much, f16
- * 1.35 times, f32, f64 and c128 1.7 times; those that come from memory, or whose rows are no 512 bytes apart,
- * 0.5 to 1.0. (Zen 5, 2026-11) */
+/* More rows than a set has ways, all in the same sets. When four lines of each leave together, u8 2048 x 256
+ * does 1.8 times as much, 4096 x 512 1.2 times, f16 1024 x 2000 and 2048 x 512 1.25 times, f32 4 x 1024 x 128
+ * 1.3 times, 1024 x 1024 1.3 times, f64 512 x 512 1.2 times; c128 0.75, rows 2048 bytes apart of f32 0.75 to
+ * 1.05, of f64 0.8.
+ * Streamed, transposes of 8 MiB in the third cache do more so: u8 1.15 times as much, f16 1.35 times, f32,
+ * f64 and c128 1.7 times; those that come from memory, or whose rows are no 512 bytes apart, 0.5 to 1.0. (Zen
+ * 5, 2026-11) */
 bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
-    enum { SETS = 4096, WIDEST = 4 };
+    enum { SETS = 4096, NARROW_SETS = 2048, NARROW = 2, WIDEST = 8 };
     if (step->stream)
         return t->stream_banks && step->row.d % t->stream_banks == 0 && 2 * bytes < t->l3_bytes;
-    return step->squares && step->unit <= WIDEST && step->row.d % SETS == 0;
+    int sets = step->unit <= NARROW ? NARROW_SETS : SETS;
+    return step->squares && step->unit <= WIDEST && step->row.d % sets == 0;
 }
 
 /* A gather instruction takes 5.1 ns a line, where loading and permuting four windows takes 0.8, which its

@@ -348,9 +348,9 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
         step->squares = xti_cost_whole_lines(&p->target, step, p->bytes_written);
         step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
-        int64_t cols = ahead && !step->squares ? 2048 : 512, rows = step->runs ? 128 : cols;
-        xti_cost_block(step, XTI_CUTS_ROW, rows / t.unit, false);
-        xti_cost_block(step, XTI_CUTS_COL, cols / t.unit, true);
+        int64_t block = step->runs ? INT32_MAX : ahead && !step->squares ? 2048 : 512;
+        xti_cost_block(step, XTI_CUTS_ROW, block / t.unit, false);
+        xti_cost_block(step, XTI_CUTS_COL, block / t.unit, true);
     }
     xti_cost_order(step);
 }
