@@ -272,8 +272,11 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
                   {"x: f64[512,512]; x.permute(1,0)", true, true},
                   {"x: c128[256,256]; x.permute(1,0)", true, false},
                   {"x: f32[250,512]; x.permute(1,0)", true, false},  /* the source's rows alone share sets */
-                  {"x: f32[250,510]; x.permute(1,0)", false, false}, /* nothing does */
-                  {"x: f32[64,128]; x.permute(1,0)", false, false},  /* about the first cache */
+                  {"x: f32[250,510]; x.permute(1,0)", true, false},  /* nothing does */
+                  {"x: f32[1250,510]; x.permute(1,0)", false, false}, /* .. beyond the second cache */
+                  {"x: f32[18,510]; x.permute(1,0)", false, false}, /* squares twice as high */
+                  {"x: f32[64,128]; x.permute(1,0)", true, false}, /* about the first cache */
+                  {"x: f32[65,100]; x.permute(1,0)", false, false}, /* .. which they fit badly */
                   {"x: f32[4096,4096]; x.permute(1,0)", false, false}, /* streamed */
                   {"x: f32[1024,2048]; x.permute(1,0)", false, true},  /* in the third cache */
                   {"x: f32[1040,2048]; x.permute(1,0)", false, false}};

@@ -162,16 +162,29 @@ bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes)
     return t->prefetch_writes && 2 * bytes > t->l1_bytes;
 }
 
+/* Squares of whole lines, the last of which are moved back over their neighbours, cover at most so many
+ * eighths more than the rows and columns. */
+static bool squares_fit(const struct xti_step *step, int eighths)
+{
+    int64_t n = XTI_LINE / step->unit, rows = step->row.n, cols = step->col.n;
+    int64_t squares = ((rows + n - 1) / n) * ((cols + n - 1) / n);
+    return 8 * squares * n * n <= (8 + eighths) * rows * cols;
+}
+
 /* Stores that wait for others, some hundred, fetch their lines meanwhile: of those that share a set of the
- * first cache more than its ways evict each other. Where rows of either side are a multiple of 512 bytes
- * apart, blocks of 128 x 128 bytes, in squares whose lines are read and written once, do 1.2 to 3 times as
- * much (256 KiB to 4 MiB; c128 of 32 to 144 KiB 0.75), 16 of them in a call 1.1 times as much as one (512
- * KiB). Elsewhere narrow units do 0.8. (Zen 5, 2026-11) */
+ * first cache more than its ways evict each other. So they wait for few others, in squares whose lines are
+ * read and written once, two by two. Where rows of either side are a multiple of 512 bytes apart, blocks of
+ * 128 x 128 bytes do 1.2 to 3 times as much (256 KiB to 4 MiB), 16 of them in a call 1.1 times as much as one
+ * (512 KiB). Elsewhere, of 64 to 700 KiB, 1.0 to 1.5 times, of 2 MiB and more 0.9 to 1.1; of 8 to 32 KiB,
+ * when they fit well, 1.05 to 1.25 times, else 0.7 to 0.9. (Zen 5, 2026-11) */
 bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
-    enum { SHARED = 512 };
-    return t->early_stores && t->isa == XTI_ISA_AVX512 && !step->stream && bytes > 4 * t->l1_bytes &&
-           (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);
+    enum { SHARED = 512, WELL = 1, FAIRLY = 3 };
+    if (!t->early_stores || t->isa != XTI_ISA_AVX512 || step->stream)
+        return false;
+    if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
+        return true;
+    return bytes > 4 * t->l1_bytes && (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);
 }
 
 /* More rows than a set has ways, all in the same sets. When four lines of each leave together, u8 2048 x 256
