@@ -157,20 +157,24 @@ START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
 }
 END_TEST
 
-/* chain, runs that are fetched, at least, blocks in a group */
+/* chain, runs that are fetched, at least, blocks in a group; whether prefetches reach deep */
 static const struct {
     const char *line;
     int64_t run, blocks;
+    bool deep;
 } grouped[] = {
-    {"x: u8[60,15,15,32,15,32]; x.permute(2,0,4,1,5,3)", 15 * 32 * 32, 15},
-    {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1024, 13}, /* a part of the 75 */
-    {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 320, 1},   /* long ones already */
+    {"x: u8[60,15,15,32,15,32]; x.permute(2,0,4,1,5,3)", 15 * 32 * 32, 15, false},
+    {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1024, 13, false}, /* a part of the 75 */
+    {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 320, 1, false},   /* long ones already */
+    {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 672, 14, false}, /* blocks of four squares or, .. */
+    {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 48 * 28 * 48, 28, true}, /* .. for long runs, of one */
 };
 
 START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
 {
     struct xti_target many = cpu;
     many.few_strands = false;
+    many.prefetch_deep = grouped[_i].deep;
     struct xti_plan p = plan_of(grouped[_i].line, &many);
     const struct xti_step *step = p.step;
     const struct xti_runs *in = &step->blocks->in;
