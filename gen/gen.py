@@ -58,7 +58,7 @@ TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weav
                "mirror": "weave"}
 # Templates that others include.
 INCLUDED = {"avx2": ["isa_x86", "streamed"],
-            "avx512": ["isa_x86", "square", "streamed", "fours", "fed", "collect"],
+            "avx512": ["isa_x86", "square", "streamed", "fours", "fed", "collect", "apart"],
             "neon": ["streamed", "weave_neon"]}
 
 
@@ -84,6 +84,9 @@ def cpu_source(templates, isa):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
         if name == "tile":
             extra["squares"] = kernels.SQUARES
+        apart = isa == "avx512" and k["op"] == "deinterleave" and k["n"] <= kernels.APART_ROWS
+        steps = extra["apart_steps"] = kernels.APART_STEPS if apart else []
+        extra["apart"] = {step: kernels.weave_apart(k["n"], step, k["esize"]) for step in steps}
         if name == "weave" and isa == "avx512":
             extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"

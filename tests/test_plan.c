@@ -76,6 +76,10 @@ static const struct {
     {"x: f32[64,64,5]; x.permute(2,0,1)",                                     "deinterleave"},
     {"x: u8[7,64,64]; x.permute(1,2,0)",                                      "interleave"},
     {"x: u8[4000,2000,8]; x.permute(2,0,1)",                                  "deinterleave"},
+    {"x: u8[24,2160,3840,3]; x[:, ::2, ::2].permute(0,3,1,2)",                "deinterleave"}, /* with gaps */
+    {"x: f32[9,2160,3840,4]; x[:, :, ::4].permute(0,3,1,2)",                  "deinterleave"},
+    {"x: f32[9,2160,3840,4]; x[:, :, ::5].permute(0,3,1,2)",                  "transpose"}, /* too far */
+    {"x: u8[16,64,3]; x[:, ::2].permute(2,0,1)",                              "strided"}, /* small */
     {"x: f32[2048,8]; x.permute(1,0)",                                        "transpose"},
     {"x: f32[64,64,9]; x.permute(2,0,1)",                                     "transpose"},
     {"x: u8[12,64,64]; x.permute(1,2,0)",                                     "transpose"},

@@ -212,6 +212,18 @@ bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
     return t->windows && t->isa == XTI_ISA_AVX512 && xti_cost_stream(t, bytes);
 }
 
+/* Planes of every second RGB pixel, read once for all three: 1.3 times as much as with a reading for each.
+ * (Zen 5, 2026-11) Steps that share lines of the destination with others are in its order. */
+bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
+{
+    enum { MOST = 4, WIDEST = 8 }; /* gen/kernels.py */
+    const struct xti_loop *cs = &n->dim[n->cs], *cd = &n->dim[n->cd];
+    int64_t group = cs->n * n->unit, step = cd->s / group;
+    return xti_cost_windows(&p->target, p->bytes_written) && p->map.n_pieces == 1 && cs->n <= MOST &&
+           n->unit <= WIDEST && cd->s == step * group && step > 1 && step <= MOST &&
+           cd->n * n->unit >= XTI_LINE;
+}
+
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes)
 {
     int64_t few = rows_bytes < cols_bytes ? rows_bytes : cols_bytes, many = rows_bytes + cols_bytes - few;

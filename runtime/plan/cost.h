@@ -73,6 +73,9 @@ bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int6
 /* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes);
 
+/* Whether deinterleave serves groups of units, of cs, with gaps between them, as of every second pixel. */
+bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n);
+
 /* Whether so many bytes on either side make up squares of a transpose. */
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 

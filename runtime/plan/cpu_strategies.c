@@ -285,7 +285,7 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
     bool lines = cs->d % XTI_LINE == 0 || !xti_cost_stream(&p->target, p->bytes_written);
     if (cs->n == SQUARE_ROWS && t.unit > 1 && lines)
         return xti_refuse(why, "%d rows make up squares", SQUARE_ROWS);
-    if (cd->s != cs->n * t.unit)
+    if (cd->s != cs->n * t.unit && !xti_cost_groups_apart(p, &t))
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cs->n);
     if (cd->n < WEAVE_MIN_COLS)
         return xti_refuse(why, "destination's contiguous extent %lld < %d", (long long)cd->n, WEAVE_MIN_COLS);

@@ -75,7 +75,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
     X(MOSAIC, mosaic)             /* as gather, the lines by a table of windows (mosaic.h) */                \
     X(SPLICE, splice)             /* s_col = d_col = u = 1 byte; a list tells where each line comes from */  \
     X(BRAID, braid)               /* s_row = d_col = u bytes, any number; a list may replace d_row */        \
-    X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
+    X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u or more, d_col = u */                  \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */                                               \
     X(MIRROR, mirror)             /* columns of N units: s_col = -N*u, d_col = N*u */                       \
