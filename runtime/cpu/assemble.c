@@ -14,8 +14,8 @@ enum { FEW_WINDOWS = 8 }; /* are not worth a list */
 
 struct assembly {
     struct xtk_part part;
-    xtk_fn copy; /* of what is left in its buffer */
-    bool nta;
+    xtk_fn copy;        /* of what is left in its buffer, */
+    struct xtk_job job; /* by this job. One for each part would take as long as 25 lines (Zen 5, 2026-11) */
     struct xti_cursor cursor[XTI_ASSEMBLE_STEPS];
     int64_t room[XTI_ASSEMBLE_ROOM];
     char buffer[LINE + PART_BYTES + LINE] __attribute__((aligned(64))); /* columns may reach over the ends */
@@ -27,7 +27,8 @@ static void begin(struct assembly *t, const struct xti_copy *c, int64_t from)
     int64_t *room = t->room;
     t->part.buffer = t->buffer + LINE;
     t->copy = xtk_find(p->target.isa, XTI_CPU_BLOCKS, 1, 0)->fn;
-    t->nta = p->target.prefetch_nta;
+    t->job =
+        (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true, .nta = p->target.prefetch_nta};
     for (int i = 0; i < p->n_steps; i++) {
         xti_cursor_begin(&t->cursor[i], c, &p->step[i], room);
         t->cursor[i].job.part = &t->part;
@@ -45,16 +46,15 @@ static bool list(struct xti_splice *t, const struct xti_copy *c, int64_t at)
 }
 
 /* Writes bytes [lo, hi) of the part but for the lines that are done. */
-static void flush(const struct assembly *t, int64_t lo, int64_t hi)
+static void flush(struct assembly *t, int64_t lo, int64_t hi)
 {
     const struct xtk_part *p = &t->part;
-    struct xtk_job job = {.rows = 1, .s_col = 1, .d_col = 1, .stream = true, .nta = t->nta};
     while (lo < hi) {
         uint64_t left = p->done >> lo / LINE;
         int64_t end = left ? (lo / LINE + __builtin_ctzll(left)) * LINE : hi;
-        job.cols = (end < hi ? end : hi) - lo;
-        if (job.cols > 0)
-            t->copy(&job, p->dst + lo, p->buffer + lo);
+        t->job.cols = (end < hi ? end : hi) - lo;
+        if (t->job.cols > 0)
+            t->copy(&t->job, p->dst + lo, p->buffer + lo);
         /* past the lines that are done */
         uint64_t gap = left ? ~(left >> __builtin_ctzll(left)) : 0;
         lo = !left ? hi : gap ? end + __builtin_ctzll(gap) * LINE : hi;
