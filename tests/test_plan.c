@@ -328,6 +328,8 @@ START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
         {"x: f32[4096]; x.unsqueeze(0).expand(1024,4096)", true, {false, false}}, /* 16 MiB of one */
         {"x: f16[32768,128]; concat(1, x[:, ::2], x[:, 1::2])", true, {false, false}},
         {"x: f16[2,512,32,128]; x.permute(0,2,1,3)", false, {false, false}}, /* short runs far apart */
+        {"x: u8[1,1048576,4]; x.permute(0,2,1).expand(2,4,1048576)", true, {false, false}},
+        {"x: u8[1,2097152,4]; x[:, ::2].permute(0,2,1).expand(2,4,1048576)", false, {false, false}},
         {"x: f32[1024,2048]; x.permute(1,0)", false, {false, false}},
         {"x: f32[2048,1000]; x.pad((0,0),(12,12))", true, {true, false}},
         {"x: f32[8,32,94,94]; x.pad((0,0),(0,0),(1,1),(1,1))", false, {true, true}}, /* short runs */

@@ -42,7 +42,8 @@ static int64_t written_in_order(const struct xti_step *step, int64_t enough)
 /* What is written in order need not leave a third cache that holds both sides. 8 MiB with 32 MiB of it:
  * reversed 1.4 times as much as streamed, even columns and odd ones apart 1.15, borders 1.25, rows one behind
  * the other 1.15, one row again and again 2.4 (16 MiB: 1.9); 10 MiB 1.1, 1.0, 1.1, 0.85, 2.3. Scattered
- * runs of 256 bytes 0.75, pixels of planes 0.9. (Zen 5, 2026-11) */
+ * runs of 256 bytes 0.75, pixels of planes 0.9. (Zen 5, 2026-11) Planes of groups with gaps between them are
+ * only ever streamed by vectors (apart.c.j2). */
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { RUN_BYTES = 4096, PARTS = 16, FULL = 9 };
@@ -50,8 +51,9 @@ bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
         [XTI_CPU_BLOCKS] = true,  [XTI_CPU_FILL] = true,   [XTI_CPU_BROADCAST] = true,
         [XTI_CPU_REVERSE] = true, [XTI_CPU_MIRROR] = true, [XTI_CPU_DEINTERLEAVE] = true};
     struct xti_traffic t;
+    bool gaps = step->kernel == XTI_CPU_DEINTERLEAVE && step->col.s != step->param * step->unit;
     if (!p->target.keeps_in_order || p->target.choice.stream || p->bytes_written >= p->target.l3_bytes ||
-        !in_order[step->kernel] || step->general || step->buffered ||
+        !in_order[step->kernel] || gaps || step->general || step->buffered ||
         written_in_order(step, RUN_BYTES) < RUN_BYTES)
         return false;
     xti_traffic_of(step, &p->target, true, &t);
