@@ -201,8 +201,10 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
     if (op == XTI_CPU_STRIDED && pitch.s_down)
         j->job.s_row = -k->unit; /* rows that share their lines, as of pixels */
-    if (op == XTI_CPU_DEINTERLEAVE && pitch.s_down)
-        j->job.s_col *= 2 + cols % 4; /* groups with gaps between them */
+    if (op == XTI_CPU_DEINTERLEAVE && pitch.s_down) { /* groups with gaps of each size, whatever the tail */
+        int64_t lines = cols * k->unit / LINE;
+        j->job.s_col *= 2 + (cols + 2 * lines + 2 * (pitch.round / LINE) + pitch.d_down) % 4;
+    }
     side(j, fixed[op].d_row, fixed[op].d_col, pitch, pitch.d_down, &j->job.d_row, &j->job.d_col);
     j->job.prefetch_writes = (rows / 2 + cols) % 2;
     j->job.nta = (rows / 2 + cols / 2) % 2;
