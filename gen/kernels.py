@@ -143,7 +143,7 @@ def weave_indices(op, n, esize):
 
 def weave_apart(n, step, esize):
     """AVX-512: groups of n elements, one in `step`, side by side in n vectors. For each the first element
-    that is loaded, and the indices of a chain over the `step` vectors from there on, or one more, which end
+    that is loaded, and the indices of a chain over the vectors from there on, as many as it takes, which end
     with the last element that is needed or before that of another."""
     elems = 64 // esize
     first, tables = [], []
