@@ -80,6 +80,8 @@ static const struct {
     {"x: f32[9,2160,3840,4]; x[:, :, ::4].permute(0,3,1,2)",                  "deinterleave"},
     {"x: f32[9,2160,3840,4]; x[:, :, ::5].permute(0,3,1,2)",                  "transpose"}, /* too far */
     {"x: u8[16,64,3]; x[:, ::2].permute(2,0,1)",                              "strided"}, /* small */
+    {"x: u8[144115188075855872,60]; x.permute(1,0)",                          "transpose"}, /* huge */
+    {"x: u8[2,4194304]; x.flip(1) -> [2,4194304]:[9223372036850581503,1]",    "reverse"},
     {"x: f32[2048,8]; x.permute(1,0)",                                        "transpose"},
     {"x: f32[64,64,9]; x.permute(2,0,1)",                                     "transpose"},
     {"x: u8[12,64,64]; x.permute(1,2,0)",                                     "transpose"},

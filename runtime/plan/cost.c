@@ -90,7 +90,7 @@ bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step
 {
     enum { FEW_SETS = 2048 };
     int64_t bytes = in_order(t, step);
-    return bytes && step->unit > 2 && step->col.s % FEW_SETS && 2 * bytes <= t->l2_bytes / 4 * 3;
+    return bytes && step->unit > 2 && step->col.s % FEW_SETS && bytes <= t->l2_bytes / 8 * 3;
 }
 
 /* Whether lines of such a transpose may leave one by one: see xti_cost_pairs. */
@@ -161,7 +161,7 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
  * in the first cache they do 0.8. (Emerald Rapids, 2026-11) */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes)
 {
-    return t->prefetch_writes && 2 * bytes > t->l1_bytes;
+    return t->prefetch_writes && bytes > t->l1_bytes / 2;
 }
 
 /* Squares of whole lines, the last of which are moved back over their neighbours, cover at most so many
@@ -200,7 +200,7 @@ bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int6
 {
     enum { SETS = 4096, NARROW_SETS = 2048, NARROW = 2, WIDEST = 8 };
     if (step->stream)
-        return t->stream_banks && step->row.d % t->stream_banks == 0 && 2 * bytes < t->l3_bytes;
+        return t->stream_banks && step->row.d % t->stream_banks == 0 && bytes < t->l3_bytes / 2;
     int sets = step->unit <= NARROW ? NARROW_SETS : SETS;
     return step->squares && step->unit <= WIDEST && step->row.d % sets == 0;
 }
@@ -458,14 +458,15 @@ void xti_cost_split(const struct xti_target *t, struct xti_step *step)
         step->split = splittable(step, 2);
 }
 
-/* Bytes of the destination from the first step of the outermost loop to behind the last one. A mosaic would
- * make its table for each slab: 58000 instructions (f32 4096 x 2^13). */
+/* Bytes of the destination from the first step of the outermost loop to behind the last one; 0: none, or more
+ * than fit in 63 bits. A mosaic would make its table for each slab: 58000 instructions (f32 4096 x 2^13). */
 static int64_t outer_bytes(const struct xti_step *step)
 {
     bool table = step->kernel == XTI_CPU_MOSAIC;
-    return step->n_loops && step->loop[0].cuts == XTI_CUTS_NONE && !step->general && !table
-               ? step->loop[0].n * (int64_t)xti_abs64(step->loop[0].d)
-               : 0;
+    int64_t bytes = 0;
+    if (!step->n_loops || step->loop[0].cuts != XTI_CUTS_NONE || step->general || table)
+        return 0;
+    return xti_mul64(step->loop[0].n, (int64_t)xti_abs64(step->loop[0].d), &bytes) ? bytes : 0;
 }
 
 /* A slab stays in the second cache with what was read for it: the pieces of a border or of a window share
