@@ -85,8 +85,8 @@ def cpu_source(templates, isa):
         if name == "tile":
             extra["squares"] = kernels.SQUARES
         apart = isa == "avx512" and k["op"] == "deinterleave" and k["n"] <= kernels.APART_ROWS
-        steps = extra["apart_steps"] = kernels.APART_STEPS if apart else []
-        extra["apart"] = {step: kernels.weave_apart(k["n"], step, k["esize"]) for step in steps}
+        extra["apart"] = {step: kernels.weave_apart(k["n"], step, k["esize"])
+                          for step in kernels.APART_STEPS if apart}
         if name == "weave" and isa == "avx512":
             extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"

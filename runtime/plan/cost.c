@@ -47,13 +47,13 @@ static int64_t written_in_order(const struct xti_step *step, int64_t enough)
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { RUN_BYTES = 4096, PARTS = 16, FULL = 9 };
-    static const bool in_order[XTI_CPU_OP_COUNT] = {
+    static const bool along[XTI_CPU_OP_COUNT] = {
         [XTI_CPU_BLOCKS] = true,  [XTI_CPU_FILL] = true,   [XTI_CPU_BROADCAST] = true,
         [XTI_CPU_REVERSE] = true, [XTI_CPU_MIRROR] = true, [XTI_CPU_DEINTERLEAVE] = true};
     struct xti_traffic t;
     bool gaps = step->kernel == XTI_CPU_DEINTERLEAVE && step->col.s != step->param * step->unit;
     if (!p->target.keeps_in_order || p->target.choice.stream || p->bytes_written >= p->target.l3_bytes ||
-        !in_order[step->kernel] || gaps || step->general || step->buffered ||
+        !along[step->kernel] || gaps || step->general || step->buffered ||
         written_in_order(step, RUN_BYTES) < RUN_BYTES)
         return false;
     xti_traffic_of(step, &p->target, true, &t);
