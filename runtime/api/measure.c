@@ -201,8 +201,20 @@ static bool take_turn(void)
     return false;
 }
 
-/* A map on a target. */
-static bool identify(const struct xti_map *m, const struct xti_target *t, unsigned char id[XTI_MAP_ID_BYTES])
+/* What neither wider elements nor another place in memory nor another order of the inputs change: how many
+ * bytes are written, and how far the destination and the inputs reach. */
+static uint64_t outline(const struct xti_map *m)
+{
+    uint64_t bytes[] = {(uint64_t)m->numel, (uint64_t)(m->dst_hi - m->dst_lo + 1), 0};
+    for (int i = 0; i < m->n_srcs; i++)
+        if (m->src_hi[i] >= m->src_lo[i])
+            bytes[2] += (uint64_t)(m->src_hi[i] - m->src_lo[i] + 1);
+    for (int i = 0; i < 3; i++)
+        bytes[i] *= (uint64_t)m->esize;
+    return xti_hash64(bytes, sizeof bytes);
+}
+
+static bool identify(const struct xti_map *m, const struct xti_target *t, struct xti_map_id *id)
 {
     char signature[XTI_SIGNATURE_CHARS];
     struct xti_str key = {0};
@@ -216,7 +228,7 @@ static bool identify(const struct xti_map *m, const struct xti_target *t, unsign
     bool ok = !key.failed;
     if (ok) {
         xti_sha256_of(key.s, key.n, digest);
-        memcpy(id, digest, XTI_MAP_ID_BYTES);
+        memcpy(id->digest, digest, sizeof id->digest);
     }
     xti_str_free(&key);
     return ok;
@@ -233,7 +245,7 @@ static void log_result(const struct xti_measured *m)
 
 /* Another thread may have measured the same map meanwhile. */
 static void measure_in_turn(const struct xti_tuning *tuning, const struct xti_map *m,
-                            const struct xti_target *t, const unsigned char *id, struct xti_measured *out)
+                            const struct xti_target *t, const struct xti_map_id *id, struct xti_measured *out)
 {
     if (!take_turn()) {
         xti_logf(XTI_LOG_TIME, "not measured: another thread is at it");
@@ -253,11 +265,13 @@ static void measure_in_turn(const struct xti_tuning *tuning, const struct xti_ma
 void xti_choose(const struct xti_tuning *tuning, const struct xti_map *m, struct xti_target *t,
                 struct xti_measured *out)
 {
-    unsigned char id[XTI_MAP_ID_BYTES];
     *out = (struct xti_measured){0};
-    if (!m->n_pieces || (!tuning->measure && xti_wisdom_empty(tuning->wisdom)) || !identify(m, t, id))
+    if (!m->n_pieces)
         return;
-    if (!xti_wisdom_find(tuning->wisdom, id, out) && tuning->measure)
-        measure_in_turn(tuning, m, t, id, out);
+    struct xti_map_id id = {.outline = outline(m)};
+    if ((!tuning->measure && !xti_wisdom_may_know(tuning->wisdom, id.outline)) || !identify(m, t, &id))
+        return;
+    if (!xti_wisdom_find(tuning->wisdom, &id, out) && tuning->measure)
+        measure_in_turn(tuning, m, t, &id, out);
     t->choice = out->choice;
 }

@@ -17,17 +17,22 @@ struct xti_measured {
  * map, and is read when the context is made: a compile looks them up in memory. Any thread, no lock. */
 
 struct xti_wisdom;
-enum { XTI_MAP_ID_BYTES = 16 };
+
+/* Of a map on a target: an outline, cheap to make, and a digest, which need not be made where no choice is
+ * known for the outline. A digest costs as much as half a plan. */
+struct xti_map_id {
+    uint64_t outline;
+    unsigned char digest[8];
+};
 
 /* d outlives it. Fails with XT_ENOMEM alone. */
 xt_status xti_wisdom_open(struct xti_disk *d, struct xti_wisdom **out, struct xti_err *err);
 void xti_wisdom_close(struct xti_wisdom *w);
-bool xti_wisdom_empty(const struct xti_wisdom *w);
-bool xti_wisdom_find(const struct xti_wisdom *w, const unsigned char id[XTI_MAP_ID_BYTES],
-                     struct xti_measured *out);
+/* False: no map of this outline is known. */
+bool xti_wisdom_may_know(const struct xti_wisdom *w, uint64_t outline);
+bool xti_wisdom_find(const struct xti_wisdom *w, const struct xti_map_id *id, struct xti_measured *out);
 /* Keeps it in memory and, at best effort, on disk, in place of an older one. */
-void xti_wisdom_add(struct xti_wisdom *w, const unsigned char id[XTI_MAP_ID_BYTES],
-                    const struct xti_measured *m);
+void xti_wisdom_add(struct xti_wisdom *w, const struct xti_map_id *id, const struct xti_measured *m);
 
 /* ---- measure.c */
 

@@ -14,46 +14,52 @@
 #include "base/mem.h"
 #include "plan/choice.h"
 
-enum { N_LISTS = 64, RECORD_BYTES = 40, MAX_RECORDS = 4096, NAME_BYTES = 64 };
+enum { N_LISTS = 64, MAX_RECORDS = 4096, NAME_BYTES = 64 };
+enum { ID_BYTES = sizeof(struct xti_map_id), RECORD_BYTES = ID_BYTES + 24 };
+_Static_assert(sizeof(struct xti_map_id) == 16, "no padding: compared and stored as bytes");
 
 struct record {
-    unsigned char id[XTI_MAP_ID_BYTES];
+    struct xti_map_id id;
     struct xti_measured m;
     struct record *next;
 };
 
 struct xti_wisdom {
     struct xti_disk *disk;
-    atomic_bool any;
     char processor[NAME_BYTES];
     _Atomic(struct record *) list[N_LISTS]; /* newest first */
 };
 
 /* ---- memory */
 
-static unsigned list_of(const unsigned char *id) { return id[0] % N_LISTS; }
+static unsigned list_of(uint64_t outline) { return outline % N_LISTS; }
 
-static bool remember(struct xti_wisdom *w, const unsigned char *id, const struct xti_measured *m)
+static bool remember(struct xti_wisdom *w, const struct xti_map_id *id, const struct xti_measured *m)
 {
     struct record *r = xti_alloc(sizeof *r);
     if (!r)
         return false;
-    memcpy(r->id, id, XTI_MAP_ID_BYTES);
+    _Atomic(struct record *) *list = &w->list[list_of(id->outline)];
+    r->id = *id;
     r->m = *m;
-    r->next = atomic_load(&w->list[list_of(id)]);
-    while (!atomic_compare_exchange_weak(&w->list[list_of(id)], &r->next, r))
+    r->next = atomic_load(list);
+    while (!atomic_compare_exchange_weak(list, &r->next, r))
         continue;
-    atomic_store(&w->any, true);
     return true;
 }
 
-bool xti_wisdom_empty(const struct xti_wisdom *w) { return !atomic_load(&w->any); }
-
-bool xti_wisdom_find(const struct xti_wisdom *w, const unsigned char id[XTI_MAP_ID_BYTES],
-                     struct xti_measured *out)
+bool xti_wisdom_may_know(const struct xti_wisdom *w, uint64_t outline)
 {
-    const struct record *r = atomic_load(&w->list[list_of(id)]);
-    while (r && memcmp(r->id, id, XTI_MAP_ID_BYTES))
+    const struct record *r = atomic_load(&w->list[list_of(outline)]);
+    while (r && r->id.outline != outline)
+        r = r->next;
+    return r;
+}
+
+bool xti_wisdom_find(const struct xti_wisdom *w, const struct xti_map_id *id, struct xti_measured *out)
+{
+    const struct record *r = atomic_load(&w->list[list_of(id->outline)]);
+    while (r && memcmp(&r->id, id, ID_BYTES))
         r = r->next;
     if (r)
         *out = r->m;
@@ -62,11 +68,11 @@ bool xti_wisdom_find(const struct xti_wisdom *w, const unsigned char id[XTI_MAP_
 
 /* ---- records */
 
-static void encode(struct xti_str *b, const unsigned char *id, const struct xti_measured *m)
+static void encode(struct xti_str *b, const struct xti_map_id *id, const struct xti_measured *m)
 {
     const struct xti_choice c = m->choice;
     const int8_t small[8] = {c.stream, c.order, c.rows, c.cols, c.strategy, (int8_t)m->tried};
-    xti_str_addn(b, id, XTI_MAP_ID_BYTES);
+    xti_str_addn(b, id, ID_BYTES);
     xti_str_addn(b, small, sizeof small);
     xti_str_u64le(b, (uint64_t)m->model_ns);
     xti_str_u64le(b, (uint64_t)m->chosen_ns);
@@ -81,18 +87,19 @@ static int64_t load_i64(const unsigned char *p)
 }
 
 /* False for what no version writes. */
-static bool decode(const unsigned char *p, struct xti_measured *m)
+static bool decode(const unsigned char *p, struct xti_map_id *id, struct xti_measured *m)
 {
     int8_t small[8];
-    memcpy(small, p + XTI_MAP_ID_BYTES, sizeof small);
+    memcpy(id, p, ID_BYTES);
+    memcpy(small, p + ID_BYTES, sizeof small);
     *m = (struct xti_measured){.choice = {.stream = small[0],
                                           .order = small[1],
                                           .rows = small[2],
                                           .cols = small[3],
                                           .strategy = small[4]},
                                .tried = small[5],
-                               .model_ns = load_i64(p + XTI_MAP_ID_BYTES + 8),
-                               .chosen_ns = load_i64(p + XTI_MAP_ID_BYTES + 16)};
+                               .model_ns = load_i64(p + ID_BYTES + 8),
+                               .chosen_ns = load_i64(p + ID_BYTES + 16)};
     return xti_choice_valid(m->choice) && m->tried > 0 && m->tried <= XTI_MAX_CHOICES && m->model_ns > 0 &&
            m->chosen_ns > 0;
 }
@@ -122,25 +129,26 @@ static void processor_name(char out[NAME_BYTES])
 
 static void entry_key(const struct xti_wisdom *w, struct xti_str *key)
 {
-    xti_str_add(key, "xt choices 1\n" XT_VERSION "\n");
+    xti_str_add(key, "xt choices 2\n" XT_VERSION "\n");
     xti_str_add(key, w->processor);
 }
 
 static void load(struct xti_wisdom *w, const struct xti_str *key)
 {
     struct xti_blob b = {0};
+    struct xti_map_id id;
     struct xti_measured m;
     if (!xti_disk_get(w->disk, key->s, key->n, &b))
         return;
     const unsigned char *p = b.data;
     for (size_t i = 0; i + RECORD_BYTES <= b.bytes; i += RECORD_BYTES)
-        if (decode(p + i, &m))
-            remember(w, p + i, &m);
+        if (decode(p + i, &id, &m))
+            remember(w, &id, &m);
     xti_free(b.data);
 }
 
 /* Appends to what is there now: other processes add too. */
-static void store(struct xti_wisdom *w, const struct xti_str *key, const unsigned char *id,
+static void store(struct xti_wisdom *w, const struct xti_str *key, const struct xti_map_id *id,
                   const struct xti_measured *m)
 {
     struct xti_blob b = {0};
@@ -150,7 +158,7 @@ static void store(struct xti_wisdom *w, const struct xti_str *key, const unsigne
     const unsigned char *p = b.data;
     size_t n = b.bytes / RECORD_BYTES, first = n >= MAX_RECORDS ? n - MAX_RECORDS + 1 : 0;
     for (size_t i = first; i < n; i++)
-        if (memcmp(p + i * RECORD_BYTES, id, XTI_MAP_ID_BYTES))
+        if (memcmp(p + i * RECORD_BYTES, id, ID_BYTES))
             xti_str_addn(&all, p + i * RECORD_BYTES, RECORD_BYTES);
     encode(&all, id, m);
     xti_str_addf(&what, "measured choices: %zu, %s", all.n / RECORD_BYTES, w->processor);
@@ -187,8 +195,7 @@ void xti_wisdom_close(struct xti_wisdom *w)
     xti_free(w);
 }
 
-void xti_wisdom_add(struct xti_wisdom *w, const unsigned char id[XTI_MAP_ID_BYTES],
-                    const struct xti_measured *m)
+void xti_wisdom_add(struct xti_wisdom *w, const struct xti_map_id *id, const struct xti_measured *m)
 {
     struct xti_str key = {0};
     remember(w, id, m);
