@@ -93,9 +93,27 @@ struct xti_chunk {
     size_t used, size;
 };
 
-/* Each chunk is twice the one before: a map of one piece takes the first, a graph the first two. */
+/* Each chunk is twice the one before: a map of one piece takes the first, a graph the first two. What fits in
+ * no such chunk gets one of its own, behind the one that is being filled. */
 enum { FIRST_BYTES = 512, MOST_BYTES = 4096, HEADER_BYTES = 32 };
 _Static_assert(sizeof(struct xti_chunk) <= HEADER_BYTES, "chunk header");
+
+static size_t next_chunk_bytes(const struct xti_chunk *c)
+{
+    size_t bytes = c ? 2 * (c->size + HEADER_BYTES) : FIRST_BYTES;
+    return (bytes < MOST_BYTES ? bytes : MOST_BYTES) - HEADER_BYTES;
+}
+
+static struct xti_chunk *add_chunk(struct xti_chunk **at, size_t size)
+{
+    struct xti_chunk *c = xti_alloc(HEADER_BYTES + size);
+    if (c) {
+        c->next = *at;
+        c->size = size;
+        *at = c;
+    }
+    return c;
+}
 
 void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
 {
@@ -104,15 +122,10 @@ void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     struct xti_chunk *c = a->head;
     if (!c || c->size - c->used < bytes) {
-        size_t chunk = c ? 2 * (c->size + HEADER_BYTES) : FIRST_BYTES;
-        size_t size = (chunk < MOST_BYTES ? chunk : MOST_BYTES) - HEADER_BYTES;
-        size = bytes > size ? bytes : size;
-        c = xti_alloc(HEADER_BYTES + size);
+        size_t size = next_chunk_bytes(c);
+        c = bytes <= size ? add_chunk(&a->head, size) : add_chunk(c ? &c->next : &a->head, bytes);
         if (!c)
             return NULL;
-        c->next = a->head;
-        c->size = size;
-        a->head = c;
     }
     void *p = (char *)c + HEADER_BYTES + c->used;
     c->used += bytes;
