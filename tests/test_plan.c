@@ -547,6 +547,25 @@ START_TEST(transposes_read_in_order_need_no_pairs)
 }
 END_TEST
 
+START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
+{
+    static const struct {
+        const char *line;
+        int64_t cols[2]; /* of a target like any, of prefetch_deep */
+    } want[] = {{"x: f32[16384,128,128]; x.diagonal(0,1,2)", {256, 128}},
+                {"x: f64[16384,128,128]; x.diagonal(0,1,2)", {128, 128}},
+                {"x: f16[16384,128,128]; x.diagonal(0,1,2)", {512, 512}}};
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.prefetch_deep = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), "gather");
+        ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 /* Of prefetch_deep: what is made without a stage, and what in a buffer. */
 START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
@@ -766,6 +785,7 @@ int main(void)
     tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);
     tcase_add_test(t, transposes_of_long_rows_read_them_whole_or_in_parts);
     tcase_add_test(t, transposes_read_in_order_need_no_pairs);
+    tcase_add_test(t, gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);
