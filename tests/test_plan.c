@@ -147,6 +147,10 @@ static const struct {
     {"x: f32[92,27,8,50,50]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* .. begun anywhere in a line */
     {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose", "transpose"},
     {"x: f16[1875,64,500]; x.permute(2,1,0)", "tile", "tile"}, /* of each, every second begins on a line */
+    {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided", "tile"}, /* a part of each line */
+    {"x: c128[2,250,320,12,4]; x.permute(0,1,2,4,3)", "transpose", "deinterleave"}, /* no vectors .. */
+    {"x: c128[250,320,4,12]; x.permute(0,1,3,2)", "transpose", "interleave"}, /* .. weave these, */
+    {"x: c128[600000,1]; x.expand(600000,3)", "interleave", "buffered"}, /* but one row serves again */
 };
 
 START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
@@ -157,7 +161,8 @@ START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
     ck_assert_str_eq(xti_plan_strategy(&p), deep[_i].deep);
     ck_assert_str_eq(xti_plan_strategy(&other), deep[_i].else_);
     const struct xti_step *step = p.step;
-    ck_assert_int_le((step->tile_rows ? step->tile_rows : step->row.n) * step->unit, 8192);
+    if (step->stream && (step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_TRANSPOSE))
+        ck_assert_int_le((step->tile_rows ? step->tile_rows : step->row.n) * step->unit, 8192);
     xti_plan_free(&p);
     xti_plan_free(&other);
 }
@@ -414,6 +419,33 @@ static const struct {
     {"x: u8[40000,80,3]; x.permute(1,0,2)",                                    false}, /* runs of 3 B */
 };
 /* clang-format on */
+
+/* Of short_parts: what is streamed straight to the destination. */
+static const struct {
+    const char *line;
+    bool assembled; /* with it */
+} parts[] = {
+    {"x: f16[4000,80,63]; x.flip(1)", true},                       /* short runs */
+    {"x: f16[2000,80,163]; x.flip(1)", false},                     /* long ones */
+    {"x: f16[2000,80,163]; x.pad((0,0),(0,0),(1,0))", true},       /* .. that take turns with fills */
+    {"x: f64[2048,9,1138]; x[:, :, 1::4]", false},                 /* units one by one */
+    {"x: f16[80000,67]; x.flip(1)", false},
+    {"x: f16[80000,67]; x.flip(1).pad((0,0),(1,0))", true},        /* .. but few of a row, .. */
+    {"x: f16[40000,167]; x.flip(1).pad((0,0),(1,0))", false},      /* .. and many */
+    {"x: u8[4,30,250,1024,3]; x.flip(3)[:, :, :, 1:]", true},      /* groups */
+};
+
+START_TEST(units_and_long_rows_are_not_put_together_in_a_buffer)
+{
+    struct xti_target t = cpu;
+    t.short_parts = true;
+    struct xti_plan p = plan_of(parts[_i].line, &t), other = plan_of(parts[_i].line, &cpu);
+    ck_assert_msg(p.assembled == parts[_i].assembled, "%s", parts[_i].line);
+    ck_assert_msg(other.assembled, "%s", parts[_i].line);
+    xti_plan_free(&p);
+    xti_plan_free(&other);
+}
+END_TEST
 
 START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
 {
@@ -778,6 +810,8 @@ int main(void)
     tcase_add_test(t, pieces_over_the_same_bytes_run_slab_by_slab);
     tcase_add_loop_test(t, rows_that_share_lines_are_put_together_in_a_buffer, 0,
                         sizeof lines_shared / sizeof *lines_shared);
+    tcase_add_loop_test(t, units_and_long_rows_are_not_put_together_in_a_buffer, 0,
+                        sizeof parts / sizeof *parts);
     tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);

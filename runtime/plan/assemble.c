@@ -67,13 +67,13 @@ static bool reads_well(const struct xti_step *step, int64_t cache)
     return true;
 }
 
-static bool slow(const struct xti_step *step, const struct xti_target *t)
+static bool slow(const struct xti_plan *p, const struct xti_step *step)
 {
     if (step->general) /* it would run in this order anyway */
         return false;
-    return step->kernel == XTI_CPU_WALK ||
+    return step->kernel == XTI_CPU_WALK || xti_cost_part_waits(p, step) ||
            (step->kernel == XTI_CPU_BLOCKS && step->col.n < SHORT_RUN_BYTES) ||
-           !reads_well(step, t->l2_bytes / 2);
+           !reads_well(step, p->target.l2_bytes / 2);
 }
 
 /* room: for the loops. */
@@ -105,7 +105,7 @@ static bool pays(const struct xti_plan *p)
         if (!xti_order_nests(&step))
             return false;
         shared += shares_lines(&step, lo) && !xti_cost_stays(p, &p->step[i]) ? step.bytes : 0;
-        badly += slow(&step, &p->target) ? step.bytes : 0;
+        badly += slow(p, &step) ? step.bytes : 0;
     }
     return shared > p->bytes_written / SLOW_SHARE && badly <= p->bytes_written / SLOW_SHARE;
 }

@@ -75,6 +75,8 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     if (t->cs < 0 || t->cd < 0)
         return xti_refuse(why, "no dims contiguous on either side");
     const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
+    if (target->prefetch_deep && !cd->s)
+        return xti_refuse(why, "one unit again and again");
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
     if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < XTI_LANE)

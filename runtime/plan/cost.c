@@ -156,6 +156,24 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
            !step->collect && step->unit <= WIDEST && col->s % few && !near;
 }
 
+/* Units one by one, and long rows that follow each other on one side alone, which are asked for beyond their
+ * ends. Straight to the destination, runs of 7200 bytes in another order do 2.6 times as much, rows of 1232
+ * bytes backwards 2.1 times, of 280 to 2000 bytes 1.2 to 1.7 times, but of less than 200 bytes 0.5 to 0.9,
+ * and what takes turns with fills or other sources 0.5 to 1.0. Of units of u8, f16 and f64 again and again 8
+ * to 55 times, of every second to fourth of f64 1.3 to 3.8 times, backwards in rows of 5 to 900 units 1.3 to
+ * 9 times (twice 0.7 and 0.85). (Zen 5, 2026-11) */
+bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
+{
+    enum { LONG = 256 };
+    static const bool units[XTI_CPU_OP_COUNT] = {
+        [XTI_CPU_BROADCAST] = true, [XTI_CPU_REVERSE] = true, [XTI_CPU_STRIDED] = true};
+    bool alone = p->n_steps == 1, long_rows = xti_step_row_bytes(step) >= LONG;
+    bool run = step->kernel == XTI_CPU_BLOCKS, back = step->kernel == XTI_CPU_REVERSE;
+    return p->target.short_parts && (run    ? alone && long_rows
+                                     : back ? alone || long_rows
+                                            : units[step->kernel]);
+}
+
 /* Stores commit in order: one that waits for its line holds up all behind it. Transposes of 512 KiB do 1.2 to
  * 1.5 times as much when the lines are fetched for writing ahead of the stores, rows of 256 bytes 1.2 times;
  * in the first cache they do 0.8. (Emerald Rapids, 2026-11) */
@@ -237,6 +255,13 @@ int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
     enum { MOST = 8, FEW = 4 }; /* gen/kernels.py has both ops for 2 .. 8, of NEON for 2 .. 4 */
     int most = t->isa == XTI_ISA_NEON || unit > 8 ? FEW : MOST, narrow = (XTI_LANE - 1) / unit;
     return row_bytes >= XTI_LINE ? most : narrow < FEW ? narrow : FEW;
+}
+
+/* No vectors weave units of 16 bytes. c128 6000000 x 3 to planes does 1.5 times as much in squares, of 4 x 15
+ * and of 12 x 4 the inner ones exchanged 2.3 and 1.4 times, 4 x 10 1.2 times. (Zen 5, 2026-11) */
+bool xti_cost_woven(const struct xti_plan *p, int unit)
+{
+    return unit < XTI_LANE || !p->target.prefetch_deep || !xti_cost_stream(&p->target, p->bytes_written);
 }
 
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)

@@ -61,6 +61,9 @@ bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *st
 /* Whether each call streams single lines that are far apart, whose neighbours should follow soon. */
 bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *step);
 
+/* Whether the memory would wait for a step that is put together part by part. */
+bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
+
 /* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 
@@ -82,6 +85,9 @@ bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 /* The most rows of so many bytes each that interleave and deinterleave serve; of short ones fewer than make
  * up squares. */
 int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes);
+
+/* Whether units of this width are woven, or rather transposed in squares. */
+bool xti_cost_woven(const struct xti_plan *p, int unit);
 
 /* Whether the turn kernel serves: runs of three elements, a row of them in the source, another in the
  * destination, and an instruction set that has it. */

@@ -261,7 +261,7 @@ static bool interleave_applies(const struct xti_plan *p, int piece, struct xti_w
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cd->n);
     if (cs->n < WEAVE_MIN_COLS)
         return xti_refuse(why, "source's contiguous extent %lld < %d", (long long)cs->n, WEAVE_MIN_COLS);
-    return true;
+    return !cd->s || xti_cost_woven(p, t.unit) || xti_refuse(why, "wide units make squares");
 }
 
 static void interleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
@@ -289,7 +289,7 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cs->n);
     if (cd->n < WEAVE_MIN_COLS)
         return xti_refuse(why, "destination's contiguous extent %lld < %d", (long long)cd->n, WEAVE_MIN_COLS);
-    return true;
+    return xti_cost_woven(p, t.unit) || xti_refuse(why, "wide units make squares");
 }
 
 static void deinterleave_make(const struct xti_plan *p, int piece, struct xti_step *step)

@@ -39,6 +39,7 @@ struct xti_target {
     bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
     bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
+    bool short_parts;     /* short runs alone are put together part by part (cost.h: xti_cost_part_waits) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
