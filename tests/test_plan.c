@@ -176,6 +176,7 @@ static const struct {
 } grouped[] = {
     {"x: u8[60,15,15,32,15,32]; x.permute(2,0,4,1,5,3)", 15 * 32 * 32, 15, false},
     {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1024, 13, false}, /* a part of the 75 */
+    {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1440, 15, true},
     {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 320, 1, false},   /* long ones already */
     {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 672, 14, false}, /* blocks of four squares or, .. */
     {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 48 * 28 * 48, 28, true}, /* .. for long runs, of one */
@@ -193,9 +194,25 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
     for (int i = step->group; i < step->n_loops; i++)
         blocks *= step->loop[i].n;
     ck_assert_int_ge(in->bytes, grouped[_i].run);
-    ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / 8);
+    ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / (grouped[_i].deep ? 7 : 8));
     ck_assert_int_eq(blocks, grouped[_i].blocks);
     xti_plan_free(&p);
+}
+END_TEST
+
+START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
+{
+    struct xti_target near = cpu;
+    near.prefetch_deep = true;
+    struct xti_plan p = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &near);
+    struct xti_plan other = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &cpu);
+    struct xti_plan wide = plan_of("x: f32[75,96,50,50]; x.permute(1,0,3,2)", &near);
+    ck_assert(p.step->blocks->block[0][0].step.turns && !p.step->blocks->block[0][0].step.n_loops);
+    ck_assert(!other.step->blocks->block[0][0].step.turns && other.step->blocks->block[0][0].step.n_loops);
+    ck_assert(wide.step->buffered && !wide.step->blocks->block[0][0].step.turns);
+    xti_plan_free(&p);
+    xti_plan_free(&other);
+    xti_plan_free(&wide);
 }
 END_TEST
 
@@ -796,6 +813,7 @@ int main(void)
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);
     tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0, sizeof deep / sizeof *deep);
+    tcase_add_test(t, blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);

@@ -1,6 +1,6 @@
 /* buffered.c: a step of strategy buffered. While a block is put together in one buffer, the one before it is
  * streamed from another and the source of the next group of blocks is fetched, a part of each after every
- * call of the kernel. Layer 4. */
+ * call of the kernel, or in turns while it is at work. Layer 4. */
 #include "cpu/run.h"
 
 enum { LINE = 64, ALL = INT32_MAX };
@@ -99,12 +99,19 @@ static void fetch_ends(const struct xti_runs *runs, const char *d)
     }
 }
 
-static void kernel(const struct xtk_job *j, char *d, const char *s)
+/* One of so many turns beside a call of the kernel. */
+static void between(const struct xtk_job *j, int64_t turns)
 {
     struct xti_buffered *b = j->buffered;
-    b->fn(j, d, s);
-    stream(b, b->block->stream_lines);
-    fetch(b, b->blocks->fetch_lines);
+    stream(b, (b->block->stream_lines + turns - 1) / turns);
+    fetch(b, (b->blocks->fetch_lines + turns - 1) / turns);
+}
+
+static void kernel(const struct xtk_job *j, char *d, const char *s)
+{
+    j->buffered->fn(j, d, s);
+    if (!j->between)
+        between(j, 1);
 }
 
 /* What is left of the group that begins, then the one after it. */
@@ -146,6 +153,7 @@ void xti_run_buffered(const struct xti_step *step, const struct xti_target *targ
         b.kernel[i / 2][i % 2] = xti_kernel_of(inner, target);
         b.job[i / 2][i % 2] = xti_job_of(inner, target, NULL);
         b.job[i / 2][i % 2].buffered = &b;
+        b.job[i / 2][i % 2].between = inner->turns ? between : NULL;
     }
     b.stream = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
     b.stream_job = (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true};

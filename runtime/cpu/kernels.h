@@ -68,6 +68,10 @@ struct xtk_job {
      * begin in its columns; it reads up to a line's worth of those after. A tile's own fill whole lines. */
     int64_t before, after;
     int64_t s_next, d_next;            /* from this job to the next one, for prefetching; 0: unknown */
+    /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
+     * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
+     * rows and of columns, or 16 of rows and 64 of columns. */
+    void (*between)(const struct xtk_job *j, int64_t turns);
     struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
     const struct xti_mosaic *mosaic;   /* mosaic: its table; NULL: unit by unit */
     struct xtk_collect *collect;       /* tile, of bytes: with lists alone. At last a job without rows */

@@ -158,6 +158,7 @@ struct xti_step {
     bool pairs;                      /* of two lines of a row each: transpose, tile */
     bool prefetch_writes;            /* of the destination's lines, ahead of ordinary stores */
     bool squares;                    /* transpose, through the cache: of whole lines */
+    bool turns;                      /* transpose, inside a block: xtk_job.between */
     bool runs;                       /* transpose: four lines of a row leave together */
     int64_t bytes;                   /* written */
 };

@@ -1,6 +1,8 @@
 /* kernel_job.c: see kernel_job.h. */
 #include "support/kernel_job.h"
 
+#include <stddef.h>
+
 /* The strides and numbers that an op fixes: so many units; the row's param, or minus it; as many as lie at
  * one place; or free. */
 enum { FREE = 1000, N = 2000, RUN = 3000 };
@@ -108,6 +110,20 @@ static void collect(struct kernel_job *j)
     j->job.col_at = j->col_at;
     j->job.row_at = j->row_at;
     j->job.fetch = (struct xti_fetch){j->col_at, j->job.cols, j->job.rows};
+}
+
+/* What beside.c.j2 asks for. */
+static bool may_take_turns(const struct kernel_job *j)
+{
+    int64_t rows = j->job.rows * j->row->unit, cols = j->job.cols * j->row->unit;
+    return j->row->op == XTI_CPU_TRANSPOSE && j->row->isa == XTI_ISA_AVX512 && j->row->unit <= 2 &&
+           !j->job.stream && ((rows >= LINE / 2 && cols >= LINE / 2) || (rows >= LINE / 4 && cols >= LINE));
+}
+
+static void turn(const struct xtk_job *job, int64_t turns)
+{
+    struct kernel_job *j = (struct kernel_job *)((char *)job - offsetof(struct kernel_job, job));
+    j->turns = j->turns ? j->turns - 1 : turns - 1;
 }
 
 /* Bytes [lo, hi) of a row take those at the same distance from its end, or are 0. Lists where they come from.
@@ -232,6 +248,8 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->job.s_group = group_stride(j, cols, j->job.s_col);
         j->job.d_group = group_stride(j, rows, j->job.d_row);
     }
+    j->job.between = may_take_turns(j) && (rows / 4 + cols / 2) % 2 ? turn : NULL;
+    j->turns = 0;
     make_lists(j);
     if (op == XTI_CPU_SPLICE)
         make_segments(j);
@@ -265,6 +283,10 @@ void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
 void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
 {
     struct xtk_job part = j->job;
+    if (part.between) {
+        j->row->fn(&j->job, d, s);
+        return;
+    }
     if (j->row->op == XTI_CPU_BRAID) {
         part.cols = j->job.cols / 3;
         part.after = j->job.cols - part.cols;

@@ -22,7 +22,8 @@ struct kernel_job {
     unsigned char value[16];                   /* fill's */
     struct xti_offset row_at[KERNEL_MAX_COLS]; /* lists, where the op may have them */
     int32_t col_at[KERNEL_MAX_COLS];
-    int group; /* mosaic: rows that share windows */
+    int64_t turns; /* of xtk_job.between: still to come */
+    int group;     /* mosaic: rows that share windows */
     struct xti_mosaic mosaic;
     struct xtk_segment segment[2 * KERNEL_MAX_COLS / 64 + 2];
     struct xtk_source source[2];
