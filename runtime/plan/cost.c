@@ -193,10 +193,10 @@ static bool squares_fit(const struct xti_step *step, int eighths)
 
 /* Stores that wait for others, some hundred, fetch their lines meanwhile: of those that share a set of the
  * first cache more than its ways evict each other. So they wait for few others, in squares whose lines are
- * read and written once, two by two. Where rows of either side are a multiple of 512 bytes apart, blocks of
- * 128 x 128 bytes do 1.2 to 3 times as much (256 KiB to 4 MiB), 16 of them in a call 1.1 times as much as one
- * (512 KiB). Elsewhere, of 64 to 700 KiB, 1.0 to 1.5 times, of 2 MiB and more 0.9 to 1.1; of 8 to 32 KiB,
- * when they fit well, 1.05 to 1.25 times, else 0.7 to 0.9. (Zen 5, 2026-11) */
+ * read and written once, and which follow each other in no regular steps (transpose.c.j2). Two by two, where
+ * rows of either side are a multiple of 512 bytes apart, blocks of 128 x 128 bytes do 1.2 to 3 times as much
+ * (256 KiB to 4 MiB). Elsewhere, of 64 to 700 KiB, 1.0 to 1.5 times, of 2 MiB and more 0.9 to 1.1; of 8 to 32
+ * KiB, when they fit well, 1.05 to 1.25 times, else 0.7 to 0.9. (Zen 5, 2026-11) */
 bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
     enum { SHARED = 512, WELL = 1, FAIRLY = 3 };
@@ -221,6 +221,17 @@ bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int6
         return t->stream_banks && step->row.d % t->stream_banks == 0 && bytes < t->l3_bytes / 2;
     int sets = step->unit <= NARROW ? NARROW_SETS : SETS;
     return step->squares && step->unit <= WIDEST && step->row.d % sets == 0;
+}
+
+/* Squares of wide units, too, are put into an order by the kernel, where rows of both sides begin on lines: c128
+ * 256 x 128 does 1.25 times as much as in blocks of 512 x 512 bytes, 64 x 32 1.15 times, f32 256 x 32 1.15
+ * times. Elsewhere squares share lines with their neighbours: f32 300 x 500 0.9, f16 800 x 600 0.7; u8 512 x
+ * 1024 0.9. (Zen 5, 2026-11) */
+bool xti_cost_one_call(const struct xti_step *step)
+{
+    enum { NARROW = 2 };
+    bool lines = step->row.d % XTI_LINE == 0 && step->col.s % XTI_LINE == 0;
+    return step->runs || (step->squares && step->unit > NARROW && lines);
 }
 
 /* A gather instruction takes 5.1 ns a line, where loading and permuting four windows takes 0.8, which its

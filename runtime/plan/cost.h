@@ -67,11 +67,14 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
 /* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
 bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
 
-/* Whether a transpose through the cache should move squares of whole lines, in small blocks. */
+/* Whether a transpose through the cache should move squares of whole lines. */
 bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
 
 /* Whether the squares of a transpose of so many bytes should leave in runs. */
 bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
+
+/* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
+bool xti_cost_one_call(const struct xti_step *step);
 
 /* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes);

@@ -348,7 +348,7 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
     if (!step->stream && t.bytes > p->target.l1_bytes / 2) {
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
-        int64_t block = step->runs ? INT32_MAX : ahead && !step->squares ? 2048 : 512;
+        int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead && !step->squares ? 2048 : 512;
         xti_cost_block(step, XTI_CUTS_ROW, block / t.unit, false);
         xti_cost_block(step, XTI_CUTS_COL, block / t.unit, true);
     }
