@@ -568,6 +568,12 @@ static const struct big big[] = {
     {"pixels of 12 u8 to planes", 1, 2, {{12, 1, 800001}, {800001, 12, 1}}, 0},
     {"planes to pixels of 12 u8", 1, 2, {{800001, 1, 12}, {12, 800001, 1}}, 0},
     {"20 columns f32, transposed", 4, 2, {{20, 1, 120001}, {120001, 20, 1}}, 0},
+    {"batch of 12 x 7 f16, transposed", 2, 3, {{60001, 84, 84}, {7, 1, 12}, {12, 7, 1}}, 0},
+    {"rows of 5 u8, backwards", 1, 2, {{2000060, 5, 5}, {5, -1, 1}}, 4},
+    {"runs of 3 u8, backwards, in another order", 1, 4,
+     {{100001, 105, 105}, {7, 3, 15}, {5, -21, 3}, {3, 1, 1}}, 84},
+    {"blocks of 7 x 15 u8, backwards, in another order", 1, 4,
+     {{90001, 105, 7}, {7, -15, 9450105}, {7, 1, 1350015}, {7, 15, 1}}, 90},
     {"batch of small transposes f16", 2, 3, {{1100, 4096, 4096}, {64, 1, 64}, {64, 64, 1}}, 0},
 };
 /* clang-format on */

@@ -241,6 +241,32 @@ START_TEST(short_runs_are_read_along_a_few_strands)
 }
 END_TEST
 
+/* chain, whether it goes block by block, each a mosaic */
+static const struct {
+    const char *line;
+    bool mosaics;
+} by_windows[] = {
+    {"x: f16[106868,12,7]; x.permute(0,2,1)", true},            /* else they are gathered */
+    {"x: u8[94647,7,13,13]; x.permute(0,1,3,2)", true},         /* .. */
+    {"x: f16[820896,7,12]; x[:, :, ::2].permute(2,0,1)", false}, /* from too many windows */
+    {"x: u8[934896,20,5]; x.flip(2)", true},                    /* short rows backwards, */
+    {"x: f32[504011,3,12]; x.flip(2)", false},                  /* longer ones */
+    {"x: f64[201845,5,3]; x.permute(0,2,1)", true},             /* small squares, */
+    {"x: f32[33,30,20,33,13,8]; x.permute(0,1,2,3,5,4)", false}, /* larger ones */
+    {"x: u8[39441,16,5,13,3]; x.permute(0,1,3,2,4)", true},     /* short runs, */
+    {"x: u8[9441,16,5,13,12]; x.permute(0,1,3,2,4)", false},    /* longer ones */
+    {"x: f64[50738,32,1]; x.expand(50738,32,4)", false},        /* one unit again and again */
+};
+
+START_TEST(blocks_whose_lines_lie_in_few_windows_are_mosaics)
+{
+    struct xti_plan p = plan_of(by_windows[_i].line, &cpu);
+    bool mosaics = p.step->buffered && p.step->blocks->block[0][0].mosaic;
+    ck_assert_msg(mosaics == by_windows[_i].mosaics, "%s", by_windows[_i].line);
+    xti_plan_free(&p);
+}
+END_TEST
+
 START_TEST(a_line_of_windows_that_overlap_serves_few_rows)
 {
     struct xti_plan p = plan_of("x: u8[1024,16,8,8,8]:[32768,1,1,4096,2]; x", &cpu);
@@ -817,6 +843,8 @@ int main(void)
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
+    tcase_add_loop_test(t, blocks_whose_lines_lie_in_few_windows_are_mosaics, 0,
+                        sizeof by_windows / sizeof *by_windows);
     tcase_add_test(t, a_line_of_windows_that_overlap_serves_few_rows);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);

@@ -32,7 +32,8 @@ struct xti_buffered {
 static void begin(struct walk *w, const struct xti_runs *runs)
 {
     w->runs = runs;
-    w->off = w->at = 0;
+    w->off = runs->low;
+    w->at = 0;
     w->done = false;
     for (int k = 0; k < runs->n_dims; k++)
         w->point[k] = 0;
@@ -133,7 +134,9 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     fetch_ends(&b->block->out, d);
     if (xti_nest_begins(j, b->group))
         next_group(b, j);
-    xti_run_nest(&b->block->step, kernel, &b->job[row][col], buffer, s, (struct xti_share){0, 1});
+    const struct xti_step *step = &b->block->step;
+    xti_run_nest(step, kernel, &b->job[row][col], buffer + step->d_byte, s + step->s_byte,
+                 (struct xti_share){0, 1});
     stream(b, ALL);
     begin(&b->out, &b->block->out);
     b->dst = d;
@@ -154,6 +157,7 @@ void xti_run_buffered(const struct xti_step *step, const struct xti_target *targ
         b.job[i / 2][i % 2] = xti_job_of(inner, target, NULL);
         b.job[i / 2][i % 2].buffered = &b;
         b.job[i / 2][i % 2].between = inner->turns ? between : NULL;
+        b.job[i / 2][i % 2].mosaic = step->blocks->block[i / 2][i % 2].mosaic;
     }
     b.stream = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
     b.stream_job = (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true};

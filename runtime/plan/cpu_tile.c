@@ -281,22 +281,57 @@ static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
     }
 }
 
+/* Makes a run that is no unit one more dim, of as wide units as it consists of. */
+static void split_run(struct xti_sides *x)
+{
+    struct xti_nest *t = &x->t;
+    if (t->unit || t->n_dims == XTI_MAX_DIMS)
+        return;
+    for (t->unit = t->esize; t->unit < XTI_LANE && t->run % (2 * t->unit) == 0;)
+        t->unit *= 2;
+    t->dim[t->n_dims++] =
+        (struct xti_loop){.n = t->run / t->unit, .s = t->unit, .d = t->unit, .cuts = XTI_CUTS_NONE};
+    xti_sides_unit(x, t->unit);
+}
+
+/* Takes a part of the last dim of the columns that it consists of. */
+static void take_even(struct xti_sides *x)
+{
+    struct xti_side *a = &x->col;
+    int64_t n = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 1, take = a->take;
+    if (!a->n_dims)
+        return;
+    while (n % take)
+        take--;
+    int64_t whole = a->bytes / a->take * n;
+    if (a->bytes / a->take * take < a->bytes / 2 && whole <= XTI_MOSAIC_COL_BYTES)
+        take = n;
+    a->bytes = a->bytes / a->take * take;
+    a->units = a->units / a->take * take;
+    a->take = take;
+}
+
 /* Long runs of the source are worth most: f32 2^26, one order of the axes, does 1.05 of a copy in runs of
  * 4096 bytes, 0.97 of 2048, 0.71 of 512. (Zen 5, 2026-11) */
-static void mosaic_of(const struct xti_map *m, int piece, struct xti_sides *x)
+static void mosaic_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
+    enum { CALL_BYTES = 2048 }; /* in a block */
     static const struct {
         int col, row;
     } wanted[] = {{64, 64}, {128, 1024}, {256, 2048}, {512, 4096}, {1024, 4096}};
-    xti_sides_begin(m, piece, x);
+    xti_sides_begin(&p->map, piece, x);
+    if (p->windows)
+        split_run(x);
     if (!x->t.unit)
         return;
     x->lists = true;
-    int64_t most = XTI_MOSAIC_TILE_BYTES / x->t.unit;
+    int64_t most = (p->windows ? CALL_BYTES : XTI_MOSAIC_TILE_BYTES) / x->t.unit;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
         widen_rows(x, wanted[i].row, most / x->col.units);
     }
+    if (p->windows)
+        take_even(x);
 }
 
 /* Rows that share windows: those of dims that stay inside of a line, at most one for each of its bytes. (More
@@ -388,14 +423,25 @@ static int windows_worth(const struct xti_plan *p, int piece)
     return t.row.bytes < SHORT ? 8 : t.row.bytes < LONG ? 4 : 0;
 }
 
+/* A block is not streamed: its rows begin anywhere. */
+static bool serves_block(const struct xti_plan *p, int piece)
+{
+    struct xti_sides x;
+    mosaic_of(p, piece, &x);
+    return x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES && list_fits(&x) &&
+           few_windows(&x, p->windows);
+}
+
 bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     struct xti_sides x;
+    if (p->windows)
+        return serves_block(p, piece) || xti_refuse(why, "lines lie in many windows");
     if (!xti_cost_windows(&p->target, p->bytes_written))
         return xti_refuse(why, "stays in the cache, or gathers serve");
     if (!has_unit(p, piece, why))
         return false;
-    mosaic_of(&p->map, piece, &x);
+    mosaic_of(p, piece, &x);
     if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
     const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
@@ -414,7 +460,7 @@ bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why
 void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
-    mosaic_of(&p->map, piece, &x);
+    mosaic_of(p, piece, &x);
     make(p, &x, XTI_CPU_MOSAIC, step);
     step->together = together(&x);
     step->gaps = has_gaps(&x.t);

@@ -147,6 +147,7 @@ struct xti_step {
     struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
+    bool windows; /* blocks are mosaics */
     int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
     int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
@@ -167,6 +168,7 @@ enum { XTI_BLOCK_BYTES = 10 << 10, XTI_BLOCK_DIMS = 20 }; /* a group has < 2^20 
 
 /* One side of a block or of a group of blocks: runs of adjacent bytes, dims ascending by stride. */
 struct xti_runs {
+    int64_t low; /* from the first unit to the lowest one */
     int64_t bytes, n_runs;
     int n_dims;
     int64_t n[XTI_BLOCK_DIMS], stride[XTI_BLOCK_DIMS];
@@ -176,6 +178,7 @@ struct xti_runs {
 struct xti_block {
     struct xti_step step; /* from the source to the buffer; no strategy: there is no such block */
     struct xti_runs out;  /* of the destination */
+    const struct xti_mosaic *mosaic; /* its table; owned by the plan's arena; NULL: none */
     int64_t stream_lines; /* of them for each call of the step's kernel */
 };
 
@@ -232,6 +235,7 @@ struct xti_plan {
     int slabs; /* CPU, >= 1, or 0 when assembled: the outermost loops of all steps go over the same bytes of
                   the destination, and run so many parts of them one after the other, each part through all
                   steps */
+    int windows; /* CPU: a block of a buffered step, by a mosaic where lines have at most so many; 0: none */
     bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
     struct xti_window window;        /* of an assembled plan; bytes == 0: none */
     struct xti_cuda_step *cuda_step; /* CUDA; owned */

@@ -39,9 +39,25 @@ static int64_t even_part(const struct xti_side *a, int64_t n, int64_t take, int6
     return up <= room ? up : even / line * line;
 }
 
+/* Rows whose run goes on with a whole dim of the columns go on behind it. */
+static void pass_columns(const struct xti_sides *x, struct xti_side *a)
+{
+    const struct xti_side *c = &x->col;
+    for (int i = 0; i < c->n_dims && a->source && x->through; i++) {
+        const struct xti_loop *l = &x->t.dim[c->dim[i]];
+        bool whole = i + 1 < c->n_dims || c->take == l->n;
+        if (whole && xti_abs64(l->s) == (uint64_t)a->bytes) {
+            a->bytes *= l->n;
+            i = -1;
+        }
+    }
+}
+
 static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units)
 {
     int i;
+    if (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n)
+        pass_columns(x, a);
     while (a->bytes < want && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n) &&
            (i = next_dim(x, a)) >= 0) {
         int64_t n = x->t.dim[i].n, room = max_units / a->units, fit = (want + a->bytes - 1) / a->bytes;
@@ -56,6 +72,8 @@ static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t 
             xti_nest_flip(&x->t, i); /* rows run upwards */
         a->bytes *= a->take;
         a->units *= a->take;
+        if (a->take == n)
+            pass_columns(x, a);
     }
 }
 
