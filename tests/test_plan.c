@@ -147,6 +147,9 @@ static const struct {
     {"x: f32[92,27,8,50,50]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* .. begun anywhere in a line */
     {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose", "transpose"},
     {"x: f16[1875,64,500]; x.permute(2,1,0)", "tile", "tile"}, /* of each, every second begins on a line */
+    {"x: c128[77,13601]; x.permute(1,0)", "tile", "buffered"},           /* blocks of long columns */
+    {"x: f16[50,794534]; y: f16[50,397267]; concat(1, y, x).permute(1,0)", "buffered", "tile"}, /* apart */
+    {"x: f16[9,794534]; y: f16[9,794534]; concat(0, x, y).permute(1,0)", "transpose", "transpose"}, /* not */
     {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided", "tile"}, /* a part of each line */
     {"x: c128[2,250,320,12,4]; x.permute(0,1,2,4,3)", "transpose", "deinterleave"}, /* no vectors .. */
     {"x: c128[250,320,4,12]; x.permute(0,1,3,2)", "transpose", "interleave"}, /* .. weave these, */

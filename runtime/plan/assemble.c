@@ -96,8 +96,9 @@ static bool pays(const struct xti_plan *p)
 {
     int64_t lo = p->map.dst_lo * p->map.esize, shared = 0, badly = 0;
     struct xti_loop room[XTI_MAX_LOOPS];
-    if (p->n_steps && (p->step[0].buffered || p->step[0].kernel == XTI_CPU_BRAID)) /* whole lines already */
-        return false;
+    for (int i = 0; i < p->n_steps; i++)
+        if (p->step[i].buffered || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
+            return false;
     if (!xti_cost_stream(&p->target, p->bytes_written) || !dense(&p->map) || !fits(p))
         return false;
     for (int i = 0; i < p->n_steps; i++) {

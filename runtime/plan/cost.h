@@ -36,6 +36,9 @@ bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
 /* Whether a step, made, that past the cache would stream rather leaves what it writes in it. */
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step);
 
+/* Whether a piece writes long stretches of the destination alone. */
+bool xti_cost_lies_alone(const struct xti_plan *p, int piece);
+
 /* Whether a piece is a whole copy past the cache, without divs and guards. */
 bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why);
 

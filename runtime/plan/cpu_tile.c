@@ -234,7 +234,7 @@ static bool ragged(const struct xti_sides *x)
 static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     struct xti_sides tile = *x;
-    if (!p->target.prefetch_deep || p->target.isa != XTI_ISA_AVX512 || p->map.n_pieces > 1 ||
+    if (!p->target.prefetch_deep || p->target.isa != XTI_ISA_AVX512 || !xti_cost_lies_alone(p, piece) ||
         x->t.unit > 1 || !xti_cost_stream(&p->target, p->bytes_written) || !ragged(x) ||
         x->col.bytes > COLLECT_BYTES)
         return false;
