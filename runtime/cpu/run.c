@@ -203,6 +203,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .d_next = last ? last->d * points : 0,
                             .stream = step->stream,
                             .pairs = step->pairs,
+                            .lines = step->lines,
                             .unstaged = step->unstaged,
                             .prefetch_writes = step->prefetch_writes,
                             .nta = target->prefetch_nta,
