@@ -698,6 +698,28 @@ START_TEST(lines_of_wide_tiles_leave_together)
 }
 END_TEST
 
+START_TEST(columns_of_some_lines_that_lie_apart_make_tiles)
+{
+    static const struct {
+        const char *line;
+        bool tile;
+    } want[] = {
+        {"x: f32[28,28,352,4,48]; x.permute(1,3,0,4,2)", true},
+        {"x: f32[28,28,48,4,352]; x.permute(1,3,0,4,2)", false}, /* of three */
+        {"x: f32[28,28,4,352,48]; x.permute(2,0,4,1,3)", false}, /* that follow each other */
+        {"x: f32[59,384,2320]; x.permute(0,2,1)", false},        /* long rows */
+    };
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.isa = XTI_ISA_AVX512;
+        t.prefetch_deep = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), t.prefetch_deep && want[i / 2].tile ? "tile" : "transpose");
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(windows_are_for_sets_that_load_parts_of_lines)
 {
     struct xti_target t = cpu;
@@ -892,6 +914,7 @@ int main(void)
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
     tcase_add_test(t, lines_of_wide_tiles_leave_together);
+    tcase_add_test(t, columns_of_some_lines_that_lie_apart_make_tiles);
     tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);
     tcase_add_test(t, transposes_of_long_rows_read_them_whole_or_in_parts);
     tcase_add_test(t, transposes_read_in_order_need_no_pairs);
