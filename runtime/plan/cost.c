@@ -158,20 +158,19 @@ static const struct xti_loop *innermost_col(const struct xti_step *step)
     return step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
 }
 
-/* Rows of tiles leave by two or three lines: f32 352 x 28 x 28 x 4 x 48 reversed does 0.96 of a copy, before
- * 0.77, 28 x 352 x 28 x 4 x 48 permuted 4, 0, 3, 2, 1 1.0 and 0.83, 15 x 15 x 112 x 15 x 5 x 32 permuted 1,
- * 4, 0, 5, 3, 2 0.97 and 0.89; of 21 such tiles one does less (0.96), four lines 0.96 as much. Where the
- * columns' innermost dim makes up two lines, two do 1.02 to 1.08 times as much as three. f64 gains (1.04 to
- * 1.25 times) where that dim has 14 to 64 lines, shorter and longer ones do 0.75 to 1.05. (Zen 5, 2026-11) */
+/* Rows of tiles whose columns are one dim leave by three lines: f32 352 x 28 x 28 x 4 x 48 reversed does 0.96
+ * of a copy, before 0.77, 28 x 352 x 28 x 4 x 48 permuted 4, 0, 3, 2, 1 1.0 and 0.83, four lines 0.96 as much.
+ * Columns of several dims do 0.85 to 1.15 times as much, in a busy hour more of them less; f64 of fewer than
+ * 14 lines or more than 63 0.75 to 1.05 times. (Zen 5, 2026-11) */
 int xti_cost_together(const struct xti_target *t, const struct xti_step *step)
 {
     enum { MOST = 3, UNIT = 4, WIDE = 8, LEAST_WIDE = 14 * XTI_LINE, MOST_WIDE = 64 * XTI_LINE };
-    int64_t run = innermost_col(step)->n * step->unit;
+    int64_t run = step->col.n * step->unit;
     bool wide = step->unit == WIDE && run >= LEAST_WIDE && run < MOST_WIDE;
     if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || step->kernel != XTI_CPU_TILE || !step->stream ||
-        !(wide || step->unit == UNIT))
+        step->n_col_dims || !(wide || step->unit == UNIT))
         return 0;
-    return run < MOST * XTI_LINE ? MOST - 1 : MOST;
+    return run < MOST * XTI_LINE ? 0 : MOST;
 }
 
 /* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage: 15 tiles of u8
