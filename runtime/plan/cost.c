@@ -158,10 +158,10 @@ static const struct xti_loop *innermost_col(const struct xti_step *step)
     return step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
 }
 
-/* Rows of tiles whose columns are one dim leave by three lines: f32 352 x 28 x 28 x 4 x 48 reversed does 0.96
- * of a copy, before 0.77, 28 x 352 x 28 x 4 x 48 permuted 4, 0, 3, 2, 1 1.0 and 0.83, four lines 0.96 as much.
- * Columns of several dims do 0.85 to 1.15 times as much, in a busy hour more of them less; f64 of fewer than
- * 14 lines or more than 63 0.75 to 1.05 times. (Zen 5, 2026-11) */
+/* Rows of tiles whose columns are one dim leave by three lines: f32 352 x 28 x 28 x 4 x 48 reversed does
+ * 0.96 of a copy, before 0.77, 28 x 352 x 28 x 4 x 48 permuted 4, 0, 3, 2, 1 1.0 and 0.83, four lines 0.96 as
+ * much. Columns of several dims do 0.85 to 1.15 times as much, in a busy hour more of them less; f64 of fewer
+ * than 14 lines or more than 63 0.75 to 1.05 times. (Zen 5, 2026-11) */
 int xti_cost_together(const struct xti_target *t, const struct xti_step *step)
 {
     enum { MOST = 3, UNIT = 4, WIDE = 8, LEAST_WIDE = 14 * XTI_LINE, MOST_WIDE = 64 * XTI_LINE };
@@ -256,10 +256,10 @@ bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int6
     return step->squares && step->unit <= WIDEST && step->row.d % sets == 0;
 }
 
-/* Squares of wide units, too, are put into an order by the kernel, where rows of both sides begin on lines: c128
- * 256 x 128 does 1.25 times as much as in blocks of 512 x 512 bytes, 64 x 32 1.15 times, f32 256 x 32 1.15
- * times. Elsewhere squares share lines with their neighbours: f32 300 x 500 0.9, f16 800 x 600 0.7; u8 512 x
- * 1024 0.9. (Zen 5, 2026-11) */
+/* Squares of wide units, too, are put into an order by the kernel, where rows of both sides begin on
+ * lines: c128 256 x 128 does 1.25 times as much as in blocks of 512 x 512 bytes, 64 x 32 1.15 times, f32
+ * 256 x 32 1.15 times. Elsewhere squares share lines with their neighbours: f32 300 x 500 0.9, f16 800 x
+ * 600 0.7; u8 512 x 1024 0.9. (Zen 5, 2026-11) */
 bool xti_cost_one_call(const struct xti_step *step)
 {
     enum { NARROW = 2 };
