@@ -33,8 +33,7 @@ MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ISAS    := scalar $(if $(findstring x86_64,$(MACHINE)),avx2 avx512)$(if $(filter aarch64-%,$(MACHINE)),neon)
 ISA_FLAGS_avx2   := -mavx2 -mbmi -mbmi2 -mprfchw
 ISA_FLAGS_avx512 := -mavx2 -mbmi -mbmi2 -mprfchw -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mprefer-vector-width=512
-# Kernels begin on lines: those that began 16 bytes behind one did 0.9 as much (Zen 5, 2026-11: u8 112 x 48 x 28 x 28
-# x 48 to 48 x 112 x 28 x 28 x 48), and every change moved the others.
+# Kernels begin on lines, wherever a change of those before them would put them.
 KERNEL_FLAGS := -falign-functions=64
 GEN_CPU  := $(ISAS:%=$(B)/gen/kernels_%.c) $(B)/gen/registry.c
 GEN_CUDA := $(B)/gen/skeletons.c

@@ -151,26 +151,16 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
            !single_in_order(t, step);
 }
 
-/* The innermost dim of the columns. */
-static const struct xti_loop *innermost_col(const struct xti_step *step)
-{
-    int lists = step->n_row_dims + step->n_col_dims;
-    return step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
-}
-
-/* Rows of tiles whose columns are one dim leave by three lines: f32 352 x 28 x 28 x 4 x 48 reversed does
- * 0.96 of a copy, before 0.77, 28 x 352 x 28 x 4 x 48 permuted 4, 0, 3, 2, 1 1.0 and 0.83, four lines 0.96 as
- * much. Columns of several dims do 0.85 to 1.15 times as much, in a busy hour more of them less; f64 of fewer
- * than 14 lines or more than 63 0.75 to 1.05 times. (Zen 5, 2026-11) */
+/* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines: f32 15 x 15 x 15 x
+ * 112 x 5 x 32 permuted 2, 0, 4, 1, 5, 3 does 1.0 of a copy, before 0.86; of 8 others whose columns lie
+ * further apart 0.9 to 1.04 times as much, those of several dims 0.85 to 1.05 times. (Zen 5, 2026-11) */
 int xti_cost_together(const struct xti_target *t, const struct xti_step *step)
 {
-    enum { MOST = 3, UNIT = 4, WIDE = 8, LEAST_WIDE = 14 * XTI_LINE, MOST_WIDE = 64 * XTI_LINE };
-    int64_t run = step->col.n * step->unit;
-    bool wide = step->unit == WIDE && run >= LEAST_WIDE && run < MOST_WIDE;
-    if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || step->kernel != XTI_CPU_TILE || !step->stream ||
-        step->n_col_dims || !(wide || step->unit == UNIT))
-        return 0;
-    return run < MOST * XTI_LINE ? 0 : MOST;
+    enum { MOST = 3, UNIT = 4, NEAR = 4096 };
+    bool near = !step->n_col_dims && xti_abs64(step->col.s) < NEAR;
+    bool tile = t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE && step->unit == UNIT;
+    bool some = near && step->col.n * UNIT >= MOST * XTI_LINE;
+    return t->prefetch_deep && step->stream && tile && some ? MOST : 0;
 }
 
 /* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage: 15 tiles of u8
@@ -182,7 +172,8 @@ int xti_cost_together(const struct xti_target *t, const struct xti_step *step)
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 {
     enum { WIDEST = 2, FEW_SETS = 128, FEWEST_SETS = 1024, NEAR = 2048 };
-    const struct xti_loop *col = innermost_col(step);
+    int lists = step->n_row_dims + step->n_col_dims;
+    const struct xti_loop *col = step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     int few = step->n_col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
     bool near = !step->n_col_dims && xti_abs64(col->s) < NEAR;
     return t->prefetch_deep && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE && step->stream &&

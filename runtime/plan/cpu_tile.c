@@ -143,18 +143,6 @@ static bool wide_columns_apart(const struct xti_nest *n)
     return n->unit >= WIDE_UNIT && !columns_follow(n);
 }
 
-/* Columns of 7 to 31 whole lines that lie apart do the same as tiles whose lines leave together
- * (xti_cost_together). As tiles and transposed, of a copy: f32 28 x 28 x 352 x 4 x 48 permuted 1, 3, 0, 4, 2
- * 1.05 and 0.91, 15 x 15 x 15 x 112 x 5 x 32 permuted 2, 0, 4, 1, 5, 3 1.1 and 0.9; columns of three lines
- * 0.7 and 0.95, of six 0.84 to 1.06 and 0.92, rows of 9280 bytes 0.75 to 1.1 and 0.9. (Zen 5, 2026-11) */
-static bool middle_columns_apart(const struct xti_nest *n)
-{
-    enum { UNIT = 4, LEAST = 7 * XTI_LINE, LONG_ROW = 4096 };
-    int64_t run = n->dim[n->cd].n * n->unit, row = n->dim[n->cs].n * n->unit;
-    bool whole = (run | row) % XTI_LINE == 0 && row <= LONG_ROW;
-    return n->unit == UNIT && whole && run >= LEAST && run < LONG_COL_BYTES && !columns_follow(n);
-}
-
 /* Whether rows and columns as long as these are rather transposed. */
 static bool transposed(const struct xti_plan *p, const struct xti_sides *x, struct xti_why *why)
 {
@@ -174,9 +162,8 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     int64_t enough = fed ? FED_RUN : XTI_LINE;
     bool long_rows = cs->n * t->unit >= enough || x->row.n_dims == 1;
     const struct xti_step step = {.stream = stream, .row = *cs};
-    bool fours = xti_cost_runs(&p->target, &step, p->bytes_written), avx512 = p->target.isa == XTI_ISA_AVX512;
-    bool apart = wide_columns_apart(t) || (avx512 && middle_columns_apart(t));
-    if (!long_rows || run < XTI_LINE || (deep && !fours && apart))
+    bool fours = xti_cost_runs(&p->target, &step, p->bytes_written);
+    if (!long_rows || run < XTI_LINE || (deep && !fours && wide_columns_apart(t)))
         return false;
     if (!stream)
         return !xti_refuse(why, "stays in the cache");
