@@ -1,13 +1,9 @@
-/* cpu_tile.c: strategies for pieces whose inner dims are small, or whose destination rows begin anywhere in a
- * line: virtual tiles (sides.h). The columns come first, because only whole lines of the destination can be
- * streamed. tile: the rows have at least 16 bytes in a run, so that squares of registers serve. mosaic: lines
- * have all their units in few windows of the source; rows need no run, but make long ones together with the
- * columns. gather: every line is picked unit by unit from source lines that stay in the first cache. Layer 3.
- */
+/* cpu_tile.c: strategy tile, for pieces whose inner dims are small, or whose destination rows begin anywhere
+ * in a line: virtual tiles (sides.h). The columns come first, because only whole lines of the destination can
+ * be streamed; the rows have at least 16 bytes in a run, so that squares of registers serve. Layer 3. */
 #include "plan/cpu_tile.h"
 
 #include "base/num.h"
-#include "plan/mosaic.h"
 #include "plan/sides.h"
 
 enum {
@@ -20,9 +16,7 @@ enum {
     WIDE_UNIT = 8,          /* wider and equal ones want tiles: see wide_columns_apart */
     COLLECT_BYTES = 1024,   /* of rows that are put together in a buffer, at most */
     FED_UNIT = 2,           /* narrower and equal ones are streamed as in fed.c.j2 .. */
-    FED_RUN = 256,          /* .. which a dim of shorter runs gains by */
-    GATHER_ROWS = 256,      /* whose lines are open at a time */
-    GATHER_COL_BYTES = 1024 /* with a line's worth of rows it stays in the first cache */
+    FED_RUN = 256           /* .. which a dim of shorter runs gains by */
 };
 
 /* A single dim needs no list: rows may be as long as they like, columns are cut where lines are whole. */
@@ -74,32 +68,6 @@ static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     widen(x, want);
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
     make_long(x, &x->row, long_row_bytes(p, x->t.unit) / x->t.unit);
-}
-
-/* The columns' offsets are a list of 32 bits. */
-static bool list_fits(const struct xti_sides *x)
-{
-    uint64_t reach = 0;
-    for (int i = 0; i < x->col.n_dims; i++) {
-        const struct xti_loop *l = &x->t.dim[x->col.dim[i]];
-        uint64_t n = (uint64_t)(i + 1 < x->col.n_dims ? l->n : x->col.take);
-        reach += xti_abs64(l->s) < INT32_MAX ? (n - 1) * xti_abs64(l->s) : INT32_MAX;
-    }
-    return reach < INT32_MAX;
-}
-
-static bool has_unit(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    const struct xti_piece *x = &p->map.piece[piece];
-    struct xti_nest t;
-    if (!xti_piece_affine(x))
-        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
-    if (x->src < 0)
-        return xti_refuse(why, "no source");
-    xti_nest_of(&p->map, piece, &t);
-    if (!t.unit)
-        return xti_refuse(why, "inner run of %lld B is no unit", (long long)t.run);
-    return true;
 }
 
 /* Rows and columns are one block of the source, which a transpose reads from end to end. */
@@ -195,7 +163,7 @@ static bool strided(const struct xti_plan *p, const struct xti_sides *x)
 bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     struct xti_sides x;
-    if (!has_unit(p, piece, why))
+    if (!xti_sides_serve(p, piece, why))
         return false;
     tile_of(p, piece, &x);
     if (p->target.isa == XTI_ISA_SCALAR)
@@ -205,7 +173,7 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     if (x.row.bytes < RUN_BYTES)
         return xti_refuse(why, "source's other dims make up %lld B < %d B", (long long)x.row.bytes,
                           RUN_BYTES);
-    if (x.col.n_dims > 1 && !list_fits(&x))
+    if (x.col.n_dims > 1 && !xti_sides_list_fits(&x))
         return xti_refuse(why, "columns lie too far apart for a list");
     if (!x.row.n_dims && strided(p, &x))
         return xti_refuse(why, "one dim of stride %lld B makes up a line",
@@ -213,29 +181,12 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     return !transposed(p, &x, why);
 }
 
-static void make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
-                 struct xti_step *step)
-{
-    step->kernel = op;
-    step->unit = x->t.unit;
-    step->stream = xti_cost_stream(&p->target, p->bytes_written);
-    xti_sides_step(x, step);
-}
-
-static bool has_dim(const struct xti_side *a, int dim)
-{
-    for (int i = 0; i < a->n_dims; i++)
-        if (a->dim[i] == dim)
-            return true;
-    return false;
-}
-
 /* Some rows of the destination begin inside a line. */
 static bool ragged(const struct xti_sides *x)
 {
     int64_t bits = x->col.bytes;
     for (int i = 0; i < x->t.n_dims; i++) {
-        bool inside = has_dim(&x->col, i) && x->t.dim[i].n * x->t.dim[i].d <= x->col.bytes;
+        bool inside = xti_side_has(&x->col, i) && x->t.dim[i].n * x->t.dim[i].d <= x->col.bytes;
         bits |= inside ? 0 : x->t.dim[i].d;
     }
     return bits % XTI_LINE;
@@ -255,7 +206,7 @@ static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *
     xti_sides_begin(&p->map, piece, x);
     x->lists = true;
     widen(x, want_collected);
-    if (x->col.bytes <= COLLECT_BYTES && list_fits(x))
+    if (x->col.bytes <= COLLECT_BYTES && xti_sides_list_fits(x))
         return true;
     *x = tile;
     return false;
@@ -266,272 +217,14 @@ void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step)
     struct xti_sides x;
     tile_of(p, piece, &x);
     step->collect = collected_of(p, piece, &x);
-    make(p, &x, XTI_CPU_TILE, step);
+    xti_sides_make(p, &x, XTI_CPU_TILE, step);
 }
 
-/* ---- mosaic */
-
-/* Rows: whatever dims have the shortest steps in the source, the last one in parts when it is long. */
-static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
+int64_t xti_tile_row_bytes(const struct xti_plan *p, int piece)
 {
-    struct xti_side *a = &x->row;
-    while (a->bytes < wanted && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n)) {
-        int next = -1;
-        for (int i = 0; i < x->t.n_dims; i++) {
-            uint64_t st = xti_abs64(x->t.dim[i].s);
-            if (!x->taken[i] && st && (next < 0 || st < xti_abs64(x->t.dim[next].s)))
-                next = i;
-        }
-        int64_t room = most / a->units;
-        if (next < 0 || room < 2 || xti_abs64(x->t.dim[next].s) >= (uint64_t)wanted)
-            return;
-        if (x->t.dim[next].s < 0)
-            xti_nest_flip(&x->t, next);
-        x->taken[next] = true;
-        a->dim[a->n_dims++] = next;
-        a->take = x->t.dim[next].n < room ? x->t.dim[next].n : room;
-        a->units *= a->take;
-        a->bytes = x->t.dim[next].s * a->take;
-    }
-}
-
-/* Makes a run that is no unit one more dim, of as wide units as it consists of. */
-static void split_run(struct xti_sides *x)
-{
-    struct xti_nest *t = &x->t;
-    if (t->unit || t->n_dims == XTI_MAX_DIMS)
-        return;
-    for (t->unit = t->esize; t->unit < XTI_LANE && t->run % (2 * t->unit) == 0;)
-        t->unit *= 2;
-    t->dim[t->n_dims++] =
-        (struct xti_loop){.n = t->run / t->unit, .s = t->unit, .d = t->unit, .cuts = XTI_CUTS_NONE};
-    xti_sides_unit(x, t->unit);
-}
-
-/* Takes a part of the last dim of the columns that it consists of. */
-static void take_even(struct xti_sides *x)
-{
-    struct xti_side *a = &x->col;
-    int64_t n = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 1, take = a->take;
-    if (!a->n_dims)
-        return;
-    while (n % take)
-        take--;
-    int64_t whole = a->bytes / a->take * n;
-    if (a->bytes / a->take * take < a->bytes / 2 && whole <= XTI_MOSAIC_COL_BYTES)
-        take = n;
-    a->bytes = a->bytes / a->take * take;
-    a->units = a->units / a->take * take;
-    a->take = take;
-}
-
-/* Long runs of the source are worth most: f32 2^26, one order of the axes, does 1.05 of a copy in runs of
- * 4096 bytes, 0.97 of 2048, 0.71 of 512. (Zen 5, 2026-11) */
-static void mosaic_of(const struct xti_plan *p, int piece, struct xti_sides *x)
-{
-    enum { CALL_BYTES = 2048 }; /* in a block */
-    static const struct {
-        int col, row;
-    } wanted[] = {{64, 64}, {128, 1024}, {256, 2048}, {512, 4096}, {1024, 4096}};
-    xti_sides_begin(&p->map, piece, x);
-    if (p->windows)
-        split_run(x);
-    if (!x->t.unit)
-        return;
-    x->lists = true;
-    int64_t most = (p->windows ? CALL_BYTES : XTI_MOSAIC_TILE_BYTES) / x->t.unit;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
-        widen_rows(x, wanted[i].row, most / x->col.units);
-    }
-    if (p->windows)
-        take_even(x);
-}
-
-/* Rows that share windows: those of dims that stay inside of a line, at most one for each of its bytes. (More
- * lie in a line where windows of the source overlap.) */
-static int together(const struct xti_sides *x)
-{
-    int64_t span = x->t.unit, n = 1;
-    for (int i = 0; i < x->row.n_dims; i++) {
-        const struct xti_loop *l = &x->t.dim[x->row.dim[i]];
-        span += (l->n - 1) * l->s;
-        if (span > XTI_LINE || n * l->n > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
-            break;
-        n *= l->n;
-    }
-    return (int)n;
-}
-
-/* Rows and tiles of the destination are whole lines, and columns are all alike. */
-static bool whole_lines(const struct xti_sides *x)
-{
-    const struct xti_loop *last = &x->t.dim[x->col.dim[x->col.n_dims - 1]];
-    int64_t all = x->col.bytes;
-    for (int i = 0; i < x->t.n_dims; i++)
-        all |= has_dim(&x->col, i) ? 0 : x->t.dim[i].d;
-    return all % XTI_LINE == 0 && last->n % x->col.take == 0;
-}
-
-/* Places in the source of so many of a side's units, at least; the contiguous ones follow each other. */
-static int64_t list_places(const struct xti_sides *x, const struct xti_side *a, int64_t enough, int32_t *at)
-{
-    int64_t n = 1;
-    at[0] = 0;
-    for (int i = 0; i < a->n_dims && n < enough; i++) {
-        const struct xti_loop *l = &x->t.dim[a->dim[i]];
-        int64_t before = n, end = n * (i + 1 < a->n_dims ? l->n : a->take);
-        for (; n < end; n++)
-            at[n] = (int32_t)(at[n - before] + l->s);
-    }
-    return n;
-}
-
-/* Between the units of the source a page may lie, which is not to be read. */
-static bool has_gaps(const struct xti_nest *t)
-{
-    enum { PAGE_BYTES = 4096 };
-    bool seen[XTI_MAX_DIMS] = {false};
-    uint64_t reach = (uint64_t)t->unit; /* of the dims seen, which leave no such gap */
-    int n = 0;
-    for (int i = 0; i < t->n_dims;) {
-        uint64_t st = xti_abs64(t->dim[i].s);
-        if (seen[i] || st >= reach + PAGE_BYTES) {
-            i++;
-            continue;
-        }
-        seen[i] = true;
-        reach += (uint64_t)(t->dim[i].n - 1) * st;
-        n++;
-        i = 0;
-    }
-    return n < t->n_dims;
-}
-
-/* Its table, of 40 KB, is on the stack of large copies alone. */
-static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int most)
-{
-    struct xti_mosaic m;
-    int32_t col_at[XTI_MOSAIC_COL_BYTES], at[XTI_MOSAIC_ROWS];
-    struct xti_offset row_at[XTI_LINE];
-    struct xti_mosaic_of of = {
-        .row_at = row_at, .col_at = col_at, .unit = x->t.unit, .rows = together(x), .group = together(x)};
-    of.gaps = has_gaps(&x->t);
-    of.cols = list_places(x, &x->col, x->col.units, col_at);
-    list_places(x, &x->row, of.rows, at);
-    for (int64_t r = 0; r < of.rows; r++)
-        row_at[r] = (struct xti_offset){at[r], 0};
-    return xti_mosaic_table(&of, most, &m);
-}
-
-/* How many windows a line may have and still be faster than what comes next: than a tile whose rows are short
- * (c128 of 24 axes, 4 windows, rows of 128 bytes: 2.5 times as fast; f64 of 25, 8 windows: 0.9, rows of
- * 64: 1.2), or than a gather (u8 of 28, 16 windows: 2 to 2.6 times). (Zen 5, 2026-11) */
-static int windows_worth(const struct xti_plan *p, int piece)
-{
-    enum { SHORT = 2 * XTI_LINE, LONG = 4 * XTI_LINE };
-    struct xti_sides t;
+    struct xti_sides x;
     if (!xti_tile_applies(p, piece, NULL))
-        return 16;
-    tile_of(p, piece, &t);
-    return t.row.bytes < SHORT ? 8 : t.row.bytes < LONG ? 4 : 0;
-}
-
-/* A block is not streamed: its rows begin anywhere. */
-static bool serves_block(const struct xti_plan *p, int piece)
-{
-    struct xti_sides x;
-    mosaic_of(p, piece, &x);
-    return x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES && list_fits(&x) &&
-           few_windows(&x, p->windows);
-}
-
-bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    struct xti_sides x;
-    if (p->windows)
-        return serves_block(p, piece) || xti_refuse(why, "lines lie in many windows");
-    if (!xti_cost_windows(&p->target, p->bytes_written))
-        return xti_refuse(why, "stays in the cache, or gathers serve");
-    if (!has_unit(p, piece, why))
-        return false;
-    mosaic_of(p, piece, &x);
-    if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
-        return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
-    const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
-    if (cd->n * x.t.unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
-        return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * x.t.unit));
-    if (!list_fits(&x) || !whole_lines(&x))
-        return xti_refuse(why, "rows of the destination are no whole lines");
-    int most = windows_worth(p, piece);
-    if (!most)
-        return xti_refuse(why, "tiles of long rows serve");
-    if (!few_windows(&x, most))
-        return xti_refuse(why, "lines lie in more than %d windows", most);
-    return true;
-}
-
-void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step)
-{
-    struct xti_sides x;
-    mosaic_of(p, piece, &x);
-    make(p, &x, XTI_CPU_MOSAIC, step);
-    step->together = together(&x);
-    step->gaps = has_gaps(&x.t);
-}
-
-/* ---- gather */
-
-/* The kernel asks for the next step's lines: of 4 bytes 128 columns, not 256, before it reads them.
- * (Diagonals of 64 x 64 f32 3.9 -> 4.4 of a copy, of 128 x 128 7.7 -> 9.1; of f64 128 are best too, of
- * narrower units as many as there are. Zen 5, 2026-11) */
-static int64_t gather_bytes(const struct xti_plan *p, int unit)
-{
-    return p->target.prefetch_deep && unit == 4 ? GATHER_COL_BYTES / 2 : GATHER_COL_BYTES;
-}
-
-/* Columns as in a tile but fewer; rows: any dims that complete the lines of the source. */
-static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
-{
-    xti_sides_begin(&p->map, piece, x);
-    if (!x->t.unit)
-        return;
-    xti_side_widen(x, &x->col, gather_bytes(p, x->t.unit), COL_ENTRIES);
-    for (int i = 0; i < x->t.n_dims; i++) {
-        int64_t st = (int64_t)xti_abs64(x->t.dim[i].s), n = x->t.dim[i].n;
-        if (x->taken[i] || !st || st >= XTI_LINE || x->row.units * n > GATHER_ROWS)
-            continue;
-        x->taken[i] = true;
-        x->row.dim[x->row.n_dims++] = i;
-        x->row.take = n;
-        x->row.units *= n;
-    }
-}
-
-bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    struct xti_sides x;
-    if (!has_unit(p, piece, why))
-        return false;
-    gather_of(p, piece, &x);
-    if (x.col.bytes < XTI_LINE)
-        return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x.col.bytes, XTI_LINE);
-    if (!list_fits(&x))
-        return xti_refuse(why, "columns lie too far apart for a list");
-    const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
-    if (cd->n * x.t.unit >= XTI_LINE && cd->s > 0 && cd->s <= 8 * x.t.unit)
-        return xti_refuse(why, "one dim of stride %lld B makes up a line", (long long)cd->s);
-    return true;
-}
-
-void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
-{
-    struct xti_sides x;
-    gather_of(p, piece, &x);
-    make(p, &x, XTI_CPU_GATHER, step);
-    if (!step->n_col_dims) { /* gathers know no strides */
-        step->loop[step->n_loops + step->n_row_dims] = x.t.dim[x.col.dim[0]];
-        step->loop[step->n_loops + step->n_row_dims].n = x.col.take;
-        step->n_col_dims = 1;
-    }
+        return 0;
+    tile_of(p, piece, &x);
+    return x.row.bytes;
 }

@@ -1,5 +1,5 @@
-/* cpu_tile.h: the strategies tile, mosaic and gather, rows of the table in cpu_strategies.c. Internal to
- * plan. Layer 3. */
+/* cpu_tile.h: the strategies of virtual tiles, cpu_tile.c, cpu_mosaic.c and cpu_gather.c: rows of the table
+ * in cpu_strategies.c. Internal to plan. Layer 3. */
 #ifndef XTI_PLAN_CPU_TILE_H
 #define XTI_PLAN_CPU_TILE_H
 
@@ -7,6 +7,8 @@
 
 bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why);
 void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step);
+/* Of a run of its rows; 0: it does not apply. */
+int64_t xti_tile_row_bytes(const struct xti_plan *p, int piece);
 bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why);
 void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step);
 bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why);

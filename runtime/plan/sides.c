@@ -148,3 +148,45 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
     for (int i = 0; i < rows + cols; i++)
         step->loop[step->n_loops + i] = list[i];
 }
+
+bool xti_side_has(const struct xti_side *a, int dim)
+{
+    for (int i = 0; i < a->n_dims; i++)
+        if (a->dim[i] == dim)
+            return true;
+    return false;
+}
+
+bool xti_sides_list_fits(const struct xti_sides *x)
+{
+    uint64_t reach = 0;
+    for (int i = 0; i < x->col.n_dims; i++) {
+        const struct xti_loop *l = &x->t.dim[x->col.dim[i]];
+        uint64_t n = (uint64_t)(i + 1 < x->col.n_dims ? l->n : x->col.take);
+        reach += xti_abs64(l->s) < INT32_MAX ? (n - 1) * xti_abs64(l->s) : INT32_MAX;
+    }
+    return reach < INT32_MAX;
+}
+
+bool xti_sides_serve(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *x = &p->map.piece[piece];
+    struct xti_nest t;
+    if (!xti_piece_affine(x))
+        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
+    if (x->src < 0)
+        return xti_refuse(why, "no source");
+    xti_nest_of(&p->map, piece, &t);
+    if (!t.unit)
+        return xti_refuse(why, "inner run of %lld B is no unit", (long long)t.run);
+    return true;
+}
+
+void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
+                    struct xti_step *step)
+{
+    step->kernel = op;
+    step->unit = x->t.unit;
+    step->stream = xti_cost_stream(&p->target, p->bytes_written);
+    xti_sides_step(x, step);
+}

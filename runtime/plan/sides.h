@@ -39,4 +39,16 @@ void xti_side_widen(struct xti_sides *x, struct xti_side *a, int64_t want, int64
  * and their lists. */
 void xti_sides_step(const struct xti_sides *x, struct xti_step *step);
 
+/* The same for a kernel that works in units, streaming where that pays. */
+void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
+                    struct xti_step *step);
+
+bool xti_side_has(const struct xti_side *a, int dim);
+
+/* Whether the columns' offsets fit a list of 32 bits. */
+bool xti_sides_list_fits(const struct xti_sides *x);
+
+/* Whether a piece copies units, by strides alone, so that tiles of them may serve. */
+bool xti_sides_serve(const struct xti_plan *p, int piece, struct xti_why *why);
+
 #endif

@@ -1,0 +1,214 @@
+/* cpu_mosaic.c: strategy mosaic, for pieces whose inner dims are small: lines have all their units in few
+ * windows of the source (mosaic.h). Virtual tiles (sides.h) whose rows need no run, but make long ones
+ * together with the columns. Layer 3. */
+#include "plan/cpu_tile.h"
+
+#include "base/num.h"
+#include "plan/mosaic.h"
+#include "plan/sides.h"
+
+/* Rows: whatever dims have the shortest steps in the source, the last one in parts when it is long. */
+static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
+{
+    struct xti_side *a = &x->row;
+    while (a->bytes < wanted && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n)) {
+        int next = -1;
+        for (int i = 0; i < x->t.n_dims; i++) {
+            uint64_t st = xti_abs64(x->t.dim[i].s);
+            if (!x->taken[i] && st && (next < 0 || st < xti_abs64(x->t.dim[next].s)))
+                next = i;
+        }
+        int64_t room = most / a->units;
+        if (next < 0 || room < 2 || xti_abs64(x->t.dim[next].s) >= (uint64_t)wanted)
+            return;
+        if (x->t.dim[next].s < 0)
+            xti_nest_flip(&x->t, next);
+        x->taken[next] = true;
+        a->dim[a->n_dims++] = next;
+        a->take = x->t.dim[next].n < room ? x->t.dim[next].n : room;
+        a->units *= a->take;
+        a->bytes = x->t.dim[next].s * a->take;
+    }
+}
+
+/* Makes a run that is no unit one more dim, of as wide units as it consists of. */
+static void split_run(struct xti_sides *x)
+{
+    struct xti_nest *t = &x->t;
+    if (t->unit || t->n_dims == XTI_MAX_DIMS)
+        return;
+    for (t->unit = t->esize; t->unit < XTI_LANE && t->run % (2 * t->unit) == 0;)
+        t->unit *= 2;
+    t->dim[t->n_dims++] =
+        (struct xti_loop){.n = t->run / t->unit, .s = t->unit, .d = t->unit, .cuts = XTI_CUTS_NONE};
+    xti_sides_unit(x, t->unit);
+}
+
+/* Takes a part of the last dim of the columns that it consists of. */
+static void take_even(struct xti_sides *x)
+{
+    struct xti_side *a = &x->col;
+    int64_t n = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 1, take = a->take;
+    if (!a->n_dims)
+        return;
+    while (n % take)
+        take--;
+    int64_t whole = a->bytes / a->take * n;
+    if (a->bytes / a->take * take < a->bytes / 2 && whole <= XTI_MOSAIC_COL_BYTES)
+        take = n;
+    a->bytes = a->bytes / a->take * take;
+    a->units = a->units / a->take * take;
+    a->take = take;
+}
+
+/* Long runs of the source are worth most: f32 2^26, one order of the axes, does 1.05 of a copy in runs of
+ * 4096 bytes, 0.97 of 2048, 0.71 of 512. (Zen 5, 2026-11) */
+static void mosaic_of(const struct xti_plan *p, int piece, struct xti_sides *x)
+{
+    enum { CALL_BYTES = 2048 }; /* in a block */
+    static const struct {
+        int col, row;
+    } wanted[] = {{64, 64}, {128, 1024}, {256, 2048}, {512, 4096}, {1024, 4096}};
+    xti_sides_begin(&p->map, piece, x);
+    if (p->windows)
+        split_run(x);
+    if (!x->t.unit)
+        return;
+    x->lists = true;
+    int64_t most = (p->windows ? CALL_BYTES : XTI_MOSAIC_TILE_BYTES) / x->t.unit;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
+        widen_rows(x, wanted[i].row, most / x->col.units);
+    }
+    if (p->windows)
+        take_even(x);
+}
+
+/* Rows that share windows: those of dims that stay inside of a line, at most one for each of its bytes. (More
+ * lie in a line where windows of the source overlap.) */
+static int together(const struct xti_sides *x)
+{
+    int64_t span = x->t.unit, n = 1;
+    for (int i = 0; i < x->row.n_dims; i++) {
+        const struct xti_loop *l = &x->t.dim[x->row.dim[i]];
+        span += (l->n - 1) * l->s;
+        if (span > XTI_LINE || n * l->n > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
+            break;
+        n *= l->n;
+    }
+    return (int)n;
+}
+
+/* Rows and tiles of the destination are whole lines, and columns are all alike. */
+static bool whole_lines(const struct xti_sides *x)
+{
+    const struct xti_loop *last = &x->t.dim[x->col.dim[x->col.n_dims - 1]];
+    int64_t all = x->col.bytes;
+    for (int i = 0; i < x->t.n_dims; i++)
+        all |= xti_side_has(&x->col, i) ? 0 : x->t.dim[i].d;
+    return all % XTI_LINE == 0 && last->n % x->col.take == 0;
+}
+
+/* Places in the source of so many of a side's units, at least; the contiguous ones follow each other. */
+static int64_t list_places(const struct xti_sides *x, const struct xti_side *a, int64_t enough, int32_t *at)
+{
+    int64_t n = 1;
+    at[0] = 0;
+    for (int i = 0; i < a->n_dims && n < enough; i++) {
+        const struct xti_loop *l = &x->t.dim[a->dim[i]];
+        int64_t before = n, end = n * (i + 1 < a->n_dims ? l->n : a->take);
+        for (; n < end; n++)
+            at[n] = (int32_t)(at[n - before] + l->s);
+    }
+    return n;
+}
+
+/* Between the units of the source a page may lie, which is not to be read. */
+static bool has_gaps(const struct xti_nest *t)
+{
+    enum { PAGE_BYTES = 4096 };
+    bool seen[XTI_MAX_DIMS] = {false};
+    uint64_t reach = (uint64_t)t->unit; /* of the dims seen, which leave no such gap */
+    int n = 0;
+    for (int i = 0; i < t->n_dims;) {
+        uint64_t st = xti_abs64(t->dim[i].s);
+        if (seen[i] || st >= reach + PAGE_BYTES) {
+            i++;
+            continue;
+        }
+        seen[i] = true;
+        reach += (uint64_t)(t->dim[i].n - 1) * st;
+        n++;
+        i = 0;
+    }
+    return n < t->n_dims;
+}
+
+/* Its table, of 40 KB, is on the stack of large copies alone. */
+static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int most)
+{
+    struct xti_mosaic m;
+    int32_t col_at[XTI_MOSAIC_COL_BYTES], at[XTI_MOSAIC_ROWS];
+    struct xti_offset row_at[XTI_LINE];
+    struct xti_mosaic_of of = {
+        .row_at = row_at, .col_at = col_at, .unit = x->t.unit, .rows = together(x), .group = together(x)};
+    of.gaps = has_gaps(&x->t);
+    of.cols = list_places(x, &x->col, x->col.units, col_at);
+    list_places(x, &x->row, of.rows, at);
+    for (int64_t r = 0; r < of.rows; r++)
+        row_at[r] = (struct xti_offset){at[r], 0};
+    return xti_mosaic_table(&of, most, &m);
+}
+
+/* How many windows a line may have and still be faster than what comes next: than a tile whose rows are short
+ * (c128 of 24 axes, 4 windows, rows of 128 bytes: 2.5 times as fast; f64 of 25, 8 windows: 0.9, rows of
+ * 64: 1.2), or than a gather (u8 of 28, 16 windows: 2 to 2.6 times). (Zen 5, 2026-11) */
+static int windows_worth(const struct xti_plan *p, int piece)
+{
+    enum { SHORT = 2 * XTI_LINE, LONG = 4 * XTI_LINE };
+    int64_t row = xti_tile_row_bytes(p, piece);
+    return !row ? 16 : row < SHORT ? 8 : row < LONG ? 4 : 0;
+}
+
+/* A block is not streamed: its rows begin anywhere. */
+static bool serves_block(const struct xti_plan *p, int piece)
+{
+    struct xti_sides x;
+    mosaic_of(p, piece, &x);
+    bool columns = x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES;
+    return columns && xti_sides_list_fits(&x) && few_windows(&x, p->windows);
+}
+
+bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+{
+    struct xti_sides x;
+    if (p->windows)
+        return serves_block(p, piece) || xti_refuse(why, "lines lie in many windows");
+    if (!xti_cost_windows(&p->target, p->bytes_written))
+        return xti_refuse(why, "stays in the cache, or gathers serve");
+    if (!xti_sides_serve(p, piece, why))
+        return false;
+    mosaic_of(p, piece, &x);
+    if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
+        return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
+    const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
+    if (cd->n * x.t.unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
+        return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * x.t.unit));
+    if (!xti_sides_list_fits(&x) || !whole_lines(&x))
+        return xti_refuse(why, "rows of the destination are no whole lines");
+    int most = windows_worth(p, piece);
+    if (!most)
+        return xti_refuse(why, "tiles of long rows serve");
+    if (!few_windows(&x, most))
+        return xti_refuse(why, "lines lie in more than %d windows", most);
+    return true;
+}
+
+void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    struct xti_sides x;
+    mosaic_of(p, piece, &x);
+    xti_sides_make(p, &x, XTI_CPU_MOSAIC, step);
+    step->together = together(&x);
+    step->gaps = has_gaps(&x.t);
+}
