@@ -210,12 +210,16 @@ START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
     struct xti_plan p = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &near);
     struct xti_plan other = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &cpu);
     struct xti_plan wide = plan_of("x: f32[75,96,50,50]; x.permute(1,0,3,2)", &near);
+    near.l1_bytes = 2048; /* calls are parts of a block, of which the last one may be small */
+    struct xti_plan parts = plan_of("x: f16[20000,521,9]; x.permute(0,2,1)", &near);
     ck_assert(p.step->blocks->block[0][0].step.turns && !p.step->blocks->block[0][0].step.n_loops);
     ck_assert(!other.step->blocks->block[0][0].step.turns && other.step->blocks->block[0][0].step.n_loops);
     ck_assert(wide.step->buffered && !wide.step->blocks->block[0][0].step.turns);
+    ck_assert(parts.step->blocks->block[0][0].step.n_loops && !parts.step->blocks->block[0][0].step.turns);
     xti_plan_free(&p);
     xti_plan_free(&other);
     xti_plan_free(&wide);
+    xti_plan_free(&parts);
 }
 END_TEST
 

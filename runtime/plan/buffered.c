@@ -392,6 +392,14 @@ static void swap(struct xti_loop *a, struct xti_loop *b)
     *b = x;
 }
 
+static bool in_parts(const struct xti_step *step)
+{
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts != XTI_CUTS_NONE)
+            return true;
+    return false;
+}
+
 /* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut. */
 static void shape(struct xti_step *step, int64_t bytes, bool at_most)
 {
@@ -401,9 +409,8 @@ static void shape(struct xti_step *step, int64_t bytes, bool at_most)
     int64_t rows = bytes / (step->col.n * step->unit * (step->param ? step->param : 1));
     int64_t whole = rows / lane * lane, left = whole ? step->row.n % whole : 0;
     rows = at_most && whole && (!left || left >= lane) ? whole : (rows + lane) / lane * lane;
-    for (int i = 0; i < step->n_loops; i++)
-        if (step->loop[i].cuts != XTI_CUTS_NONE)
-            return;
+    if (in_parts(step))
+        return;
     for (int i = 0; i < step->n_loops && runs; i++)
         if (step->loop[i].n > step->row.n)
             swap(&step->row, &step->loop[i]);
@@ -417,13 +424,13 @@ static void shape_calls(struct xti_step *step)
 }
 
 /* Tiles of bytes are larger than what is done beside them should wait: they take turns with it, so that calls
- * may be of whole blocks: 9 blocks of ttc57 as u8 do 1.02 to 1.25 times as much, 5 as f16 1.0 to 1.2 times.
- * (Zen 5, 2026-11) */
+ * may be of whole blocks (a last part may be too small for it): 9 blocks of ttc57 as u8 do 1.02 to 1.25 times
+ * as much, 5 as f16 1.0 to 1.2 times. (Zen 5, 2026-11) */
 static bool takes_turns(const struct xti_step *step)
 {
     enum { WIDEST = 2 };
     int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit, half = XTI_LINE / 2;
-    return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST &&
+    return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) &&
            ((rows >= half && cols >= half) || (rows >= XTI_LANE && cols >= XTI_LINE));
 }
 
