@@ -270,6 +270,8 @@ START_TEST(blocks_whose_lines_lie_in_few_windows_are_mosaics)
     struct xti_plan p = plan_of(by_windows[_i].line, &cpu);
     bool mosaics = p.step->buffered && p.step->blocks->block[0][0].mosaic;
     ck_assert_msg(mosaics == by_windows[_i].mosaics, "%s", by_windows[_i].line);
+    for (int i = 0; i < 4 && p.step->buffered; i++) /* vectors want their indices on lines */
+        ck_assert((uintptr_t)p.step->blocks->block[i / 2][i % 2].mosaic % XTI_LINE == 0);
     xti_plan_free(&p);
 }
 END_TEST

@@ -460,7 +460,8 @@ static xt_status make_table(struct xti_plan *p, struct xti_block *out, struct xt
 {
     static const struct xti_offset single = {0, 0};
     const struct xti_step *step = &out->step;
-    struct xti_mosaic *m = xti_arena_alloc(&p->arena, sizeof *m);
+    enum { ALIGN = _Alignof(struct xti_mosaic) }; /* more than the arena's */
+    char *room = xti_arena_alloc(&p->arena, sizeof(struct xti_mosaic) + ALIGN - 1);
     struct xti_mosaic_of of = {.row_at = step->row_at ? step->row_at : &single,
                                .col_at = step->col_at,
                                .rows = step->tile_rows,
@@ -468,8 +469,9 @@ static xt_status make_table(struct xti_plan *p, struct xti_block *out, struct xt
                                .unit = step->unit,
                                .group = step->together,
                                .gaps = step->gaps};
-    if (!m)
+    if (!room)
         return xti_fail(err, XT_ENOMEM, "table of a mosaic");
+    struct xti_mosaic *m = (struct xti_mosaic *)(room + (-(uintptr_t)room & (ALIGN - 1)));
     out->mosaic = xti_mosaic_table(&of, XTI_MOSAIC_WINDOWS, m) ? m : NULL;
     m->n_fetches = 0;
     return XT_OK;
