@@ -49,7 +49,7 @@ static void run_in_shares(const struct xti_plan *p, void *dst, const void *const
 
 static int same_bytes(const struct xti_map *m, const struct xti_target *t, const char *what)
 {
-    struct xti_candidate c[XTI_MAX_CHOICES];
+    struct xti_candidate c[XTI_CHOICE_ROOM];
     size_t bytes = (size_t)((m->dst_hi + 1) * m->esize);
     void *src[64] = {0};
     unsigned char *want = malloc(bytes + 1), *got = malloc(bytes + 1);
@@ -125,7 +125,7 @@ END_TEST
 
 struct candidates {
     struct xti_map map;
-    struct xti_candidate c[XTI_MAX_CHOICES];
+    struct xti_candidate c[XTI_CHOICE_ROOM];
     int n;
 };
 

@@ -81,7 +81,7 @@ struct contest {
     const struct xti_parallel *parallel;
     struct buffers buffers;
     int n;
-    struct xti_candidate plan[XTI_MAX_CHOICES]; /* the model's first */
+    struct xti_candidate plan[XTI_CHOICE_ROOM]; /* the model's first */
     struct xti_call call[XTI_MAX_CHOICES];
     int repeat[XTI_MAX_CHOICES];
     bool out[XTI_MAX_CHOICES];

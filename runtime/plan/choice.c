@@ -90,9 +90,8 @@ static int insert(struct xti_candidate *c, int n)
 }
 
 int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
-                     struct xti_candidate out[XTI_MAX_CHOICES])
+                     struct xti_candidate c[XTI_CHOICE_ROOM])
 {
-    struct xti_candidate c[XTI_MAX_CHOICES + 1];
     int n = 0;
     for (int i = 0; i < N_TRIED; i++) {
         struct xti_target forced = *t;
@@ -107,8 +106,6 @@ int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
         else
             xti_plan_free(&c[n].plan);
     }
-    for (int i = 0; i < n; i++)
-        out[i] = c[i];
     return n;
 }
 

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { XTI_MAX_CHOICES = 12 };
+enum { XTI_MAX_CHOICES = 12, XTI_CHOICE_ROOM }; /* one more, to try the next */
 
 struct xti_candidate {
     struct xti_plan plan; /* its target has the choice */
@@ -12,9 +12,9 @@ struct xti_candidate {
 };
 
 /* CPU plans of m that differ from each other: the model's own first, then the best by estimate. Returns how
- * many; 0: out of memory. The caller frees each plan. */
+ * many, at most XTI_MAX_CHOICES; 0: out of memory. The caller frees each plan. */
 int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
-                     struct xti_candidate out[XTI_MAX_CHOICES]);
+                     struct xti_candidate out[XTI_CHOICE_ROOM]);
 
 /* False for numbers that no version of this table has: they come from a file. */
 bool xti_choice_valid(struct xti_choice c);
