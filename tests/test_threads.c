@@ -506,6 +506,7 @@ static const char *const deep[] = {
     "x: u8[3,3,3,3,3,3,3,3,3,3,3,3,3,3,3]; x.permute(14,13,12,11,10,9,8,7,6,5,4,3,2,1,0)", /* gather */
     "x: f32[2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]; "
     "x.permute(14,20,7,0,16,5,12,3,2,8,9,10,11,18,15,4,1,17,19,13,21,6)", /* mosaic, where gathers are slow */
+    "x: f16[106868,12,7]; x.permute(0,2,1)", /* buffered, blocks by mosaics */
     "x: f32[1600,1600]; x.permute(1,0)",                                                   /* transpose */
     "x: u8[2000,224,2,3,4]; x.permute(0,3,2,4,1)", /* buffered, blocks by tiles of few rows */
     "x: u8[2053,4304]; x.permute(1,0) -> [4304,2053]:[2560,1]",                            /* in fours */
@@ -521,8 +522,9 @@ enum { STACK_ROOM = 1 << 20, STACK_PROMISED = 96 << 10, PAINT = 0x5c };
 
 struct deep_call {
     struct xt_ctx *ctx;
-    const struct xt_graph *g;
-    struct xt_kernel *k; /* NULL: compile it, else run it */
+    const struct xt_graph *g; /* NULL: do nothing */
+    struct xt_kernel *k;      /* NULL: compile it, else run it */
+    int measure;
     void *dst, *src;
     xt_status status;
 };
@@ -530,13 +532,16 @@ struct deep_call {
 static void *call_deep(void *arg)
 {
     struct deep_call *c = arg;
-    c->status =
-        c->k ? xt_run(c->k, c->dst, (const void *[]){c->src}, NULL) : xt_compile(c->ctx, c->g, NULL, &c->k);
+    struct xt_compile_options o = {.size = sizeof o, .measure = c->measure};
+    if (c->k)
+        c->status = xt_run(c->k, c->dst, (const void *[]){c->src}, NULL);
+    else if (c->g)
+        c->status = xt_compile(c->ctx, c->g, &o, &c->k);
     return NULL;
 }
 
-/* Bytes of its stack that a thread has written to when the call is over, its own few KiB among them. */
-static size_t stack_used(struct deep_call *c)
+/* Bytes of its stack that a thread has written to when the call is over. */
+static size_t stack_touched(struct deep_call *c)
 {
     unsigned char *stack = aligned_alloc(1 << 12, STACK_ROOM);
     pthread_attr_t attr;
@@ -551,6 +556,13 @@ static size_t stack_used(struct deep_call *c)
     free(stack);
     expect(XT_OK, c->status);
     return STACK_ROOM - untouched;
+}
+
+/* Without those of a thread that does nothing: this program's thread-local variables alone take 8 KiB. */
+static size_t stack_used(struct deep_call *c)
+{
+    struct deep_call nothing = {0};
+    return stack_touched(c) - stack_touched(&nothing);
 }
 
 START_TEST(compiling_and_copying_need_no_more_stack_than_promised)
@@ -573,6 +585,24 @@ START_TEST(compiling_and_copying_need_no_more_stack_than_promised)
 }
 END_TEST
 
+/* Copies run inside of a compile. */
+START_TEST(measuring_needs_no_more_stack_than_promised)
+{
+    static const char *const line[] = {"x: f16[106868,12,7]; x.permute(0,2,1)",
+                                       "x: u8[94647,7,13,13]; x.permute(0,1,3,2)",
+                                       "x: f32[40000,64]; x[:, :63]"};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
+        struct xt_graph *g = parse_line(line[i]);
+        struct deep_call c = {.ctx = new_ctx(XT_CPU, 1), .g = g, .measure = 1};
+        size_t used = stack_used(&c);
+        ck_assert_msg(used <= STACK_PROMISED, "%s: %zu bytes", line[i], used);
+        xt_kernel_free(c.k);
+        xt_graph_free(g);
+        xt_ctx_free(c.ctx);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("threads");
@@ -588,9 +618,11 @@ int main(void)
     tcase_add_loop_test(c, hosts_with_odd_habits_are_served, 0, 4);
     tcase_add_loop_test(c, every_allocation_of_a_programs_life_may_fail, 0, 2 * sizeof lives / sizeof *lives);
     tcase_add_test(c, a_context_recovers_from_a_failed_allocation);
-    if (!SANITIZED) /* its frames are larger */
+    if (!SANITIZED) { /* its frames are larger */
         tcase_add_loop_test(c, compiling_and_copying_need_no_more_stack_than_promised, 0,
                             sizeof deep / sizeof *deep);
+        tcase_add_test(c, measuring_needs_no_more_stack_than_promised);
+    }
     suite_add_tcase(s, c);
     return run_suite(s);
 }
