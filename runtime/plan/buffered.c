@@ -55,7 +55,7 @@ static const struct {
 static void block_of(const struct xti_map *m, int piece, int64_t most_col, bool through, struct xti_sides *x)
 {
     xti_sides_begin(m, piece, x);
-    x->through = through;
+    x->rows_pass = through;
     xti_sides_unit(x, x->t.run);
     x->even = x->lists = true;
     int64_t most = XTI_BLOCK_BYTES / x->t.run;
@@ -196,7 +196,7 @@ static struct xti_runs source_of(const struct xti_step *step, int group)
         else
             dim[l->cuts == XTI_CUTS_ROW ? 0 : step->n_row_dims].n = l->whole;
     }
-    return step->windows ? fetched(step->unit, dim, n) : runs_of(step->unit, dim, n, true);
+    return step->mosaics ? fetched(step->unit, dim, n) : runs_of(step->unit, dim, n, true);
 }
 
 /* Makes two loops of one: over even parts of at most so many points, and inside it over the points. */
@@ -236,7 +236,7 @@ static void group_blocks(const struct xti_target *target, int64_t below, struct 
 
 static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct xti_step *step)
 {
-    step->windows = x->through;
+    step->mosaics = x->rows_pass;
     step->buffered = true;
     step->unit = (int)x->t.run;
     step->stream = true;
@@ -346,7 +346,7 @@ static bool windows_serve(const struct xti_plan *p, int piece)
     sort(room + step.n_loops, step.n_row_dims + step.n_col_dims, false);
     struct xti_piece block = block_piece(p, &step, room + step.n_loops, d);
     struct xti_plan sub = plan_in_buffer(p, &block);
-    sub.windows = most;
+    sub.most_windows = most;
     return sub.bytes_written >= LEAST_BYTES && xti_mosaic_applies(&sub, 0, NULL);
 }
 
@@ -481,7 +481,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, i
                             struct xti_block *out, struct xti_err *err)
 {
     struct xti_plan sub = plan_in_buffer(p, piece);
-    sub.windows = windows;
+    sub.most_windows = windows;
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;
@@ -537,7 +537,7 @@ xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xt
             dim[step->n_row_dims].n = col_tail;
         out->out = runs_of(step->unit, dim, n, false);
         struct xti_piece piece = block_piece(p, step, dim, d);
-        xt_status s = plan_block(p, &piece, step->windows ? XTI_MOSAIC_WINDOWS : 0, out, err);
+        xt_status s = plan_block(p, &piece, step->mosaics ? XTI_MOSAIC_WINDOWS : 0, out, err);
         if (s)
             return s;
     }

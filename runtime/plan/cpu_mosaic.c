@@ -70,17 +70,17 @@ static void mosaic_of(const struct xti_plan *p, int piece, struct xti_sides *x)
         int col, row;
     } wanted[] = {{64, 64}, {128, 1024}, {256, 2048}, {512, 4096}, {1024, 4096}};
     xti_sides_begin(&p->map, piece, x);
-    if (p->windows)
+    if (p->most_windows)
         split_run(x);
     if (!x->t.unit)
         return;
     x->lists = true;
-    int64_t most = (p->windows ? CALL_BYTES : XTI_MOSAIC_TILE_BYTES) / x->t.unit;
+    int64_t most = (p->most_windows ? CALL_BYTES : XTI_MOSAIC_TILE_BYTES) / x->t.unit;
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
         widen_rows(x, wanted[i].row, most / x->col.units);
     }
-    if (p->windows)
+    if (p->most_windows)
         take_even(x);
 }
 
@@ -176,13 +176,13 @@ static bool serves_block(const struct xti_plan *p, int piece)
     struct xti_sides x;
     mosaic_of(p, piece, &x);
     bool columns = x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES;
-    return columns && xti_sides_list_fits(&x) && few_windows(&x, p->windows);
+    return columns && xti_sides_list_fits(&x) && few_windows(&x, p->most_windows);
 }
 
 bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     struct xti_sides x;
-    if (p->windows)
+    if (p->most_windows)
         return serves_block(p, piece) || xti_refuse(why, "lines lie in many windows");
     if (!xti_cost_windows(&p->target, p->bytes_written))
         return xti_refuse(why, "stays in the cache, or gathers serve");

@@ -128,7 +128,7 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
 {
     const struct xti_strategy *found = &xti_cpu_strategies[xti_n_cpu_strategies - 1];
     int pass = p->target.choice.strategy;
-    for (int i = 0; i < xti_n_cpu_strategies && p->windows; i++)
+    for (int i = 0; i < xti_n_cpu_strategies && p->most_windows; i++)
         if (xti_cpu_strategies[i].make == xti_mosaic_make && xti_mosaic_applies(p, piece, NULL))
             return &xti_cpu_strategies[i];
     for (int i = 0; i + 1 < xti_n_cpu_strategies && pass >= 0; i++)

@@ -39,7 +39,7 @@ struct xti_target {
     bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
     bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
-    bool short_parts;     /* short runs alone are put together part by part (cost.h: xti_cost_part_waits) */
+    bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
@@ -148,7 +148,7 @@ struct xti_step {
     struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
-    bool windows; /* blocks are mosaics */
+    bool mosaics; /* blocks are mosaics */
     int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
     int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
@@ -165,7 +165,7 @@ struct xti_step {
     int64_t bytes;                   /* written */
 };
 
-enum { XTI_BLOCK_BYTES = 10 << 10, XTI_BLOCK_DIMS = 20 }; /* a group has < 2^20 bytes */
+enum { XTI_BLOCK_BYTES = 10 << 10, XTI_BLOCK_DIMS = 21 }; /* a group has <= 2^20 bytes; one more is tried */
 
 /* One side of a block or of a group of blocks: runs of adjacent bytes, dims ascending by stride. */
 struct xti_runs {
@@ -236,7 +236,8 @@ struct xti_plan {
     int slabs; /* CPU, >= 1, or 0 when assembled: the outermost loops of all steps go over the same bytes of
                   the destination, and run so many parts of them one after the other, each part through all
                   steps */
-    int windows; /* CPU: a block of a buffered step, by a mosaic where lines have at most so many; 0: none */
+    int most_windows; /* CPU: of a block inside of a buffered step, which is to be a mosaic where its lines
+                         have at most so many; 0: none */
     bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
     struct xti_window window;        /* of an assembled plan; bytes == 0: none */
     struct xti_cuda_step *cuda_step; /* CUDA; owned */

@@ -43,7 +43,7 @@ static int64_t even_part(const struct xti_side *a, int64_t n, int64_t take, int6
 static void pass_columns(const struct xti_sides *x, struct xti_side *a)
 {
     const struct xti_side *c = &x->col;
-    for (int i = 0; i < c->n_dims && a->source && x->through; i++) {
+    for (int i = 0; i < c->n_dims && a->source && x->rows_pass; i++) {
         const struct xti_loop *l = &x->t.dim[c->dim[i]];
         bool whole = i + 1 < c->n_dims || c->take == l->n;
         if (whole && xti_abs64(l->s) == (uint64_t)a->bytes) {

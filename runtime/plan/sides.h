@@ -24,7 +24,7 @@ struct xti_sides {
     struct xti_side col, row;
     bool even;  /* parts of a dim are of one length, but for the last, and make up whole lines */
     bool lists; /* a dim alone is a list, too */
-    bool through; /* rows go on behind dims of the columns */
+    bool rows_pass; /* rows go on behind dims of the columns */
 };
 
 /* Both sides empty: a unit of so many bytes. */
