@@ -458,17 +458,9 @@ static int64_t steps_of(const struct xti_step *step, int from)
 /* Where the buffers lie in lines is not known yet, and matters little. */
 static xt_status make_table(struct xti_plan *p, struct xti_block *out, struct xti_err *err)
 {
-    static const struct xti_offset single = {0, 0};
-    const struct xti_step *step = &out->step;
     enum { ALIGN = _Alignof(struct xti_mosaic) }; /* more than the arena's */
     char *room = xti_arena_alloc(&p->arena, sizeof(struct xti_mosaic) + ALIGN - 1);
-    struct xti_mosaic_of of = {.row_at = step->row_at ? step->row_at : &single,
-                               .col_at = step->col_at,
-                               .rows = step->tile_rows,
-                               .cols = step->tile_cols,
-                               .unit = step->unit,
-                               .group = step->together,
-                               .gaps = step->gaps};
+    struct xti_mosaic_of of = xti_mosaic_of(&out->step);
     if (!room)
         return xti_fail(err, XT_ENOMEM, "table of a mosaic");
     struct xti_mosaic *m = (struct xti_mosaic *)(room + (-(uintptr_t)room & (ALIGN - 1)));

@@ -181,6 +181,18 @@ static void make_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
     m->each = (int)((m->n_fetches + written - 1) / (written ? written : 1));
 }
 
+struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step)
+{
+    static const struct xti_offset single = {0, 0};
+    return (struct xti_mosaic_of){.row_at = step->row_at ? step->row_at : &single,
+                                  .col_at = step->col_at,
+                                  .rows = step->tile_rows,
+                                  .cols = step->tile_cols,
+                                  .unit = step->unit,
+                                  .group = step->together,
+                                  .gaps = step->gaps};
+}
+
 bool xti_mosaic_table(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m)
 {
     struct table t = {.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most};

@@ -52,6 +52,9 @@ struct xti_mosaic_of {
     uintptr_t d, s; /* addresses, whose places in a line matter */
 };
 
+/* Of a step's tiles, wherever the buffers lie. */
+struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step);
+
 /* False: a line has more than so many windows, or all of them, with gaps: those near one, are no line. */
 bool xti_mosaic_table(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m);
 
