@@ -189,13 +189,14 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { LONG = 256 };
-    static const bool units[XTI_CPU_OP_COUNT] = {
-        [XTI_CPU_BROADCAST] = true, [XTI_CPU_REVERSE] = true, [XTI_CPU_STRIDED] = true};
     bool alone = p->n_steps == 1, long_rows = xti_step_row_bytes(step) >= LONG;
-    bool run = step->kernel == XTI_CPU_BLOCKS, back = step->kernel == XTI_CPU_REVERSE;
-    return p->target.short_parts && (run    ? alone && long_rows
-                                     : back ? alone || long_rows
-                                            : units[step->kernel]);
+    if (!p->target.short_parts)
+        return false;
+    if (step->kernel == XTI_CPU_BLOCKS)
+        return alone && long_rows;
+    if (step->kernel == XTI_CPU_REVERSE)
+        return alone || long_rows;
+    return step->kernel == XTI_CPU_BROADCAST || step->kernel == XTI_CPU_STRIDED;
 }
 
 /* Stores commit in order: one that waits for its line holds up all behind it. Transposes of 512 KiB do 1.2 to
