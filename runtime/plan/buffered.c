@@ -464,8 +464,7 @@ static xt_status make_table(struct xti_plan *p, struct xti_block *out, struct xt
     if (!room)
         return xti_fail(err, XT_ENOMEM, "table of a mosaic");
     struct xti_mosaic *m = (struct xti_mosaic *)(room + (-(uintptr_t)room & (ALIGN - 1)));
-    out->mosaic = xti_mosaic_table(&of, XTI_MOSAIC_WINDOWS, m) ? m : NULL;
-    m->n_fetches = 0;
+    out->mosaic = xti_mosaic_table(&of, m) ? m : NULL;
     return XT_OK;
 }
 

@@ -144,10 +144,9 @@ static bool has_gaps(const struct xti_nest *t)
     return n < t->n_dims;
 }
 
-/* Its table, of 40 KB, is on the stack of large copies alone. */
+/* Its lists, of 10 KB, are on the stack of large copies alone. */
 static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int most)
 {
-    struct xti_mosaic m;
     int32_t col_at[XTI_MOSAIC_COL_BYTES], at[XTI_MOSAIC_ROWS];
     struct xti_offset row_at[XTI_LINE];
     struct xti_mosaic_of of = {
@@ -157,7 +156,7 @@ static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int
     list_places(x, &x->row, of.rows, at);
     for (int64_t r = 0; r < of.rows; r++)
         row_at[r] = (struct xti_offset){at[r], 0};
-    return xti_mosaic_table(&of, most, &m);
+    return xti_mosaic_few(&of, most);
 }
 
 /* How many windows a line may have and still be faster than what comes next: than a tile whose rows are short

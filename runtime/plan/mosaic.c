@@ -96,14 +96,18 @@ static bool make_line(const struct table *t, int64_t first, struct xti_mosaic_li
     return true;
 }
 
+/* Of a row: bytes from the first one of its group. */
+static int64_t row_from_first(const struct xti_mosaic_of *of, int64_t r)
+{
+    return of->row_at[r].s - of->row_at[r - r % of->group].s;
+}
+
 /* Rows of a group are elements apart, as columns are. */
-static bool make_rows(const struct xti_mosaic_of *of, struct table *t, struct xti_mosaic *m)
+static bool span_rows(struct table *t)
 {
     int64_t lo = 0, hi = 0, all = 0;
-    for (int64_t r = 0; r < of->rows; r++) {
-        const struct xti_offset *at = &of->row_at[r], *first = at - r % of->group;
-        int64_t s = at->s - first->s;
-        m->row[r] = (struct xti_mosaic_row){first->s, at->d, s / t->element};
+    for (int64_t r = 0; r < t->of->rows; r++) {
+        int64_t s = row_from_first(t->of, r);
         lo = s < lo ? s : lo;
         hi = s > hi ? s : hi;
         all |= s;
@@ -113,7 +117,7 @@ static bool make_rows(const struct xti_mosaic_of *of, struct table *t, struct xt
     return all % t->element == 0;
 }
 
-static bool span(struct table *t)
+static bool span_cols(struct table *t)
 {
     int64_t all = 0;
     t->lo = INT64_MAX;
@@ -160,7 +164,7 @@ static void add_fetch(const struct xti_mosaic_of *of, struct xti_mosaic *m, int6
 }
 
 /* The windows of all lines, then those of all groups of rows. */
-static void make_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
+void xti_mosaic_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
 {
     int32_t window[XTI_MOSAIC_LINES * XTI_MOSAIC_WINDOWS];
     int n = 0;
@@ -193,18 +197,39 @@ struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step)
                                   .gaps = step->gaps};
 }
 
-bool xti_mosaic_table(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m)
+static bool begin(const struct xti_mosaic_of *of, int most, struct table *t)
 {
-    struct table t = {.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most};
-    t.per_line = XTI_LINE / t.element;
-    t.elements = of->cols * (of->unit / t.element);
-    if (!make_rows(of, &t, m) || !span(&t))
+    *t = (struct table){.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most};
+    t->per_line = XTI_LINE / t->element;
+    t->elements = of->cols * (of->unit / t->element);
+    return span_rows(t) && span_cols(t);
+}
+
+bool xti_mosaic_few(const struct xti_mosaic_of *of, int most)
+{
+    struct table t;
+    struct xti_mosaic_line line;
+    if (!begin(of, most, &t) || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
+        return false;
+    for (int64_t first = 0; first < t.elements; first += t.per_line)
+        if (!make_line(&t, first, &line))
+            return false;
+    return true;
+}
+
+bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
+{
+    struct table t;
+    if (!begin(of, XTI_MOSAIC_WINDOWS, &t))
         return false;
     m->aligned = of->aligned && of->d % (uintptr_t)t.element == 0;
+    m->n_fetches = 0;
     int64_t first = m->aligned ? -(int64_t)(of->d % XTI_LINE) / t.element : 0;
     for (m->n_lines = 0; first < t.elements; first += t.per_line, m->n_lines++)
         if (m->n_lines == XTI_MOSAIC_LINES || !make_line(&t, first, &m->line[m->n_lines]))
             return false;
-    make_fetches(of, m);
+    for (int64_t r = 0; r < of->rows; r++)
+        m->row[r] = (struct xti_mosaic_row){of->row_at[r - r % of->group].s, of->row_at[r].d,
+                                            row_from_first(of, r) / t.element};
     return true;
 }

@@ -55,7 +55,14 @@ struct xti_mosaic_of {
 /* Of a step's tiles, wherever the buffers lie. */
 struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step);
 
-/* False: a line has more than so many windows, or all of them, with gaps: those near one, are no line. */
-bool xti_mosaic_table(const struct xti_mosaic_of *of, int most, struct xti_mosaic *m);
+/* False: a line has more than `most` windows (XTI_MOSAIC_WINDOWS), or what is read near one, with gaps, is no
+ * line; the buffers may lie anywhere. */
+bool xti_mosaic_few(const struct xti_mosaic_of *of, int most);
+
+/* False: as above, here. Without fetches. */
+bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m);
+
+/* Those of a table's tile. */
+void xti_mosaic_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m);
 
 #endif

@@ -201,8 +201,11 @@ void kernel_job_place(struct kernel_job *j, const char *d, const char *s)
                                .aligned = j->job.d_row % LINE == 0,
                                .d = (uintptr_t)d,
                                .s = (uintptr_t)s};
-    if (j->row->op == XTI_CPU_MOSAIC)
-        j->job.mosaic = xti_mosaic_table(&of, XTI_MOSAIC_WINDOWS, &j->mosaic) ? &j->mosaic : NULL;
+    if (j->row->op != XTI_CPU_MOSAIC)
+        return;
+    j->job.mosaic = xti_mosaic_table(&of, &j->mosaic) ? &j->mosaic : NULL;
+    if (j->job.mosaic)
+        xti_mosaic_fetches(&of, &j->mosaic);
 }
 
 void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct kernel_pitch pitch,
