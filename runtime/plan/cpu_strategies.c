@@ -16,6 +16,8 @@ enum {
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
     STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
     STREAM_COLS_BYTES = 256,  /* f32 7264 x 7264: 30 GB/s, with blocks of 2048 x 64 bytes 20 */
+    RUNS_COLS_BYTES = 2048,   /* .. whose blocks leave while the next is made (fours.c.j2): f32 4 x 64 x 64 x 128
+                                 to planes does 1.25 times as much, 64 x 256 x 128 1.2 times (Zen 5, 2026-11) */
     TURN_ROWS = 64,           /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
     TURN_ROWS_BYTES = 384,    /* (Emerald Rapids: u8 0.62 of the limit, with 128 rows 0.55) */
     SMALL_CALL_BYTES = 128,   /* gathers serve when any other kernel would move less in one call */
@@ -338,14 +340,15 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     start(p, &t, XTI_CPU_TRANSPOSE, t.unit, t.cs, t.cd, step);
     /* Whole lines need rows that begin alike; other rows go through the cache. */
     step->stream = step->stream && step->row.d % XTI_LINE == 0;
-    if (step->stream) {
-        int64_t bytes = p->target.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
-        if (!xti_cost_whole_rows(&p->target, step))
-            xti_cost_block(step, XTI_CUTS_ROW, bytes / t.unit, false);
-        xti_cost_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
-    }
     step->squares = xti_cost_whole_lines(&p->target, step, p->bytes_written);
     step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
+    if (step->stream) {
+        int64_t rows = p->target.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
+        int64_t cols = step->runs ? RUNS_COLS_BYTES : STREAM_COLS_BYTES;
+        if (!xti_cost_whole_rows(&p->target, step))
+            xti_cost_block(step, XTI_CUTS_ROW, rows / t.unit, false);
+        xti_cost_block(step, XTI_CUTS_COL, cols / t.unit, true);
+    }
     if (!step->stream && t.bytes > p->target.l1_bytes / 2) {
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
         int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead && !step->squares ? 2048 : 512;
