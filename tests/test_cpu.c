@@ -281,7 +281,7 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     ck_assert(xti_cpu_has(isa));
     t.isa = isa;
     t.few_strands = cache != 1024; /* else buffers */
-    t.windows = true;
+    t.windows = t.joint_rows = true;
     if (cache)
         t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 4 * cache;
     ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
@@ -500,6 +500,54 @@ START_TEST(a_random_chain_is_copied)
         chain = graph_text(g);
         ck_assert_msg(!xti_map_fuse(g, NULL, &m, &err), "%s: %s", chain, err.e.message);
         check_map(&m, seed);
+        xti_map_free(&m);
+        xt_graph_free(g);
+    }
+    chain = "";
+}
+END_TEST
+
+/* Rows with borders or of several sources, in any order: blocks of several pieces. */
+static struct xt_graph *random_rows_of_pieces(void)
+{
+    static const char *const type[] = {"u8", "f16", "f32", "f64", "c128"};
+    char x[64] = "", y[64] = "", ops[200] = "", line[400];
+    int rank = 2 + (int)below(3), axis = (int)below(rank), order[RANK], n = 0;
+    bool both = below(3) == 0;
+    shuffle(order, rank);
+    for (int i = 0; i < rank; i++) {
+        int e = 1 + (int)below(rank > 3 ? 9 : rank > 2 ? 20 : 70), other = i == axis ? 1 + (int)below(9) : e;
+        snprintf(x + strlen(x), 9, "%s%d", i ? "," : "", e);
+        snprintf(y + strlen(y), 9, "%s%d", i ? "," : "", other);
+    }
+    for (int turn = 0; turn < 3; turn++) {
+        int what = (int)below(4);
+        if (what == 0)
+            n += snprintf(ops + n, 20, ".flip(%d)", (int)below(rank));
+        for (int i = 0; i < rank && what % 2; i++) {
+            const char *open = i ? "," : what == 1 ? ".permute(" : ".pad(", *end = i + 1 < rank ? "" : ")";
+            int lo = below(2) ? (int)below(4) : 0, hi = below(2) ? (int)below(4) : 0;
+            n += what == 1 ? snprintf(ops + n, 20, "%s%d%s", open, order[i], end)
+                           : snprintf(ops + n, 20, "%s(%d,%d)%s", open, lo, hi, end);
+        }
+        if (what == 2)
+            n += snprintf(ops + n, 20, ".roll(%d,%d)", (int)below(3), (int)below(rank));
+    }
+    const char *t = type[below(5)];
+    snprintf(line, sizeof line, "x: %s[%s]; y: %s[%s]; %s%d%s%s", t, x, t, both ? y : "1",
+             both ? "concat(" : "x.roll(0,", both ? axis : 0, both ? ", x, y)" : ")", ops);
+    return parse_line(line);
+}
+
+START_TEST(rows_of_several_pieces_are_copied)
+{
+    for (int i = 0; i < PER_ROUND; i++) {
+        struct xti_map m;
+        rng = (uint64_t)(_i * PER_ROUND + i) * 7919 + 3;
+        struct xt_graph *g = random_rows_of_pieces();
+        chain = graph_text(g);
+        fuse(g, &m);
+        check_map(&m, _i * PER_ROUND + i);
         xti_map_free(&m);
         xt_graph_free(g);
     }
@@ -764,6 +812,7 @@ int main(void)
     tcase_add_loop_test(t, pages_of_a_source_that_hold_nothing_are_not_read, 0, ROUNDS);
     tcase_add_loop_test(t, random_orders_of_small_axes_are_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_chain_is_copied, 0, ROUNDS);
+    tcase_add_loop_test(t, rows_of_several_pieces_are_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
                         sizeof big / sizeof *big);
     tcase_add_loop_test(t, windows_of_a_plan_are_run_from_the_lists_of_one, 0,

@@ -192,7 +192,7 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
     many.prefetch_deep = grouped[_i].deep;
     struct xti_plan p = plan_of(grouped[_i].line, &many);
     const struct xti_step *step = p.step;
-    const struct xti_runs *in = &step->blocks->in;
+    const struct xti_runs *in = &step->blocks->part->in;
     int64_t blocks = 1;
     for (int i = step->group; i < step->n_loops; i++)
         blocks *= step->loop[i].n;
@@ -212,10 +212,13 @@ START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
     struct xti_plan wide = plan_of("x: f32[75,96,50,50]; x.permute(1,0,3,2)", &near);
     near.l1_bytes = 2048; /* calls are parts of a block, of which the last one may be small */
     struct xti_plan parts = plan_of("x: f16[20000,521,9]; x.permute(0,2,1)", &near);
-    ck_assert(p.step->blocks->block[0][0].step.turns && !p.step->blocks->block[0][0].step.n_loops);
-    ck_assert(!other.step->blocks->block[0][0].step.turns && other.step->blocks->block[0][0].step.n_loops);
-    ck_assert(wide.step->buffered && !wide.step->blocks->block[0][0].step.turns);
-    ck_assert(parts.step->blocks->block[0][0].step.n_loops && !parts.step->blocks->block[0][0].step.turns);
+    const struct xti_step *in = &p.step->blocks->block[0][0].inner->step;
+    const struct xti_step *of_other = &other.step->blocks->block[0][0].inner->step;
+    const struct xti_step *of_parts = &parts.step->blocks->block[0][0].inner->step;
+    ck_assert(in->turns && !in->n_loops);
+    ck_assert(!of_other->turns && of_other->n_loops);
+    ck_assert(wide.step->buffered && !wide.step->blocks->block[0][0].inner->step.turns);
+    ck_assert(of_parts->n_loops && !of_parts->turns);
     xti_plan_free(&p);
     xti_plan_free(&other);
     xti_plan_free(&wide);
@@ -265,14 +268,63 @@ static const struct {
     {"x: f64[50738,32,1]; x.expand(50738,32,4)", false},        /* one unit again and again */
 };
 
+static const struct xti_mosaic *table_of(const struct xti_step *step, int block)
+{
+    const struct xti_inner *inner = step->blocks->block[block / 2][block % 2].inner;
+    return inner ? inner->mosaic : NULL;
+}
+
 START_TEST(blocks_whose_lines_lie_in_few_windows_are_mosaics)
 {
     struct xti_plan p = plan_of(by_windows[_i].line, &cpu);
-    bool mosaics = p.step->buffered && p.step->blocks->block[0][0].mosaic;
+    bool mosaics = p.step->buffered && p.step->blocks->block[0][0].inner->mosaic;
     ck_assert_msg(mosaics == by_windows[_i].mosaics, "%s", by_windows[_i].line);
     for (int i = 0; i < 4 && p.step->buffered; i++) /* vectors want their indices on lines */
-        ck_assert((uintptr_t)p.step->blocks->block[i / 2][i % 2].mosaic % XTI_LINE == 0);
+        ck_assert((uintptr_t)table_of(p.step, i) % XTI_LINE == 0);
     xti_plan_free(&p);
+}
+END_TEST
+
+/* clang-format off */
+static const struct {
+    const char *line;
+    int parts, steps; /* 0 parts: each piece by itself */
+} joined[] = {
+    {"x: f32[9,300000]; x.pad((2,3),(2,3)).permute(1,0)",              1, 3}, /* fills before and behind */
+    {"x: f32[9,300000]; x.permute(1,0).pad((0,0),(2,3))",              1, 1},
+    {"x: f32[9,300000]; x.permute(1,0).pad((0,0),(2,3), value=7)",     1, 1},
+    {"x: f32[9,300000]; x.permute(1,0).pad((0,0),(2,0)).pad((0,0),(0,3), value=7)", 0, 3}, /* two values */
+    {"x: f64[13,77,2338]; x.pad((3,0),(0,2),(3,3)).permute(2,1,0)",    1, 4}, /* rows 77 by 77 */
+    {"x: c128[8,58454]; y: c128[2,58454]; concat(0, y, x).permute(1,0)", 2, 1},
+    {"x: f32[300,8706]; x.permute(1,0).pad((0,0),(2,0))",              0, 2}, /* rows of 1208 bytes */
+    {"x: u8[187315,56]; x.pad((1,2),(3,3))",                           1, 3},
+    {"x: u8[187315,56]; x.pad((0,0),(3,3))",                           0, 2}, /* windows are faster */
+    {"x: f64[237681,56]; x.pad((2,3),(1,0))",                          0, 4}, /* .. part by part */
+    {"x: f32[7,4885,80]; x.permute(1,0,2).pad((1,0),(0,0),(2,1))",     1, 2}, /* .. in another order */
+    {"x: f32[9,3000]; x.permute(1,0).pad((0,0),(2,3))",                0, 3}, /* stays in the cache */
+};
+/* clang-format on */
+
+START_TEST(pieces_that_make_up_short_rows_are_one_step)
+{
+    struct xti_target t = cpu;
+    t.prefetch_deep = t.joint_rows = t.short_parts = true;
+    struct xti_plan p = plan_of(joined[_i].line, &t), apart = plan_of(joined[_i].line, &cpu);
+    ck_assert_msg(p.joint.n == joined[_i].parts && p.n_steps == joined[_i].steps, "%s: %d, %d",
+                  joined[_i].line, p.joint.n, p.n_steps);
+    ck_assert(!apart.joint.n && apart.n_steps == apart.map.n_pieces);
+    int64_t bytes = 0;
+    for (int i = 0; i < p.joint.n; i++)
+        bytes += xti_piece_numel(&p.map.piece[p.joint.piece[i]]) * p.map.esize;
+    for (int k = 1; k < p.n_steps && p.joint.n; k++) {
+        ck_assert_int_lt(p.map.piece[p.step[k].piece].src, 0);
+        bytes += p.step[k].bytes;
+    }
+    ck_assert(bytes <= p.bytes_written); /* some of the fill is in the rows */
+    ck_assert(!p.joint.n || (p.step->buffered && p.step->blocks->n_parts == p.joint.n));
+    ck_assert(!p.joint.n || !p.step->blocks->value == !p.joint.fills);
+    xti_plan_free(&p);
+    xti_plan_free(&apart);
 }
 END_TEST
 
@@ -877,6 +929,7 @@ int main(void)
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
     tcase_add_loop_test(t, blocks_whose_lines_lie_in_few_windows_are_mosaics, 0,
                         sizeof by_windows / sizeof *by_windows);
+    tcase_add_loop_test(t, pieces_that_make_up_short_rows_are_one_step, 0, sizeof joined / sizeof *joined);
     tcase_add_test(t, a_line_of_windows_that_overlap_serves_few_rows);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);

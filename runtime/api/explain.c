@@ -112,7 +112,9 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
     if (s->buffered) {
         const struct xti_block *block = &s->blocks->block[0][0];
         xti_str_addf(b, "; blocks by %s in a buffer, runs of %" PRId64 " B fetched, of %" PRId64 " B written",
-                     block->step.strategy->name, s->blocks->in.bytes, block->out.bytes);
+                     block->inner->step.strategy->name, s->blocks->part->in.bytes, block->out.bytes);
+        if (k->plan->joint.n)
+            xti_str_addf(b, "; rows of %d pieces", k->plan->joint.n);
     }
     xti_str_add(b, s->general ? "; as far as divs and guards let\n" : "\n");
 }

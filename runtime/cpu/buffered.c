@@ -15,18 +15,21 @@ struct walk {
 
 struct xti_buffered {
     const struct xti_blocks *blocks;
-    struct xtk_job job[2][2]; /* of the blocks' kernels */
-    xtk_fn kernel[2][2], stream;
+    struct xtk_job job[2][2][XTI_MAX_PARTS]; /* of the blocks' kernels */
+    xtk_fn kernel[2][2][XTI_MAX_PARTS], stream;
     struct xtk_job stream_job;
     const struct xti_block *block; /* that is put together, by `fn` */
     xtk_fn fn;
-    struct walk in, out; /* of the group that is fetched, of the block that is streamed */
+    struct walk in, out; /* of the part that is fetched, of the block that is streamed */
     char *dst;           /* of the block that is streamed */
     const char *from;    /* what is left of it */
-    const char *next;    /* source of the group that is fetched */
+    const char *src[XTI_MAX_PARTS], *next[XTI_MAX_PARTS]; /* sources, and of the group that is fetched */
+    int part;                                             /* of it */
     int group, turn;
     bool deep; /* xtk_job */
-    char buffer[2][XTI_BLOCK_BYTES] __attribute__((aligned(64)));
+    xtk_fn fill;
+    const struct xti_block *filled[2]; /* of which the buffers have what no part writes */
+    char buffer[2][XTI_JOINT_BYTES] __attribute__((aligned(64)));
 };
 
 static void begin(struct walk *w, const struct xti_runs *runs)
@@ -72,7 +75,7 @@ static void fetch(struct xti_buffered *b, int64_t lines)
 {
     struct walk *w = &b->in;
     while (lines > 0 && !w->done) {
-        const char *s = b->next + w->off + w->at, *line = s - ((uintptr_t)s & (LINE - 1));
+        const char *s = b->next[b->part] + w->off + w->at, *line = s - ((uintptr_t)s & (LINE - 1));
         int64_t left = w->runs->bytes - w->at, n = (s + left - line + LINE - 1) / LINE;
         n = n < lines ? n : lines;
         for (int64_t i = 0; i < n; i++)
@@ -84,6 +87,8 @@ static void fetch(struct xti_buffered *b, int64_t lines)
         w->at += line + n * LINE - s;
         if (w->at >= w->runs->bytes)
             next_run(w);
+        if (w->done && b->part + 1 < b->blocks->n_parts)
+            begin(w, &b->blocks->part[++b->part].in);
     }
 }
 
@@ -118,10 +123,24 @@ static void kernel(const struct xtk_job *j, char *d, const char *s)
 /* What is left of the group that begins, then the one after it. */
 static void next_group(struct xti_buffered *b, const struct xtk_job *j)
 {
+    const struct xti_part *part = b->blocks->part;
     fetch(b, ALL);
-    b->next = xti_nest_after(j, b->group);
-    begin(&b->in, &b->blocks->in);
-    b->in.done = !b->next;
+    int loop = xti_nest_goes_on(j, b->group);
+    for (int k = 0; k < b->blocks->n_parts && loop >= 0; k++)
+        b->next[k] = b->src[k] + xti_nest_offset(j, loop, part[k].s);
+    begin(&b->in, &part->in);
+    b->in.done = loop < 0;
+    b->part = b->in.done ? b->blocks->n_parts : 0;
+}
+
+/* What no part writes, where another block was before. */
+static void fill(struct xti_buffered *b)
+{
+    struct xtk_job job = {
+        .rows = 1, .cols = XTI_JOINT_BYTES / 16, .d_col = 16, .value = b->blocks->value};
+    if (b->blocks->value && b->filled[b->turn] != b->block)
+        b->fill(&job, b->buffer[b->turn], (const char *)b->blocks->value);
+    b->filled[b->turn] = b->block;
 }
 
 static void run_block(const struct xtk_job *j, char *d, const char *s)
@@ -129,14 +148,20 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     struct xti_buffered *b = j->buffered;
     bool row = j->rows < b->blocks->rows, col = j->cols < b->blocks->cols;
     char *buffer = b->buffer[b->turn];
+    const struct xti_part *part = b->blocks->part;
+    (void)s;
     b->block = &b->blocks->block[row][col];
-    b->fn = b->kernel[row][col];
     fetch_ends(&b->block->out, d);
+    fill(b);
     if (xti_nest_begins(j, b->group))
         next_group(b, j);
-    const struct xti_step *step = &b->block->step;
-    xti_run_nest(step, kernel, &b->job[row][col], buffer + step->d_byte, s + step->s_byte,
-                 (struct xti_share){0, 1});
+    for (int k = 0; k < b->blocks->n_parts; k++) {
+        const struct xti_step *step = &b->block->inner[k].step;
+        const char *from = b->src[k] + xti_nest_offset(j, INT32_MAX, part[k].s);
+        b->fn = b->kernel[row][col][k];
+        xti_run_nest(step, kernel, &b->job[row][col][k], buffer + part[k].at + step->d_byte,
+                     from + step->s_byte, (struct xti_share){0, 1});
+    }
     stream(b, ALL);
     begin(&b->out, &b->block->out);
     b->dst = d;
@@ -144,29 +169,40 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     b->turn ^= 1;
 }
 
-void xti_run_buffered(const struct xti_step *step, const struct xti_target *target, char *d, const char *s,
-                      struct xti_share share)
+/* Jobs of the parts of a block. */
+static void prepare(struct xti_buffered *b, const struct xti_target *target, int row, int col)
 {
+    const struct xti_inner *inner = b->blocks->block[row][col].inner;
+    for (int k = 0; inner && k < b->blocks->n_parts; k++) {
+        struct xtk_job *job = &b->job[row][col][k];
+        b->kernel[row][col][k] = xti_kernel_of(&inner[k].step, target);
+        *job = xti_job_of(&inner[k].step, target, NULL);
+        job->buffered = b;
+        job->between = inner[k].step.turns ? between : NULL;
+        job->mosaic = inner[k].mosaic;
+    }
+}
+
+void xti_run_buffered(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+{
+    const struct xti_target *target = &c->plan->target;
     struct xti_buffered b;
     struct xtk_job job = xti_job_of(step, target, NULL);
-    for (int i = 0; i < 4; i++) {
-        const struct xti_step *inner = &step->blocks->block[i / 2][i % 2].step;
-        if (!inner->strategy)
-            continue;
-        b.kernel[i / 2][i % 2] = xti_kernel_of(inner, target);
-        b.job[i / 2][i % 2] = xti_job_of(inner, target, NULL);
-        b.job[i / 2][i % 2].buffered = &b;
-        b.job[i / 2][i % 2].between = inner->turns ? between : NULL;
-        b.job[i / 2][i % 2].mosaic = step->blocks->block[i / 2][i % 2].mosaic;
-    }
+    b.blocks = step->blocks;
+    for (int i = 0; i < 4; i++)
+        prepare(&b, target, i / 2, i % 2);
+    for (int k = 0; k < b.blocks->n_parts; k++)
+        b.src[k] = (const char *)c->src[b.blocks->part[k].src] + b.blocks->part[k].s_byte;
+    b.fill = xtk_find(target->isa, XTI_CPU_FILL, 16, 0)->fn;
+    b.filled[0] = b.filled[1] = NULL;
+    b.part = b.blocks->n_parts;
     b.stream = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
     b.stream_job = (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true};
-    b.blocks = step->blocks;
     b.turn = 0;
     b.group = step->group;
     b.deep = target->prefetch_deep;
     b.out.done = b.in.done = true;
     job.buffered = &b;
-    xti_run_nest(step, run_block, &job, d, s, share);
+    xti_run_nest(step, run_block, &job, c->dst + step->d_byte, b.src[0], share);
     stream(&b, ALL);
 }

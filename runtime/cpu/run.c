@@ -176,6 +176,26 @@ const char *xti_nest_after(const struct xtk_job *j, int level)
     return NULL;
 }
 
+int xti_nest_goes_on(const struct xtk_job *j, int level)
+{
+    const struct nest *t = nest_of(j);
+    int k = level - 1;
+    while (k >= 0 && t->level[k].i + 1 >= t->level[k].end)
+        k--;
+    return k;
+}
+
+int64_t xti_nest_offset(const struct xtk_job *j, int loop, const int64_t *s)
+{
+    const struct nest *t = nest_of(j);
+    int64_t off = 0;
+    for (int k = 0; k < t->step->n_loops; k++) {
+        const struct level *v = &t->level[k];
+        off += s[k] * point_of(t, k, k > loop ? v->first : k == loop ? v->i + 1 : v->i);
+    }
+    return off;
+}
+
 xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *target)
 {
     int unit = step->kernel == XTI_CPU_BRAID ? 1 : step->unit;
@@ -287,7 +307,7 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
         repeat_value(piece->value, p->map.esize, value);
     const char *src = piece->src < 0 ? (const char *)value : (const char *)c->src[piece->src] + step->s_byte;
     if (step->buffered) {
-        xti_run_buffered(step, &p->target, c->dst + step->d_byte, src, share);
+        xti_run_buffered(c, step, share);
         return;
     }
     if (step->kernel == XTI_CPU_MOSAIC) {

@@ -38,10 +38,13 @@ void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_j
  * Where will the source be when they are done; NULL: nowhere, the outer ones are done, too. */
 bool xti_nest_begins(const struct xtk_job *j, int level);
 const char *xti_nest_after(const struct xtk_job *j, int level);
+/* The innermost loop outside of `level` that is not at its last step; -1: none. And how far a source is from
+ * its first byte when that loop has gone a step further, by its strides; n_loops: now. */
+int xti_nest_goes_on(const struct xtk_job *j, int level);
+int64_t xti_nest_offset(const struct xtk_job *j, int loop, const int64_t *s);
 
 /* The share of a buffered step. (buffered.c) */
-void xti_run_buffered(const struct xti_step *step, const struct xti_target *target, char *d, const char *s,
-                      struct xti_share share);
+void xti_run_buffered(const struct xti_copy *c, const struct xti_step *step, struct xti_share share);
 
 /* The share of a step of mosaics. (mosaic.c) */
 void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target, char *d, const char *s,

@@ -40,6 +40,7 @@ enum {
                                     x 48 x 48 1.28 times as fast as with four such blocks in one, whose groups
                                     have runs of 672 bytes; f16 0.8 times (Zen 5, 2026-11) */
     LEAST_BYTES = 1024, /* of a mosaic */
+    JOINT_COL_BYTES = 256, /* of the rows of a joint plan that follow each other at least */
     GROUPS = 8, /* .. of a group of blocks. So many fit the second cache, of this size at most */
     NEAR_GROUPS = 7, /* .. when prefetches go to the first cache: u8 300 x 96 x 75 x 96 to 75 x 300 x 96 x 96,
                         15 blocks for 13, and f16 56 x 28 x 48 x 4 x 352 to 28 x 4 x 56 x 352 x 48, 16 for 8,
@@ -52,13 +53,17 @@ static const struct {
     int col, row;
 } want[] = {{64, 64}, {256, 256}, {1024, 256}, {2048, 512}, {XTI_BLOCK_BYTES, 1024}};
 
-static void block_of(const struct xti_map *m, int piece, int64_t most_col, bool through, struct xti_sides *x)
+static void block_of(const struct xti_plan *p, int piece, int64_t most_col, bool through, struct xti_sides *x)
 {
-    xti_sides_begin(m, piece, x);
-    x->rows_pass = through;
+    xti_sides_begin(&p->map, piece, x);
+    int64_t read = p->joint.n ? xti_nest_rows(&p->map, piece, p->joint.row, &x->t) : x->t.run;
+    x->rows_pass = through || p->joint.n;
     xti_sides_unit(x, x->t.run);
+    x->row.bytes = read;
     x->even = x->lists = true;
-    int64_t most = XTI_BLOCK_BYTES / x->t.run;
+    int64_t most = (p->joint.n ? XTI_JOINT_BYTES : XTI_BLOCK_BYTES) / x->t.run;
+    if (p->joint.n)
+        xti_side_widen(x, &x->col, JOINT_COL_BYTES, most);
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         int64_t col = want[i].col < most_col ? want[i].col : most_col;
         xti_side_widen(x, &x->col, col, most / x->row.units);
@@ -164,7 +169,7 @@ static struct xti_runs runs_of(int64_t run, struct xti_loop *dim, int n, bool so
 /* What of the source is fetched: from the lowest unit on, and no line twice where runs lie near. */
 static struct xti_runs fetched(int64_t run, struct xti_loop *dim, int n)
 {
-    struct xti_loop kept[XTI_MAX_LOOPS];
+    struct xti_loop kept[XTI_MAX_LOOPS + XTI_MAX_DIMS];
     int64_t low = 0;
     int k = 0;
     for (int i = 0; i < n; i++) {
@@ -182,20 +187,41 @@ static struct xti_runs fetched(int64_t run, struct xti_loop *dim, int n)
     return r;
 }
 
-/* Of the source of a group: of a block, and of the loops from `group` on. */
-static struct xti_runs source_of(const struct xti_step *step, int group)
+static int parts_of(const struct xti_plan *p) { return p->joint.n ? p->joint.n : 1; }
+
+/* A loop or a dim of a block as it is for a part: with the stride of its source. */
+static struct xti_loop of_part(const struct xti_plan *p, int part, const struct xti_loop *l)
 {
-    struct xti_loop dim[XTI_MAX_LOOPS];
+    struct xti_loop out = *l;
+    if (!p->joint.n)
+        return out;
+    const struct xti_piece *x = &p->map.piece[p->joint.piece[part]];
+    for (int i = 0; i < x->n_dims; i++)
+        if (x->dim[i].d * p->map.esize == (int64_t)xti_abs64(l->d))
+            out.s = (l->d < 0 ? -x->dim[i].s : x->dim[i].s) * p->map.esize;
+    return out;
+}
+
+/* Of the source of a group: of a part of a block, and of the loops from `group` on. */
+static struct xti_runs source_of(const struct xti_plan *p, const struct xti_step *step, int part, int group)
+{
+    struct xti_loop dim[XTI_MAX_LOOPS + XTI_MAX_DIMS];
     int n = step->n_row_dims + step->n_col_dims;
     for (int k = 0; k < n; k++)
-        dim[k] = step->loop[step->n_loops + k];
+        dim[k] = of_part(p, part, &step->loop[step->n_loops + k]);
     for (int i = group; i < step->n_loops; i++) {
         const struct xti_loop *l = &step->loop[i];
         if (l->cuts == XTI_CUTS_NONE)
-            dim[n++] = *l;
+            dim[n++] = of_part(p, part, l);
         else
             dim[l->cuts == XTI_CUTS_ROW ? 0 : step->n_row_dims].n = l->whole;
     }
+    const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
+    for (int i = 0; x && i < x->n_dims; i++)
+        if (x->dim[i].d * p->map.esize < p->joint.row)
+            dim[n++] = (struct xti_loop){.n = x->dim[i].n, .s = x->dim[i].s * p->map.esize};
+    if (x)
+        return fetched(p->map.esize, dim, n);
     return step->mosaics ? fetched(step->unit, dim, n) : runs_of(step->unit, dim, n, true);
 }
 
@@ -214,16 +240,17 @@ static void part_loop(struct xti_step *step, int i, int64_t points)
 }
 
 /* Goes on with runs of the source below so many bytes, loop by loop. */
-static void group_blocks(const struct xti_target *target, int64_t below, struct xti_step *step)
+static void group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *step)
 {
+    const struct xti_target *target = &p->target;
     int64_t share = target->l2_bytes / (target->prefetch_deep ? NEAR_GROUPS : GROUPS);
-    int64_t most = share < GROUP_BYTES ? share : GROUP_BYTES;
-    struct xti_runs r = source_of(step, step->n_loops), more;
+    int64_t most = (share < GROUP_BYTES ? share : GROUP_BYTES) / parts_of(p);
+    struct xti_runs r = source_of(p, step, 0, step->n_loops), more;
     int64_t least = r.bytes < below ? GROUP_RUN_BYTES : 0;
     for (step->group = step->n_loops; step->group && r.bytes < least; step->group--, r = more) {
         int i = step->group - 1;
         int64_t points = most / (r.bytes * r.n_runs);
-        more = source_of(step, i);
+        more = source_of(p, step, 0, i);
         if (more.bytes == r.bytes)
             return;
         if (more.bytes * more.n_runs > most) {
@@ -236,41 +263,38 @@ static void group_blocks(const struct xti_target *target, int64_t below, struct 
 
 static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct xti_step *step)
 {
-    step->mosaics = x->rows_pass;
+    step->mosaics = x->rows_pass && !p->joint.n;
     step->buffered = true;
     step->unit = (int)x->t.run;
     step->stream = true;
     xti_sides_step(x, step);
-    group_blocks(&p->target, x->t.unit || p->target.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
+    group_blocks(p, x->t.unit || p->target.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
 }
 
 /* Whether a group of blocks has short runs, and a block whole ones without the outermost dim of its columns.
  */
 static bool may_be_less(const struct xti_plan *p, const struct xti_sides *x, const struct xti_step *step)
 {
-    return p->target.prefetch_deep && step->group < step->n_loops && x->col.n_dims &&
+    return p->target.prefetch_deep && !p->joint.n && step->group < step->n_loops && x->col.n_dims &&
            x->col.bytes / x->col.take >= LESS_BYTES &&
-           source_of(step, step->group).bytes < GROUP_RUN_BYTES;
+           source_of(p, step, 0, step->group).bytes < GROUP_RUN_BYTES;
 }
 
 /* Makes it so; whether a group has long runs then. */
 static bool make_less(const struct xti_plan *p, int piece, const struct xti_sides *x, struct xti_step *step)
 {
     struct xti_sides less;
-    block_of(&p->map, piece, x->col.bytes / x->col.take, false, &less);
+    block_of(p, piece, x->col.bytes / x->col.take, false, &less);
     make_of(p, &less, step);
-    struct xti_runs r = source_of(step, step->group);
+    struct xti_runs r = source_of(p, step, 0, step->group);
     return r.bytes >= GROUP_RUN_BYTES && r.bytes * r.n_runs <= LESS_GROUP_BYTES;
 }
 
 /* The block as a piece: its dims, ascending in the destination, follow each other in the buffer. In elements;
- * d ends with the innermost. Returns how many there are. */
-static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, struct xti_dim *d)
+ * d ends with the innermost, of which there are k. Returns how many there are. */
+static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, struct xti_dim *d, int k)
 {
     int64_t bytes = run;
-    int k = 0;
-    if (run > esize)
-        d[-++k] = (struct xti_dim){run / esize, 1, 1};
     for (int i = 0; i < n; bytes *= dim[i++].n) {
         struct xti_dim *in = &d[-k], out = {dim[i].n, dim[i].s / esize, bytes / esize};
         if (k && in->s * in->n == out.s && in->d * in->n == out.d)
@@ -281,12 +305,27 @@ static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, s
     return k;
 }
 
+/* Inside of a unit: a run, or what a part has there. Returns how many dims. */
+static int unit_dims(const struct xti_plan *p, const struct xti_step *step, int part, struct xti_dim *d)
+{
+    const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
+    int k = 0;
+    for (int i = x ? x->n_dims - 1 : -1; i >= 0 && x->dim[i].d * p->map.esize < p->joint.row; i--)
+        d[-++k] = x->dim[i];
+    if (!x && step->unit > p->map.esize)
+        d[-++k] = (struct xti_dim){step->unit / p->map.esize, 1, 1};
+    return k;
+}
+
 /* A block of all dims that a step's rows and columns stand for. */
-static struct xti_piece block_piece(const struct xti_plan *p, const struct xti_step *step,
+static struct xti_piece block_piece(const struct xti_plan *p, const struct xti_step *step, int part,
                                     const struct xti_loop *dim, struct xti_dim d[2 * XTI_MAX_DIMS])
 {
-    int n = step->n_row_dims + step->n_col_dims;
-    int k = piece_of(step->unit, p->map.esize, dim, n, d + 2 * XTI_MAX_DIMS);
+    struct xti_loop own[2 * XTI_MAX_DIMS];
+    int n = step->n_row_dims + step->n_col_dims, k = unit_dims(p, step, part, d + 2 * XTI_MAX_DIMS);
+    for (int i = 0; i < n; i++)
+        own[i] = of_part(p, part, &dim[i]);
+    k = piece_of(step->unit, p->map.esize, own, n, d + 2 * XTI_MAX_DIMS, k);
     return (struct xti_piece){.n_dims = k, .dim = d + 2 * XTI_MAX_DIMS - k};
 }
 
@@ -338,13 +377,13 @@ static bool windows_serve(const struct xti_plan *p, int piece)
     struct xti_dim d[2 * XTI_MAX_DIMS];
     if (!xti_cost_windows(&p->target, p->bytes_written))
         return false;
-    block_of(&p->map, piece, XTI_BLOCK_BYTES, true, &x);
+    block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
     int most = windows_worth(p, piece, &x.t);
     if (!most || x.col.units * x.row.units == 1 || xti_mosaic_applies(p, piece, NULL))
         return false;
     make_of(p, &x, &step);
     sort(room + step.n_loops, step.n_row_dims + step.n_col_dims, false);
-    struct xti_piece block = block_piece(p, &step, room + step.n_loops, d);
+    struct xti_piece block = block_piece(p, &step, 0, room + step.n_loops, d);
     struct xti_plan sub = plan_in_buffer(p, &block);
     sub.most_windows = most;
     return sub.bytes_written >= LEAST_BYTES && xti_mosaic_applies(&sub, 0, NULL);
@@ -357,22 +396,34 @@ bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *w
         return false;
     if (windows_serve(p, piece))
         return true;
-    block_of(&p->map, piece, XTI_BLOCK_BYTES, false, &block);
+    block_of(p, piece, XTI_BLOCK_BYTES, false, &block);
     if (block.col.units * block.row.units == 1)
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);
     return block.t.unit ? units_serve(&p->target, &block, why) : runs_serve(&p->target, &block.t, why);
+}
+
+int64_t xti_buffered_run(const struct xti_plan *p)
+{
+    struct xti_loop room[XTI_MAX_LOOPS];
+    struct xti_step step = {.loop = room};
+    struct xti_sides x;
+    block_of(p, 0, XTI_BLOCK_BYTES, false, &x);
+    if (x.col.units * x.row.units == 1)
+        return 0;
+    make_of(p, &x, &step);
+    return source_of(p, &step, 0, step.n_loops).bytes;
 }
 
 void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     const struct xti_step begun = *step;
     struct xti_sides x;
-    if (windows_serve(p, piece)) {
-        block_of(&p->map, piece, XTI_BLOCK_BYTES, true, &x);
+    if (!p->joint.n && windows_serve(p, piece)) {
+        block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
         make_of(p, &x, step);
         return;
     }
-    block_of(&p->map, piece, XTI_BLOCK_BYTES, false, &x);
+    block_of(p, piece, XTI_BLOCK_BYTES, false, &x);
     make_of(p, &x, step);
     if (!may_be_less(p, &x, step))
         return;
@@ -456,7 +507,7 @@ static int64_t steps_of(const struct xti_step *step, int from)
 }
 
 /* Where the buffers lie in lines is not known yet, and matters little. */
-static xt_status make_table(struct xti_plan *p, struct xti_block *out, struct xti_err *err)
+static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xti_err *err)
 {
     enum { ALIGN = _Alignof(struct xti_mosaic) }; /* more than the arena's */
     char *room = xti_arena_alloc(&p->arena, sizeof(struct xti_mosaic) + ALIGN - 1);
@@ -469,7 +520,7 @@ static xt_status make_table(struct xti_plan *p, struct xti_block *out, struct xt
 }
 
 static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, int windows,
-                            struct xti_block *out, struct xti_err *err)
+                            struct xti_inner *out, struct xti_err *err)
 {
     struct xti_plan sub = plan_in_buffer(p, piece);
     sub.most_windows = windows;
@@ -482,10 +533,45 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, i
     if (!s && out->step.kernel == XTI_CPU_MOSAIC)
         s = make_table(&sub, out, err);
     p->arena = sub.arena;
+    return s;
+}
+
+/* Of the kernels of a block. */
+static int64_t calls_of(const struct xti_block *block, int parts)
+{
+    int64_t n = 0;
+    for (int k = 0; k < parts; k++)
+        n += steps_of(&block->inner[k].step, 0);
+    return n;
+}
+
+/* Of a part of a block that is to be a mosaic. */
+static int most_windows(const struct xti_plan *p, const struct xti_step *step, int part)
+{
+    struct xti_nest t;
+    if (!p->joint.n)
+        return step->mosaics ? XTI_MOSAIC_WINDOWS : 0;
+    xti_nest_of(&p->map, p->joint.piece[part], &t);
+    return windows_worth(p, p->joint.piece[part], &t);
+}
+
+static xt_status plan_inner(struct xti_plan *p, const struct xti_step *step, const struct xti_loop *dim,
+                            struct xti_block *out, struct xti_err *err)
+{
+    int parts = parts_of(p);
+    int64_t bytes = out->out.bytes * out->out.n_runs;
+    xt_status s = XT_OK;
+    if (!(out->inner = xti_arena_alloc(&p->arena, (size_t)parts * sizeof *out->inner)))
+        return xti_fail(err, XT_ENOMEM, "%d parts", parts);
+    for (int k = 0; k < parts && !s; k++) {
+        struct xti_dim d[2 * XTI_MAX_DIMS];
+        struct xti_piece piece = block_piece(p, step, k, dim, d);
+        s = plan_block(p, &piece, most_windows(p, step, k), &out->inner[k], err);
+    }
     if (s)
         return s;
-    int64_t calls = steps_of(&out->step, 0);
-    out->stream_lines = (sub.bytes_written / XTI_LINE + calls) / calls;
+    int64_t calls = calls_of(out, parts);
+    out->stream_lines = (bytes / XTI_LINE + calls) / calls;
     return XT_OK;
 }
 
@@ -498,11 +584,43 @@ static int64_t tail_of(const struct xti_step *step, int cuts)
     return 0;
 }
 
-static void plan_fetch(const struct xti_step *step, struct xti_blocks *b)
+/* Of a piece of a joint plan: where it is in a row, and where its source begins, with dims that go the other
+ * way. */
+static void place_part(const struct xti_plan *p, const struct xti_step *step, const struct xti_piece *x,
+                       struct xti_part *part)
 {
-    int64_t calls = steps_of(step, step->group) * steps_of(&b->block[0][0].step, 0);
-    b->in = source_of(step, step->group);
-    b->fetch_lines = (b->in.n_runs * (b->in.bytes / XTI_LINE + 1) + calls) / calls;
+    int e = p->map.esize;
+    part->at = (x->doff - p->map.dst_lo) * e % p->joint.row;
+    part->s_byte = x->soff * e;
+    for (int i = 0; i < x->n_dims; i++)
+        for (int k = 0; k < step->n_loops + step->n_row_dims + step->n_col_dims; k++)
+            if (step->loop[k].d == -x->dim[i].d * e) {
+                part->s_byte += (x->dim[i].n - 1) * x->dim[i].s * e;
+                break;
+            }
+}
+
+static xt_status plan_parts(struct xti_plan *p, const struct xti_step *step, struct xti_blocks *b,
+                            struct xti_err *err)
+{
+    int64_t lines = 0;
+    for (int k = 0; k < b->n_parts; k++) {
+        struct xti_part *part = &b->part[k];
+        const struct xti_piece *x = &p->map.piece[p->joint.n ? p->joint.piece[k] : step->piece];
+        int64_t *s = xti_arena_alloc(&p->arena, (size_t)(step->n_loops + 1) * sizeof *s);
+        if (!s)
+            return xti_fail(err, XT_ENOMEM, "%d strides", step->n_loops);
+        *part = (struct xti_part){.src = x->src, .s = s, .s_byte = step->s_byte};
+        for (int i = 0; i < step->n_loops; i++)
+            s[i] = of_part(p, k, &step->loop[i]).s;
+        if (p->joint.n)
+            place_part(p, step, x, part);
+        part->in = source_of(p, step, k, step->group);
+        lines += part->in.n_runs * ((part->in.bytes + (p->joint.n ? 2 * XTI_LINE - 2 : XTI_LINE)) / XTI_LINE);
+    }
+    int64_t calls = steps_of(step, step->group) * calls_of(&b->block[0][0], b->n_parts);
+    b->fetch_lines = (lines + calls) / calls;
+    return XT_OK;
 }
 
 xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
@@ -510,14 +628,16 @@ xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xt
     int64_t row_tail = tail_of(step, XTI_CUTS_ROW), col_tail = tail_of(step, XTI_CUTS_COL);
     int n = step->n_row_dims + step->n_col_dims;
     struct xti_blocks *b = xti_arena_alloc(&p->arena, sizeof *b);
-    if (!b)
+    struct xti_part *part = xti_arena_alloc(&p->arena, (size_t)parts_of(p) * sizeof *part);
+    if (!b || !part)
         return xti_fail(err, XT_ENOMEM, "blocks");
-    *b = (struct xti_blocks){.rows = step->row.n, .cols = step->col.n};
+    *b = (struct xti_blocks){.rows = step->row.n, .cols = step->col.n, .n_parts = parts_of(p), .part = part};
+    if (p->joint.fills && !(b->value = xti_arena_dup(&p->arena, p->joint.value, sizeof p->joint.value)))
+        return xti_fail(err, XT_ENOMEM, "value of a fill");
     for (int i = 0; i < 4; i++) {
         bool row = i / 2, col = i % 2;
         struct xti_block *out = &b->block[row][col];
         struct xti_loop dim[2 * XTI_MAX_DIMS];
-        struct xti_dim d[2 * XTI_MAX_DIMS];
         if ((row && !row_tail) || (col && !col_tail))
             continue;
         for (int k = 0; k < n; k++)
@@ -527,13 +647,11 @@ xt_status xti_buffered_plan(struct xti_plan *p, struct xti_step *step, struct xt
         if (col)
             dim[step->n_row_dims].n = col_tail;
         out->out = runs_of(step->unit, dim, n, false);
-        struct xti_piece piece = block_piece(p, step, dim, d);
-        xt_status s = plan_block(p, &piece, step->mosaics ? XTI_MOSAIC_WINDOWS : 0, out, err);
+        xt_status s = plan_inner(p, step, dim, out, err);
         if (s)
             return s;
     }
-    plan_fetch(step, b);
-    step->kernel = b->block[0][0].step.kernel;
+    step->kernel = b->block[0][0].inner->step.kernel;
     step->blocks = b;
-    return XT_OK;
+    return plan_parts(p, step, b, err);
 }

@@ -61,7 +61,7 @@ static bool same_step(const struct xti_step *a, const struct xti_step *b)
 
 static bool same_plan(const struct xti_plan *a, const struct xti_plan *b)
 {
-    bool same = a->slabs == b->slabs && a->assembled == b->assembled;
+    bool same = a->slabs == b->slabs && a->assembled == b->assembled && a->n_steps == b->n_steps;
     for (int i = 0; same && i < a->n_steps; i++)
         same = same_step(&a->step[i], &b->step[i]);
     return same;

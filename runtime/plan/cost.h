@@ -27,6 +27,9 @@ struct xti_nest {
     int64_t bytes; /* written */
 };
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
+/* The same of a joint plan's piece, in runs of so many bytes of the destination. Returns the bytes of a run
+ * of the source inside of one. */
+int64_t xti_nest_rows(const struct xti_map *m, int piece, int64_t row, struct xti_nest *out);
 /* Walks a dim the other way. */
 void xti_nest_flip(struct xti_nest *t, int dim);
 
@@ -115,6 +118,9 @@ void xti_cost_innermost(struct xti_step *step, int loop);
 
 /* Makes the innermost loop the kernel's rows, when the kernel has none and leaves them free. */
 void xti_cost_take_row(struct xti_step *step);
+
+/* Whether the pieces of a joint plan should be put together in blocks; run: bytes of the source in one. */
+bool xti_cost_joint(const struct xti_plan *p, int64_t run);
 
 /* Chooses the loop that threads share, adding a blocked one when none serves. */
 void xti_cost_split(const struct xti_target *t, struct xti_step *step);

@@ -165,7 +165,7 @@ static void add_buffered(const struct xti_plan *p, const struct xti_step *step, 
     struct box whole = {.cols = block->out.bytes, .rows = 1};
     struct work in = {0};
     struct xti_traffic t;
-    add_step(p, &block->step, price, &in);
+    add_step(p, &block->inner->step, price, &in);
     sum->core += runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call +
                  op[XTI_CPU_BLOCKS].wide * lines;
     xti_traffic_of(step, &p->target, true, &t);

@@ -1,4 +1,5 @@
 /* nest.c: a piece of a map as the CPU strategies see it. Layer 3. */
+#include "base/num.h"
 #include "plan/cost.h"
 
 static bool is_width(int64_t bytes)
@@ -43,7 +44,8 @@ static void find_contiguous(struct xti_nest *t)
         xti_nest_flip(t, t->cs); /* kernels want +unit */
 }
 
-void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)
+/* All dims, no run. */
+static void begin(const struct xti_map *m, int piece, struct xti_nest *out)
 {
     const struct xti_piece *p = &m->piece[piece];
     int64_t e = m->esize;
@@ -58,6 +60,30 @@ void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)
         out->dim[i] = (struct xti_loop){
             .n = x->n, .s = p->src < 0 ? 0 : x->s * e, .d = x->d * e, .cuts = XTI_CUTS_NONE};
     }
+}
+
+void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out)
+{
+    begin(m, piece, out);
     take_run(out);
     find_contiguous(out);
+}
+
+int64_t xti_nest_rows(const struct xti_map *m, int piece, int64_t row, struct xti_nest *out)
+{
+    begin(m, piece, out);
+    const struct xti_loop *end = out->dim + out->n_dims;
+    int64_t read = out->esize;
+    while (out->n_dims && out->dim[out->n_dims - 1].d < row)
+        out->n_dims--;
+    for (const struct xti_loop *l = out->dim + out->n_dims; l < end; l++)
+        if (xti_abs64(l->s) == (uint64_t)read) {
+            read *= l->n;
+            l = out->dim + out->n_dims - 1;
+        }
+    out->d_byte -= (out->d_byte - m->dst_lo * m->esize) % row;
+    out->run = row;
+    out->unit = 0;
+    out->cd = out->cs = -1;
+    return read;
 }

@@ -10,6 +10,7 @@
 #include "plan/buffered.h"
 #include "plan/cost.h"
 #include "plan/cpu_tile.h"
+#include "plan/joint.h"
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
 
@@ -128,6 +129,9 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
 {
     const struct xti_strategy *found = &xti_cpu_strategies[xti_n_cpu_strategies - 1];
     int pass = p->target.choice.strategy;
+    for (int i = 0; i < xti_n_cpu_strategies && p->joint.n && !piece; i++)
+        if (xti_cpu_strategies[i].make == xti_buffered_make)
+            return &xti_cpu_strategies[i];
     for (int i = 0; i < xti_n_cpu_strategies && p->most_windows; i++)
         if (xti_cpu_strategies[i].make == xti_mosaic_make && xti_mosaic_applies(p, piece, NULL))
             return &xti_cpu_strategies[i];
@@ -167,18 +171,39 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     return lists ? make_lists(p, step, err) : XT_OK;
 }
 
-static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
+static xt_status plan_steps(struct xti_plan *p, int n, struct xti_err *err)
 {
     xt_status s = XT_OK;
-    if (p->map.n_pieces && !(p->step = xti_alloc_array((size_t)p->map.n_pieces, sizeof *p->step)))
-        return xti_fail(err, XT_ENOMEM, "%d steps", p->map.n_pieces);
-    p->n_steps = p->map.n_pieces;
-    for (int i = 0; i < p->n_steps && !s; i++)
+    xti_free(p->step);
+    p->step = n ? xti_alloc_array((size_t)n, sizeof *p->step) : NULL;
+    p->n_steps = p->step ? n : 0;
+    if (p->n_steps < n)
+        return xti_fail(err, XT_ENOMEM, "%d steps", n);
+    for (int i = 0; i < n && !s; i++)
         s = xti_plan_step(p, i, NULL, err);
+    return s;
+}
+
+/* The steps again, of the map that joining made. */
+static xt_status plan_joint(struct xti_plan *p, struct xti_err *err)
+{
+    xt_status s = xti_plan_join(p, err);
+    if (s || !p->joint.n)
+        return s;
+    p->assembled = false;
+    p->window = (struct xti_window){0};
+    return plan_steps(p, p->map.n_pieces - p->joint.n + 1, err);
+}
+
+static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
+{
+    xt_status s = plan_steps(p, p->map.n_pieces, err);
     if (!s)
         s = xti_plan_assemble(p, err);
     if (!s)
-        p->slabs = p->assembled ? 0 : xti_cost_slabs(p);
+        s = plan_joint(p, err);
+    if (!s)
+        p->slabs = p->assembled ? 0 : p->joint.n ? 1 : xti_cost_slabs(p);
     return s;
 }
 

@@ -40,6 +40,7 @@ struct xti_target {
     bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
+    bool joint_rows;      /* pieces that make up short rows go through one buffer (cost.h: xti_cost_joint) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
@@ -165,7 +166,10 @@ struct xti_step {
     int64_t bytes;                   /* written */
 };
 
-enum { XTI_BLOCK_BYTES = 10 << 10, XTI_BLOCK_DIMS = 21 }; /* a group has <= 2^20 bytes; one more is tried */
+/* Blocks of one piece and of several: u8 192 x 538314 with a border, transposed, does 0.45 of a copy in 10
+ * KiB, 0.51 in 20, 0.69 in 30 (Zen 5, 2026-11), but then two buffers take more of the stack than a run may.
+ * Dims: a group has <= 2^20 bytes; one more is tried. */
+enum { XTI_BLOCK_BYTES = 10 << 10, XTI_JOINT_BYTES = 20 << 10, XTI_BLOCK_DIMS = 21 };
 
 /* One side of a block or of a group of blocks: runs of adjacent bytes, dims ascending by stride. */
 struct xti_runs {
@@ -175,19 +179,45 @@ struct xti_runs {
     int64_t n[XTI_BLOCK_DIMS], stride[XTI_BLOCK_DIMS];
 };
 
+/* What is put together in a block: a piece, or those of a joint plan. */
+enum { XTI_MAX_PARTS = 4 };
+struct xti_part {
+    int src;
+    int64_t s_byte;    /* of the first unit, from the source's start */
+    const int64_t *s;  /* [n_loops] strides of its source for the step's loops */
+    int64_t at;        /* bytes from a block's beginning to its first */
+    struct xti_runs in; /* of a group's source */
+};
+
+/* How a part gets to a block. */
+struct xti_inner {
+    struct xti_step step;            /* from the source to the buffer */
+    const struct xti_mosaic *mosaic; /* its table; owned by the plan's arena; NULL: none */
+};
+
 /* A block of a buffered step. In the buffer it is dense, in the order of the destination. */
 struct xti_block {
-    struct xti_step step; /* from the source to the buffer; no strategy: there is no such block */
-    struct xti_runs out;  /* of the destination */
-    const struct xti_mosaic *mosaic; /* its table; owned by the plan's arena; NULL: none */
-    int64_t stream_lines; /* of them for each call of the step's kernel */
+    struct xti_inner *inner; /* [n_parts] owned by the plan's arena; NULL: there is no such block */
+    struct xti_runs out;     /* of the destination */
+    int64_t stream_lines;    /* of them for each call of the steps' kernels */
 };
 
 struct xti_blocks {
     int64_t rows, cols;           /* of a whole block */
     struct xti_block block[2][2]; /* [fewer rows][fewer columns] */
-    struct xti_runs in;           /* of a group's source */
-    int64_t fetch_lines;          /* of them for each call of a block's kernel */
+    int n_parts;
+    struct xti_part *part;       /* owned by the plan's arena */
+    const unsigned char *value;  /* 16 bytes, for what no part writes; NULL: they write all */
+    int64_t fetch_lines;         /* of their groups for each call of the blocks' kernels */
+};
+
+/* Pieces of which one buffered step makes rows of `row` bytes of the destination, the first of them the
+ * step's own. */
+struct xti_joint {
+    int n, piece[XTI_MAX_PARTS]; /* n == 0: there is no such step */
+    int64_t row;
+    bool fills; /* with value, where no piece writes */
+    unsigned char value[16];
 };
 
 /* Of a step in the order of the destination (cost.h: xti_order_step): bytes from the first to behind the last
@@ -238,6 +268,7 @@ struct xti_plan {
                   steps */
     int most_windows; /* CPU: of a block inside of a buffered step, which is to be a mosaic where its lines
                          have at most so many; 0: none */
+    struct xti_joint joint; /* CPU: of step 0; the map's other pieces are the others' */
     bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
     struct xti_window window;        /* of an assembled plan; bytes == 0: none */
     struct xti_cuda_step *cuda_step; /* CUDA; owned */
