@@ -182,17 +182,30 @@ static int64_t numel_of(const struct rows *r)
     return n;
 }
 
+/* Lines where one part ends and another, or a fill, begins. */
+static bool shares_lines(const struct xti_map *m, const struct xti_piece *x, int64_t row)
+{
+    int64_t bits = row | place_in_row(m, x, row);
+    for (int i = 0; i < x->n_dims; i++)
+        bits |= x->dim[i].d == 1 ? x->dim[i].n : x->dim[i].d;
+    return bits * m->esize % XTI_LINE;
+}
+
 /* Whether the parts make up rows of so many elements, with nothing short in between. */
 static bool rows_serve(struct xti_map *m, const struct xti_joint *j, int64_t row, bool fills, struct rows *r)
 {
     struct split x;
+    bool shares = false;
     if (!rows_of(m, &m->piece[j->piece[0]], row, r) || (!fills && numel_of(r) != m->numel) ||
         numel_of(r) == xti_piece_numel(&m->piece[j->piece[0]]))
         return false;
-    for (int i = 0; i < j->n; i++)
-        if (!is_part(m, r, &m->piece[j->piece[i]], &x))
+    for (int i = 0; i < j->n; i++) {
+        const struct xti_piece *part = &m->piece[j->piece[i]];
+        if (!is_part(m, r, part, &x))
             return false;
-    return each_gap(m, r, m, is_far);
+        shares |= shares_lines(m, part, row);
+    }
+    return shares && each_gap(m, r, m, is_far);
 }
 
 /* The shortest that do. */
