@@ -710,13 +710,17 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
     static const struct {
         const char *line;
         bool unstaged, collect;
+        int64_t source_run;
     } want[] = {
-        {"x: u8[128,15,15,15,15,32]; x.permute(5,4,3,2,1,0)", true, false},
-        {"x: f16[30,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", true, false},
-        {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false, false}, /* columns of few sets */
-        {"x: u8[60,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", false, true},
-        {"x: u8[300,12,608,96]; x.permute(1,0,3,2)", false, true},
-        {"x: u8[60,15,112,15,5,32]; x.permute(1,4,0,5,3,2)", true, false}, /* long rows */
+        {"x: u8[128,15,15,15,15,32]; x.permute(5,4,3,2,1,0)", true, false, 0},
+        {"x: f16[30,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", true, false, 0},
+        {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false, false, 0}, /* columns of few sets */
+        {"x: u8[60,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", false, true, 0},
+        {"x: u8[300,12,608,96]; x.permute(1,0,3,2)", false, true, 0},
+        {"x: u8[60,15,112,15,5,32]; x.permute(1,4,0,5,3,2)", true, false, 268800}, /* long rows */
+        {"x: u8[30,15,112,15,10,32]; x.permute(1,4,0,5,3,2)", true, false, 0},     /* .. of more */
+        {"x: u8[60,15,96,16,5,32]; x.permute(1,4,0,5,3,2)", true, false, 0},       /* .. on lines */
+        {"x: u8[60,25,40,32,96]; x[:,:,:,:30].permute(1,4,0,3,2)", true, false, 0}, /* gaps */
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
@@ -726,6 +730,7 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].unstaged, t.prefetch_deep && want[i / 2].unstaged);
         ck_assert_int_eq(p.step[0].collect, t.prefetch_deep && want[i / 2].collect);
+        ck_assert_int_eq(p.step[0].source_run, t.prefetch_deep ? want[i / 2].source_run : 0);
         ck_assert_int_eq(p.step[0].fetch.runs > 0, p.step[0].collect);
         xti_plan_free(&p);
     }

@@ -109,6 +109,8 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
     loops_text(s, b);
     if (s->collect)
         xti_str_addf(b, "; rows put together in a buffer, runs of %" PRId64 " B fetched", s->fetch.bytes);
+    if (s->source_run)
+        xti_str_addf(b, "; runs of %" PRId64 " B fetched a tile ahead", s->source_run);
     if (s->buffered) {
         const struct xti_block *block = &s->blocks->block[0][0];
         xti_str_addf(b, "; blocks by %s in a buffer, runs of %" PRId64 " B fetched, of %" PRId64 " B written",

@@ -221,6 +221,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .d_group = step->row_at ? step->row.d : 0,
                             .s_next = last ? last->s * points : 0,
                             .d_next = last ? last->d * points : 0,
+                            .source_run = step->source_run,
                             .stream = step->stream,
                             .pairs = step->pairs,
                             .lines = step->lines,

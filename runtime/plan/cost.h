@@ -47,6 +47,7 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
 
 /* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
+int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step);
 
 /* How many lines of each row of a streaming tile leave together, where all of them are whole and begin alike;
  * 0: one, or a pair. */

@@ -156,6 +156,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     step->strategy->make(p, piece, step);
     step->stream = step->stream && !xti_cost_stays(p, step);
     step->unstaged = xti_cost_unstaged(&p->target, step);
+    step->source_run = xti_cost_source_run(&p->target, step);
     step->lines = xti_cost_together(&p->target, step);
     step->pairs = xti_cost_pairs(&p->target, step);
     step->prefetch_writes = !step->stream && xti_cost_prefetch_writes(&p->target, p->bytes_written);

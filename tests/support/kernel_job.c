@@ -231,6 +231,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.squares = (rows + cols / 2) % 2;
     j->job.lines = (int)((rows / 16 + cols / 16) % 4);
     j->job.unstaged = (rows / 8 + cols / 2) % 2;
+    j->job.source_run = (rows / 8 + cols / 4) % 2 ? rows * cols * k->unit : 0;
     j->job.runs = j->job.squares && (rows / 2 + cols / 4) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
     j->job.s_next = stream ? wild : 0;
