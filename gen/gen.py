@@ -71,7 +71,7 @@ def cpu_ops():
 
 def cpu_source(templates, isa):
     """The text of one instruction set's kernels and the names of the templates that made it."""
-    used = ["prelude"] if isa == "scalar" else ["prelude", f"isa_{isa}", "vector", "stage"]
+    used = ["prelude"] if isa == "scalar" else ["prelude", f"isa_{isa}", "vector", "stage", "uneven"]
     parts = [templates.get_template(f"{name}.c.j2").render(isa=isa) for name in used]
     for k in kernels.kernels([isa]):
         name = "scalar" if isa == "scalar" else TEMPLATE_OF.get(k["op"], k["op"])

@@ -283,7 +283,7 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     t.few_strands = cache != 1024; /* else buffers */
     t.windows = t.joint_rows = true;
     if (cache)
-        t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 4 * cache;
+        t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 16 * cache;
     ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
     return p;
 }

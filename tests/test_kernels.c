@@ -161,6 +161,19 @@ START_TEST(every_run_length_is_copied_whole)
 }
 END_TEST
 
+/* Long rows, and many short ones, whose places are gone over in uneven steps. */
+START_TEST(every_row_copies_places_of_any_number)
+{
+    static const int bytes[] = {128, 256, 512, 4096, 8192, 8704, 13000}, rows[] = {1, 2, 4, 9, 16, 37};
+    const struct xtk_row *k = &xtk_rows[_i];
+    bool uneven = k->op == XTI_CPU_BLOCKS || k->op == XTI_CPU_REVERSE || k->op == XTI_CPU_DEINTERLEAVE;
+    for (size_t r = 0; uneven && xti_cpu_has(k->isa) && r < sizeof rows / sizeof *rows; r++)
+        for (size_t c = 0; c < sizeof bytes / sizeof *bytes; c++)
+            for (int more = 0; more < 3; more++)
+                check_extent(k, rows[r], bytes[c] / k->unit + more);
+}
+END_TEST
+
 START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
 {
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -204,6 +217,7 @@ int main(void)
     tcase_add_unchecked_fixture(t, setup, kernel_box_teardown);
     tcase_add_loop_test(t, every_row_copies_every_extent_and_nothing_else, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);
+    tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);

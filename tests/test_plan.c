@@ -704,6 +704,39 @@ START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
 }
 END_TEST
 
+/* Of uneven_steps: which copies within the caches go over places, and what should stay in the first one. */
+START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
+{
+    static const struct {
+        const char *line;
+        bool uneven, layers, keeps;
+    } want[] = {
+        {"x: f16[32,4,128]; x.permute(1,0,2)", true, true, true},
+        {"x: f16[128,16,128]; x.permute(1,0,2)", true, true, false},
+        {"x: f16[128,128]; concat(1, x[:, ::2], x[:, 1::2])", true, true, true},
+        {"x: f32[8192]; x.flip(0)", true, false, true},
+        {"x: f32[65536]; x.flip(0)", false, false, false}, /* long, and room in the second cache */
+        {"x: f32[131072]; x.flip(0)", true, false, false},
+        {"x: f16[16,4,128]; x.permute(1,0,2)", false, false, false},    /* few bytes */
+        {"x: f16[512,16,32]; x.permute(1,0,2)", false, false, false},   /* short rows */
+        {"x: f16[4096,32,128]; x.permute(1,0,2)", false, false, false}, /* streams */
+        {"x: f32[128,128]; x[:, ::2]", false, false, false},
+    };
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.isa = XTI_ISA_AVX512;
+        t.l1_bytes = 48 << 10;
+        t.threads = 1;
+        t.uneven_steps = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        ck_assert_int_eq(p.step[0].uneven, t.uneven_steps && want[i / 2].uneven);
+        ck_assert_int_eq(p.step[0].layers, t.uneven_steps && want[i / 2].layers);
+        ck_assert_int_eq(p.step[0].keeps, t.uneven_steps && want[i / 2].keeps);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 /* Of prefetch_deep: what is made without a stage, and what in a buffer. */
 START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
@@ -953,6 +986,7 @@ int main(void)
     tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
+    tcase_add_test(t, places_in_the_caches_are_gone_over_in_uneven_steps);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
     tcase_add_test(t, lines_of_wide_tiles_leave_together);
     tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);

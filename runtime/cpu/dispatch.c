@@ -103,6 +103,7 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .singles_soon = is == OTHER_X86,
         .few_strands = is == AMD,
         .windows = is == AMD,
+        .uneven_steps = is == AMD,
         .keeps_in_order = is == AMD,
         .fills_last = is == AMD,
         .short_parts = is == AMD,

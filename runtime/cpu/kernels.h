@@ -84,6 +84,11 @@ struct xtk_job {
     struct xti_splice *splice; /* of a cursor that is listened to (cpu/splice.c) */
     struct xtk_part *part;     /* the destination is in its buffer; NULL: is the destination */
     int64_t ahead;             /* with a part, splice: where to prefetch, in bytes from what is loaded */
+    /* blocks, reverse, deinterleave, through the cache: so many of these jobs, s_layer and d_layer bytes
+     * apart, as places in uneven steps (uneven.c.j2); 0: one, in its order. Rows of several have a line at
+     * least. */
+    int64_t layers, s_layer, d_layer;
+    bool keeps;                /* with them: what is written is all that should remain in the first cache */
     bool stream;               /* whole destination lines may bypass the cache; the caller fences */
     bool pairs;           /* transpose, tile: two lines of a row are streamed one right behind the other */
     int lines;            /* tile, of whole squares: of a row that leave together, at most 3; 0: see pairs */

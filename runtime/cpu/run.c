@@ -7,6 +7,11 @@
 
 #include "cpu/cursor.h"
 
+static const struct xti_loop one_layer = {.n = 1, .cuts = XTI_CUTS_NONE};
+
+/* Those outside of what the kernel goes over. */
+static int loops_of(const struct xti_step *step) { return step->n_loops - step->layers; }
+
 /* Where a loop stands. */
 struct level {
     int64_t i, end; /* of the loop's steps */
@@ -88,7 +93,7 @@ static void place(struct nest *t, int k)
 static void run_last(struct nest *t, char *d, const char *s)
 {
     int64_t usual = t->job.s_next;
-    const char *next = xti_nest_after(&t->job, t->step->n_loops);
+    const char *next = xti_nest_after(&t->job, loops_of(t->step));
     if (next)
         t->job.s_next = next - s;
     t->kernel(&t->job, d, s);
@@ -124,7 +129,7 @@ static void run_innermost(struct nest *t, int k)
 
 static void run_loops(struct nest *t)
 {
-    int k = 0, last = t->step->n_loops - 1;
+    int k = 0, last = loops_of(t->step) - 1;
     enter(t, 0);
     for (;;) {
         if (k == last && t->step->loop[k].cuts == XTI_CUTS_NONE) {
@@ -151,7 +156,7 @@ static const struct nest *nest_of(const struct xtk_job *j)
 bool xti_nest_begins(const struct xtk_job *j, int level)
 {
     const struct nest *t = nest_of(j);
-    for (int k = level; k < t->step->n_loops; k++)
+    for (int k = level; k < loops_of(t->step); k++)
         if (t->level[k].i != t->level[k].first)
             return false;
     return true;
@@ -167,7 +172,7 @@ const char *xti_nest_after(const struct xtk_job *j, int level)
 {
     const struct nest *t = nest_of(j);
     int64_t inside = 0; /* to where the loops inside loop k begin */
-    for (int k = t->step->n_loops - 1; k >= 0; k--) {
+    for (int k = loops_of(t->step) - 1; k >= 0; k--) {
         const struct level *v = &t->level[k];
         if (k < level && v->i + 1 < v->end)
             return v->s + source_at(t, k, v->i + 1) + inside;
@@ -205,7 +210,9 @@ xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *targe
 struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *target,
                           const unsigned char *value)
 {
-    const struct xti_loop *last = step->n_loops ? &step->loop[step->n_loops - 1] : NULL;
+    int loops = loops_of(step);
+    const struct xti_loop *last = loops ? &step->loop[loops - 1] : NULL;
+    const struct xti_loop *layer = step->layers ? &step->loop[loops] : &one_layer;
     int64_t points = last && last->cuts != XTI_CUTS_NONE ? last->block : 1;
     return (struct xtk_job){.rows = step->row.n,
                             .cols = step->col.n,
@@ -231,6 +238,10 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .deep = target->prefetch_deep,
                             .squares = step->squares,
                             .runs = step->runs,
+                            .layers = step->uneven ? layer->n : 0,
+                            .s_layer = layer->s,
+                            .d_layer = layer->d,
+                            .keeps = step->keeps,
                             .fetch = step->fetch};
 }
 
@@ -246,7 +257,7 @@ void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_j
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
     t.level[0].s = s;
-    if (step->n_loops)
+    if (loops_of(step))
         run_loops(&t);
     else
         t.kernel(&t.job, d, s);
@@ -352,13 +363,12 @@ void xti_run_share(const struct xti_copy *c, struct xti_share share)
 
 void xti_call_make(const struct xti_plan *p, struct xti_call *out)
 {
-    static const struct xti_loop once = {.n = 1, .cuts = XTI_CUTS_NONE};
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
-    if (p->n_steps != 1 || p->assembled || step->general || step->n_loops > 1 || step->split >= 0 ||
+    if (p->n_steps != 1 || p->assembled || step->general || loops_of(step) > 1 || step->split >= 0 ||
         step->buffered || step->collect || step->kernel == XTI_CPU_MOSAIC)
         return;
-    const struct xti_loop *l = step->n_loops ? &step->loop[0] : &once;
+    const struct xti_loop *l = loops_of(step) ? &step->loop[0] : &one_layer;
     if (l->cuts != XTI_CUTS_NONE)
         return;
     const struct xti_piece *piece = &p->map.piece[step->piece];

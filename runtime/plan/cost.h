@@ -72,6 +72,9 @@ bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *st
 /* Whether each call streams single lines that are far apart, whose neighbours should follow soon. */
 bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *step);
 
+/* Makes a step of a finished plan go over its places in uneven steps, where that serves. */
+void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step);
+
 /* Whether the memory would wait for a step that is put together part by part. */
 bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
 

@@ -205,6 +205,8 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
         s = plan_joint(p, err);
     if (!s)
         p->slabs = p->assembled ? 0 : p->joint.n ? 1 : xti_cost_slabs(p);
+    for (int i = 0; i < p->n_steps && !s && !p->assembled; i++)
+        xti_cost_uneven(p, &p->step[i]);
     return s;
 }
 

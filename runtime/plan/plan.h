@@ -37,6 +37,7 @@ struct xti_target {
     bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
     bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
     bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
+    bool uneven_steps;    /* lines in the caches want to be moved in such (cost.h: xti_cost_uneven) */
     bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
@@ -162,6 +163,9 @@ struct xti_step {
     bool pairs;                      /* of two lines of a row each: transpose, tile */
     bool prefetch_writes;            /* of the destination's lines, ahead of ordinary stores */
     bool squares;                    /* transpose, through the cache: of whole lines */
+    bool uneven;                     /* places in uneven steps: xtk_job.layers */
+    bool layers;                     /* so along the innermost loop, too */
+    bool keeps;                      /* xtk_job.keeps */
     bool turns;                      /* transpose, inside a block: xtk_job.between */
     bool runs;                       /* transpose: four lines of a row leave together */
     int64_t bytes;                   /* written */

@@ -65,15 +65,40 @@ static void side(const struct kernel_job *j, int row, int col, struct kernel_pit
         *row_st = apart(reach(j->job.cols, *col_st, bytes), p, down);
 }
 
-/* Lowest and highest byte of the box, from unit (0, 0). */
-static void span(const struct kernel_job *j, int64_t row, int64_t col, int64_t *lo, int64_t *hi)
+static int64_t layers_of(const struct kernel_job *j) { return j->job.layers ? j->job.layers : 1; }
+
+/* Lowest and highest byte of the boxes, from unit (0, 0) of the first. */
+static void span(const struct kernel_job *j, int64_t layer, int64_t row, int64_t col, int64_t *lo,
+                 int64_t *hi)
 {
-    int64_t r = (j->job.rows - 1) * row, c = (j->job.cols - 1) * col;
+    int64_t r = (j->job.rows - 1) * row, c = (j->job.cols - 1) * col, l = (layers_of(j) - 1) * layer;
     *lo = *hi = 0;
     if (j->job.rows < 1 || j->job.cols < 1)
         return;
-    *lo = (r < 0 ? r : 0) + (c < 0 ? c : 0);
-    *hi = (r > 0 ? r : 0) + (c > 0 ? c : 0) + j->units * j->row->unit;
+    *lo = (l < 0 ? l : 0) + (r < 0 ? r : 0) + (c < 0 ? c : 0);
+    *hi = (l > 0 ? l : 0) + (r > 0 ? r : 0) + (c > 0 ? c : 0) + j->units * j->row->unit;
+}
+
+/* What uneven.c.j2 asks for. */
+static bool may_be_uneven(const struct kernel_job *j)
+{
+    int64_t row = j->job.cols * j->row->unit, groups = j->row->param * j->row->unit;
+    int op = j->row->op;
+    bool rows = op == XTI_CPU_BLOCKS || op == XTI_CPU_REVERSE, weave = op == XTI_CPU_DEINTERLEAVE;
+    return (rows || (weave && j->job.s_col == groups)) && j->row->isa != XTI_ISA_SCALAR && !j->job.stream &&
+           row >= 2 * LINE;
+}
+
+/* One to seven layers. */
+static void make_layers(struct kernel_job *j, struct kernel_pitch p)
+{
+    const struct xtk_job *job = &j->job;
+    int64_t rows_s = reach(job->rows, job->s_row, reach(job->cols, job->s_col, j->row->unit));
+    int64_t rows_d = reach(job->rows, job->d_row, reach(job->cols, job->d_col, j->row->unit));
+    j->job.layers = 1 + (job->rows + job->cols) % 7;
+    j->job.s_layer = apart(rows_s, p, p.s_down);
+    j->job.d_layer = apart(rows_d, p, p.d_down);
+    j->job.keeps = (job->rows + job->cols / 2) % 2;
 }
 
 enum { GROUP_BYTES = 32 }; /* of xtk_job.s_group and d_group */
@@ -219,7 +244,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.cols = fixed[op].cols == FREE ? cols : number(j, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
     if (op == XTI_CPU_STRIDED && pitch.s_down)
-        j->job.s_row = -k->unit; /* rows that share their lines, as of pixels */
+        j->job.s_row = -k->unit;                      /* rows that share their lines, as of pixels */
     if (op == XTI_CPU_DEINTERLEAVE && pitch.s_down) { /* groups with gaps of each size, whatever the tail */
         int64_t lines = cols * k->unit / LINE;
         j->job.s_col *= 2 + (cols + 2 * lines + 2 * (pitch.round / LINE) + pitch.d_down) % 4;
@@ -237,9 +262,11 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.s_next = stream ? wild : 0;
     j->job.d_next = stream ? 0 : wild;
     j->s_lo = j->s_hi = 0;
+    if (may_be_uneven(j) && (rows + cols / 3) % 2)
+        make_layers(j, pitch);
     if (op != XTI_CPU_FILL)
-        span(j, j->job.s_row, j->job.s_col, &j->s_lo, &j->s_hi);
-    span(j, j->job.d_row, j->job.d_col, &j->d_lo, &j->d_hi);
+        span(j, j->job.s_layer, j->job.s_row, j->job.s_col, &j->s_lo, &j->s_hi);
+    span(j, j->job.d_layer, j->job.d_row, j->job.d_col, &j->d_lo, &j->d_hi);
     for (int i = 0; i < 16; i++)
         j->value[i] = (unsigned char)(i % k->unit + 1);
     if (op == XTI_CPU_GATHER || (op == XTI_CPU_TILE && pitch.s_down))
@@ -269,10 +296,9 @@ static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
     return j->job.row_at ? j->row_at[r] : (struct xti_offset){r * j->job.s_row, r * j->job.d_row};
 }
 
-void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
+static void define_layer(const struct kernel_job *j, char *d, const char *s)
 {
     int64_t bytes = j->units * j->row->unit;
-    s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
     for (int64_t r = 0; r < j->job.rows; r++) {
         char *to = d + row_of(j, r).d;
         const char *from = s + (fixed[j->row->op].s_row == FREE ? row_of(j, r).s : r * j->job.s_row);
@@ -282,6 +308,13 @@ void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
                 to[b] = column == HOLE ? 0 : from[column + b];
         }
     }
+}
+
+void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
+{
+    s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
+    for (int64_t l = 0; l < layers_of(j); l++)
+        define_layer(j, d + l * j->job.d_layer, s + l * j->job.s_layer);
 }
 
 /* A braid in two, with columns on either side. */
@@ -310,5 +343,5 @@ void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
 
 int64_t kernel_job_bytes(const struct kernel_job *j)
 {
-    return j->job.rows * j->job.cols * j->units * j->row->unit;
+    return layers_of(j) * j->job.rows * j->job.cols * j->units * j->row->unit;
 }

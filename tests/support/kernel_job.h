@@ -12,7 +12,7 @@ struct kernel_pitch {
     bool s_down, d_down; /* each begins below the one before */
 };
 
-enum { KERNEL_MAX_COLS = 2048 };
+enum { KERNEL_MAX_COLS = 16384 };
 
 struct kernel_job {
     const struct xtk_row *row;
