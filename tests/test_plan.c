@@ -302,6 +302,12 @@ static const struct {
     {"x: f64[237681,56]; x.pad((2,3),(1,0))",                          0, 4}, /* .. part by part */
     {"x: f32[7,4885,80]; x.permute(1,0,2).pad((1,0),(0,0),(2,1))",     1, 2}, /* .. in another order */
     {"x: f32[9,3000]; x.permute(1,0).pad((0,0),(2,3))",                0, 3}, /* stays in the cache */
+    {"x: u8[40849,8,306]; x.flip(1)",                                  1, 1}, /* backwards, */
+    {"x: u8[6578,8,1900]; x.flip(1)",                                  0, 1}, /* .. long rows */
+    {"x: u8[40849,8,306]; x.flip(0).flip(2)",                          1, 1},
+    {"x: u8[40849,8,306]; x.flip(2)",                                  0, 1}, /* .. rows in order */
+    {"x: f16[5555,30,300]; x.flip(2).permute(0,2,1)",                  1, 1}, /* .. transposed */
+    {"x: f16[5555,30,300]; x.flip(1).permute(0,2,1)",                  0, 1}, /* .. the columns */
     {"x: f32[154,700,32]; y: f32[154,700,16]; concat(2, x, y).permute(1,0,2)", 0, 2}, /* whole lines */
     {"x: f32[154,700,32]; y: f32[154,700,17]; concat(2, x, y).permute(1,0,2)", 2, 1},
 };

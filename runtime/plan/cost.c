@@ -377,6 +377,48 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
            xti_refuse(why, "%lld lines in memory order stream well alone", (long long)cs->n);
 }
 
+/* The source-contiguous dim, backwards, follows the columns: its rows share lines. */
+static bool turned_rows_follow(const struct xti_nest *t)
+{
+    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
+    return cs && cd && cs->d == -cd->n * t->unit;
+}
+
+static bool in_order_backwards(const struct xti_nest *t, int64_t most)
+{
+    bool backwards = false;
+    for (int i = 0; i < t->n_dims; i++) {
+        const struct xti_loop *l = &t->dim[i], *in = l + 1;
+        bool rows = i + 1 < t->n_dims || t->run > t->unit;
+        backwards |= rows && l->s < 0;
+        if (i + 1 < t->n_dims && xti_abs64(l->s) < xti_abs64(in->s))
+            return false;
+    }
+    const struct xti_loop *row = t->n_dims ? &t->dim[t->n_dims - 1] : NULL;
+    bool unit = row && row->d == t->unit && t->unit;
+    int64_t bytes = unit ? row->n * t->unit : t->run;
+    return backwards && bytes <= most;
+}
+
+/* Ratio to a plain copy, before and after (Zen 5, 2026-11). Rows in an order that goes backwards, of 306
+ * bytes 0.43 and 0.89, of 480 to 600 0.56 and 0.9, of 1000 0.74 and 0.88, of 1600 0.73 and 0.69; turned as well of
+ * 150 to 300 bytes 0.35 and 0.75, of 500 to 600 0.46 and 0.55, of 1000 0.74 and 0.55. Transposed, of 7 to 400
+ * bytes, 1.0 to 2.9 times as much: f16 30 x 300 0.24 and 0.67, u8 100 x 300 0.23 and 0.56, f64 13 x 961538
+ * 0.31 and 0.68. */
+bool xti_cost_backwards(const struct xti_plan *p)
+{
+    enum { LONG = 700 };
+    const struct xti_step *step = p->step;
+    struct xti_nest t;
+    if (p->map.n_pieces != 1 || p->assembled || step->buffered || step->general)
+        return false;
+    xti_nest_of(&p->map, 0, &t);
+    if (step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TILE)
+        return turned_rows_follow(&t);
+    bool rows = step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE;
+    return rows && in_order_backwards(&t, LONG);
+}
+
 /* Ratio to a plain copy, before and after (Zen 5, 2026-11). Transposed, with a border of 1 to 5 elements: f64
  * 8 x 1630327 0.28 and 0.93, f32 15 x 1948513 0.37 and 0.9, f16 36 x 1652361 0.2 and 0.75, u8 112 x 883185
  * 0.25 and 0.66; rows of 500 bytes and more alike or worse, down to half: f32 300 x 87066 0.73 and 0.45. Rows

@@ -1,6 +1,7 @@
 /* joint.c: pieces that share the lines of short rows, as those of a tensor with a border or of rows one
  * behind the other, become parts of one buffered step, which puts all of a row together in its buffer. What
- * is left between the rows is filled by steps of its own. Layer 3. */
+ * is left between the rows is filled by steps of its own. So do short rows of one piece that are read
+ * backwards. Layer 3. */
 #include "plan/joint.h"
 
 #include <string.h>
@@ -197,7 +198,7 @@ static bool rows_serve(struct xti_map *m, const struct xti_joint *j, int64_t row
     struct split x;
     bool shares = false;
     if (!rows_of(m, &m->piece[j->piece[0]], row, r) || (!fills && numel_of(r) != m->numel) ||
-        numel_of(r) == xti_piece_numel(&m->piece[j->piece[0]]))
+        (m->n_pieces > 1 && numel_of(r) == xti_piece_numel(&m->piece[j->piece[0]])))
         return false;
     for (int i = 0; i < j->n; i++) {
         const struct xti_piece *part = &m->piece[j->piece[i]];
@@ -259,8 +260,8 @@ static bool may_join(const struct xti_plan *p)
 {
     const struct xti_map *m = &p->map;
     bool dense = m->numel && m->numel == m->dst_hi - m->dst_lo + 1;
-    return p->target.joint_rows && !p->target.choice.strategy && m->n_pieces > 1 && dense &&
-           xti_cost_stream(&p->target, p->bytes_written) && !p->window.bytes;
+    return p->target.joint_rows && !p->target.choice.strategy && dense && !p->window.bytes &&
+           xti_cost_stream(&p->target, p->bytes_written) && (m->n_pieces > 1 || xti_cost_backwards(p));
 }
 
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
