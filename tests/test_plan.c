@@ -691,6 +691,32 @@ START_TEST(transposes_read_in_order_need_no_pairs)
 }
 END_TEST
 
+/* A row of 608 bytes is 9.5 lines: columns take two before rows take any. */
+START_TEST(columns_of_tiles_are_whole_lines_before_rows_are_long)
+{
+    static const struct {
+        const char *line;
+        int64_t cols[2], rows[2]; /* of a target like any, of prefetch_deep */
+    } want[] = {
+        {"x: u8[300,608,12,96]; x.permute(3,0,2,1)", {608, 1216}, {576, 96}},
+        {"x: f16[300,304,12,96]; x.permute(3,0,2,1)", {304, 608}, {576, 96}},
+        {"x: f32[300,152,12,96]; x.permute(3,0,2,1)", {152, 304}, {288, 96}},
+        {"x: f16[300,320,12,96]; x.permute(3,0,2,1)", {320, 320}, {576, 576}}, /* whole lines */
+        {"x: f16[300,301,12,96]; x.permute(3,0,2,1)", {301, 301}, {576, 576}}, /* of 32 points alone */
+    };
+    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
+        struct xti_target t = cpu;
+        t.isa = XTI_ISA_AVX512;
+        t.prefetch_deep = i % 2;
+        struct xti_plan p = plan_of(want[i / 2].line, &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), "tile");
+        ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
+        ck_assert_int_eq(p.step[0].row.n, want[i / 2].rows[i % 2]);
+        xti_plan_free(&p);
+    }
+}
+END_TEST
+
 START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
 {
     static const struct {
@@ -998,6 +1024,7 @@ int main(void)
     tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);
     tcase_add_test(t, transposes_of_long_rows_read_them_whole_or_in_parts);
     tcase_add_test(t, transposes_read_in_order_need_no_pairs);
+    tcase_add_test(t, columns_of_tiles_are_whole_lines_before_rows_are_long);
     tcase_add_test(t, gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
