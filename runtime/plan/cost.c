@@ -401,10 +401,10 @@ static bool in_order_backwards(const struct xti_nest *t, int64_t most)
 }
 
 /* Ratio to a plain copy, before and after (Zen 5, 2026-11). Rows in an order that goes backwards, of 306
- * bytes 0.43 and 0.89, of 480 to 600 0.56 and 0.9, of 1000 0.74 and 0.88, of 1600 0.73 and 0.69; turned as well of
- * 150 to 300 bytes 0.35 and 0.75, of 500 to 600 0.46 and 0.55, of 1000 0.74 and 0.55. Transposed, of 7 to 400
- * bytes, 1.0 to 2.9 times as much: f16 30 x 300 0.24 and 0.67, u8 100 x 300 0.23 and 0.56, f64 13 x 961538
- * 0.31 and 0.68. */
+ * bytes 0.43 and 0.89, of 480 to 600 0.56 and 0.9, of 1000 0.74 and 0.88, of 1600 0.73 and 0.69; turned
+ * as well of 150 to 300 bytes 0.35 and 0.75, of 500 to 600 0.46 and 0.55, of 1000 0.74 and 0.55. Transposed,
+ * of 7 to 400 bytes, 1.0 to 2.9 times as much: f16 30 x 300 0.24 and 0.67, u8 100 x 300 0.23 and 0.56, f64
+ * 13 x 961538 0.31 and 0.68. */
 bool xti_cost_backwards(const struct xti_plan *p)
 {
     enum { LONG = 700 };
