@@ -542,30 +542,46 @@ static bool innermost_is_whole(const struct xti_step *step)
     return whole;
 }
 
+/* Rows of so many bytes have an instruction of their own for each line. */
+static bool has_places(const struct xti_step *step, int64_t row)
+{
+    enum { WIDEST = 8 }; /* units that vectors weave */
+    static const int rows[XTI_CPU_OP_COUNT] = {
+        [XTI_CPU_BLOCKS] = 128 | 256 | 512, [XTI_CPU_REVERSE] = 256 | 512, [XTI_CPU_DEINTERLEAVE] = 128};
+    bool weave = step->kernel == XTI_CPU_DEINTERLEAVE;
+    bool follow = step->unit <= WIDEST && step->col.s == step->param * step->unit;
+    return (row & (row - 1)) == 0 && (row & rows[step->kernel]) && (!weave || follow);
+}
+
+/* Of longer ones each is cut into places. */
+static bool is_long(const struct xti_step *step, int64_t row)
+{
+    enum { LONG = 8192 };
+    return row >= LONG && (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE);
+}
+
 /* Where one instruction goes on in equal steps the processor fetches what would come next, at the price of
  * half the rate at which caches are filled. Rows of 256 bytes in another order (f16 128 x 16 x 128 permuted
- * 1, 0, 2) do 1.05 (64 KiB) to 1.5 times as much (512 KiB), 1.2 times (4 MiB), 0.7 (8 MiB), weaves of such
- * rows 1.2 to 1.5 times, 0.65; long ones of 64 to 256 KiB 0.9, of 512 and 640, when both sides fill the
+ * 1, 0, 2) do 1.05 (64 KiB) to 1.5 times as much (512 KiB), 1.2 times (4 MiB), 0.7 (8 MiB), weaves of rows of
+ * 128 bytes 1.2 to 1.5 times, 0.65; long ones of 64 to 256 KiB 0.9, of 512 and 640, when both sides fill the
  * second cache, 1.16 and 1.08, of 1 to 4 MiB 1.02 to 0.9. But a destination of two thirds of the first cache
  * stays there, when lines that will be written are fetched again before it is their turn, and the source
- * passes through the rest: in 32 KiB long rows and short ones do 1.25 times as much. (Zen 5, 2026-11) */
+ * passes through the rest: in 32 KiB long rows and short ones do 1.25 times as much. Rows whose lines the
+ * kernels go through in a loop gain nothing: of 200 to 2048 bytes 0.96 to 1.04, crops of 1 KiB 0.65, weaves
+ * of 256 bytes and more 0.8 to 0.9. (Zen 5, 2026-11) */
 void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
 {
-    enum { LEAST = 128, LONG = 8192, WIDEST = 8 }; /* bytes of a row; units that vectors weave */
-    static const bool can[XTI_CPU_OP_COUNT] = {
-        [XTI_CPU_BLOCKS] = true, [XTI_CPU_REVERSE] = true, [XTI_CPU_DEINTERLEAVE] = true};
     const struct xti_target *t = &p->target;
     int64_t row = xti_step_row_bytes(step), bytes = p->bytes_written;
-    bool gaps = step->kernel == XTI_CPU_DEINTERLEAVE &&
-                (step->col.s != step->param * step->unit || step->unit > WIDEST);
-    if (!t->uneven_steps || t->isa != XTI_ISA_AVX512 || !can[step->kernel] || gaps || step->stream ||
-        step->general || step->buffered || row < LEAST || 2 * bytes <= t->l1_bytes || 8 * bytes > t->l3_bytes)
-        return;
-    bool layers = innermost_is_whole(step);
-    step->keeps = p->n_steps == 1 && step->n_loops == layers && 3 * bytes <= 2 * t->l1_bytes;
+    bool layers = innermost_is_whole(step), some = has_places(step, row);
+    bool keeps = p->n_steps == 1 && step->n_loops == layers && 3 * bytes <= 2 * t->l1_bytes;
     bool full = 8 * bytes > 3 * t->l2_bytes && bytes <= t->l2_bytes;
-    step->uneven = step->keeps || full || row < LONG;
+    if (!t->uneven_steps || t->isa != XTI_ISA_AVX512 || step->stream || step->general || step->buffered ||
+        2 * bytes <= t->l1_bytes || 8 * bytes > t->l3_bytes)
+        return;
+    step->uneven = some || (is_long(step, row) && (keeps || full));
     step->layers = step->uneven && layers;
+    step->keeps = step->uneven && keeps;
 }
 
 static void insert_outermost(struct xti_step *step)
