@@ -308,6 +308,10 @@ static const struct {
     {"x: u8[40849,8,306]; x.flip(2)",                                  0, 1}, /* .. rows in order */
     {"x: f16[5555,30,300]; x.flip(2).permute(0,2,1)",                  1, 1}, /* .. transposed */
     {"x: f16[5555,30,300]; x.flip(1).permute(0,2,1)",                  0, 1}, /* .. the columns */
+    {"x: f64[5,11574,5,30]; x.permute(1,3,2,0)",                       1, 1}, /* two dims, */
+    {"x: f64[5,11574,5,30]; x.permute(3,1,2,0)",                       0, 1}, /* .. apart */
+    {"x: f64[15,3858,5,30]; x.permute(1,3,2,0)",                       0, 1}, /* .. 600 bytes */
+    {"x: u8[50,11574,5,30]; x.permute(1,3,2,0)",                       0, 1},
     {"x: f32[154,700,32]; y: f32[154,700,16]; concat(2, x, y).permute(1,0,2)", 0, 2}, /* whole lines */
     {"x: f32[154,700,32]; y: f32[154,700,17]; concat(2, x, y).permute(1,0,2)", 2, 1},
 };

@@ -377,35 +377,52 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
            xti_refuse(why, "%lld lines in memory order stream well alone", (long long)cs->n);
 }
 
-/* The source-contiguous dim, backwards, follows the columns: its rows share lines. */
+/* The source's contiguous dim, backwards, follows the columns: its rows share lines. */
 static bool turned_rows_follow(const struct xti_nest *t)
 {
     const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
     return cs && cd && cs->d == -cd->n * t->unit;
 }
 
-static bool in_order_backwards(const struct xti_nest *t, int64_t most)
+/* It follows some columns of several dims, or does not go far. */
+static bool rows_follow(const struct xti_nest *t)
 {
-    bool backwards = false;
-    for (int i = 0; i < t->n_dims; i++) {
-        const struct xti_loop *l = &t->dim[i], *in = l + 1;
-        bool rows = i + 1 < t->n_dims || t->run > t->unit;
-        backwards |= rows && l->s < 0;
-        if (i + 1 < t->n_dims && xti_abs64(l->s) < xti_abs64(in->s))
-            return false;
-    }
-    const struct xti_loop *row = t->n_dims ? &t->dim[t->n_dims - 1] : NULL;
-    bool unit = row && row->d == t->unit && t->unit;
-    int64_t bytes = unit ? row->n * t->unit : t->run;
-    return backwards && bytes <= most;
+    enum { LEAST = 64, MOST = 512, LESS = 360, FEW = 64 };
+    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs];
+    int64_t run = t->run;
+    int cols = 0;
+    for (int i = t->n_dims - 1; i >= 0 && t->dim[i].d == run && i != t->cs; i--, cols++)
+        run *= t->dim[i].n;
+    return cs && cols && cs->d == run && run % XTI_LINE && run >= LEAST && t->unit > 1 &&
+           run <= (t->unit > 2 && t->unit < XTI_LANE ? MOST : LESS) && (cols > 1 || cs->n <= FEW);
 }
 
-/* Ratio to a plain copy, before and after (Zen 5, 2026-11). Rows in an order that goes backwards, of 306
- * bytes 0.43 and 0.89, of 480 to 600 0.56 and 0.9, of 1000 0.74 and 0.88, of 1600 0.73 and 0.69; turned
- * as well of 150 to 300 bytes 0.35 and 0.75, of 500 to 600 0.46 and 0.55, of 1000 0.74 and 0.55. Transposed,
- * of 7 to 400 bytes, 1.0 to 2.9 times as much: f16 30 x 300 0.24 and 0.67, u8 100 x 300 0.23 and 0.56, f64
- * 13 x 961538 0.31 and 0.68. */
-bool xti_cost_backwards(const struct xti_plan *p)
+/* Few rows of at most so many bytes lie in the order of the destination, as those around them, or
+ * backwards. */
+static bool in_order_backwards(const struct xti_nest *t, int64_t most)
+{
+    enum { FEW = 64 };
+    int last = t->n_dims - 1;
+    bool units = last >= 0 && t->unit && t->dim[last].d == t->unit, backwards = false;
+    int rows = last - units;
+    for (int i = 0; i < last; i++)
+        if (xti_abs64(t->dim[i].s) < xti_abs64(t->dim[i + 1].s))
+            return false;
+    for (int i = 0; i <= rows; i++)
+        backwards |= t->dim[i].s < 0;
+    return backwards && t->dim[rows].n <= FEW && (units ? t->dim[last].n * t->unit : t->run) <= most;
+}
+
+/* Ratio to a plain copy, before and after (Zen 5, 2026-11). Rows in an order that goes backwards, 8 at a
+ * time, of 306 bytes 0.43 and 0.89, of 480 to 600 0.56 and 0.9, of 1000 0.74 and 0.88, of 1600 0.73 and
+ * 0.69; turned as well of 150 to 300 bytes 0.35 and 0.75, of 500 to 600 0.46 and 0.55, of 1000 0.74 and
+ * 0.55; of 258 and 624 bytes, 269 and 2209 at a time, 0.9 and 0.75. Transposed and backwards, of 7 to 400
+ * bytes, 1.0 to 2.9 times as much: f16 30 x 300 0.24 and 0.67, u8 100 x 300 0.23 and 0.56, f64 13 x 961538
+ * 0.31 and 0.68. Rows of two dims, transposed, the source's run of 5 to 300 units: f32 and f64 of 100 to
+ * 500 bytes 1.2 to 2.7 times as much, of 600 0.4 to 1.9, of 32 to 48 0.6 to 1.6; c128 of 100 to 360 1.0 to
+ * 1.8 times, of 480 0.7 to 1.4; f16 of 100 to 330 1.1 to 1.7 times, of 500 0.5 to 0.8; u8 of 45 to 620 0.4
+ * to 1.2. */
+bool xti_cost_short_rows(const struct xti_plan *p)
 {
     enum { LONG = 700 };
     const struct xti_step *step = p->step;
@@ -414,7 +431,7 @@ bool xti_cost_backwards(const struct xti_plan *p)
         return false;
     xti_nest_of(&p->map, 0, &t);
     if (step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TILE)
-        return turned_rows_follow(&t);
+        return turned_rows_follow(&t) || rows_follow(&t);
     bool rows = step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE;
     return rows && in_order_backwards(&t, LONG);
 }

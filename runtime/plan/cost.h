@@ -123,8 +123,8 @@ void xti_cost_innermost(struct xti_step *step, int loop);
 /* Makes the innermost loop the kernel's rows, when the kernel has none and leaves them free. */
 void xti_cost_take_row(struct xti_step *step);
 
-/* Whether the rows of a whole copy, read backwards, should be parts of a joint plan. */
-bool xti_cost_backwards(const struct xti_plan *p);
+/* Whether the rows of a whole copy should be parts of a joint plan: short ones that share lines. */
+bool xti_cost_short_rows(const struct xti_plan *p);
 
 /* Whether the pieces of a joint plan should be put together in blocks; run: bytes of the source in one. */
 bool xti_cost_joint(const struct xti_plan *p, int64_t run);

@@ -1,7 +1,6 @@
 /* joint.c: pieces that share the lines of short rows, as those of a tensor with a border or of rows one
  * behind the other, become parts of one buffered step, which puts all of a row together in its buffer. What
- * is left between the rows is filled by steps of its own. So do short rows of one piece that are read
- * backwards. Layer 3. */
+ * is left between the rows is filled by steps of its own. So do some short rows of one piece. Layer 3. */
 #include "plan/joint.h"
 
 #include <string.h>
@@ -261,7 +260,7 @@ static bool may_join(const struct xti_plan *p)
     const struct xti_map *m = &p->map;
     bool dense = m->numel && m->numel == m->dst_hi - m->dst_lo + 1;
     return p->target.joint_rows && !p->target.choice.strategy && dense && !p->window.bytes &&
-           xti_cost_stream(&p->target, p->bytes_written) && (m->n_pieces > 1 || xti_cost_backwards(p));
+           xti_cost_stream(&p->target, p->bytes_written) && (m->n_pieces > 1 || xti_cost_short_rows(p));
 }
 
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
