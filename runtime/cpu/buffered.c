@@ -133,13 +133,17 @@ static void next_group(struct xti_buffered *b, const struct xtk_job *j)
     b->part = b->in.done ? b->blocks->n_parts : 0;
 }
 
-/* What no part writes, where another block was before. */
+static __attribute__((noinline)) void fill_buffer(struct xti_buffered *b)
+{
+    struct xtk_job job = {.rows = 1, .cols = XTI_JOINT_BYTES / 16, .d_col = 16, .value = b->blocks->value};
+    b->fill(&job, b->buffer[b->turn], (const char *)b->blocks->value);
+}
+
+/* What no part writes, where another block was before. A job for each block takes as long as 25 lines. */
 static void fill(struct xti_buffered *b)
 {
-    struct xtk_job job = {
-        .rows = 1, .cols = XTI_JOINT_BYTES / 16, .d_col = 16, .value = b->blocks->value};
     if (b->blocks->value && b->filled[b->turn] != b->block)
-        b->fill(&job, b->buffer[b->turn], (const char *)b->blocks->value);
+        fill_buffer(b);
     b->filled[b->turn] = b->block;
 }
 
