@@ -153,6 +153,22 @@ START_TEST(every_row_copies_from_and_to_every_alignment)
 }
 END_TEST
 
+/* Streamed blocks of four lines a row, of one and of two blocks' rows and some more, from columns that share
+ * sets of the first cache (fours.c.j2): upwards and downwards. */
+START_TEST(streamed_fours_of_few_sets_copy_every_tail)
+{
+    for (int u = 1; u <= 4; u *= 2) {
+        const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_TRANSPOSE, u, 0);
+        int64_t cols = 4 * LINE / u, block = u == 1 ? 128 : 64;
+        struct kernel_layout l = {.pitch = {.round = 1024 * u}, .stream = true, .s_align = KERNEL_FLUSH};
+        for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 64; i++) {
+            l.pitch.s_down = i & 1, l.pitch.d_down = i & 2, l.at_end = i & 4;
+            check_box(k, block * (1 + i / 32) + i / 8 % 4, cols + i % 8, &l);
+        }
+    }
+}
+END_TEST
+
 START_TEST(every_run_length_is_copied_whole)
 {
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -218,6 +234,7 @@ int main(void)
     tcase_add_loop_test(t, every_row_copies_every_extent_and_nothing_else, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
+    tcase_add_test(t, streamed_fours_of_few_sets_copy_every_tail);
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);
