@@ -153,15 +153,15 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     bool row = j->rows < b->blocks->rows, col = j->cols < b->blocks->cols;
     char *buffer = b->buffer[b->turn];
     const struct xti_part *part = b->blocks->part;
-    (void)s;
+    int n = b->blocks->n_parts;
     b->block = &b->blocks->block[row][col];
     fetch_ends(&b->block->out, d);
     fill(b);
     if (xti_nest_begins(j, b->group))
         next_group(b, j);
-    for (int k = 0; k < b->blocks->n_parts; k++) {
+    for (int k = 0; k < n; k++) {
         const struct xti_step *step = &b->block->inner[k].step;
-        const char *from = b->src[k] + xti_nest_offset(j, INT32_MAX, part[k].s);
+        const char *from = n == 1 ? s : b->src[k] + xti_nest_offset(j, INT32_MAX, part[k].s);
         b->fn = b->kernel[row][col][k];
         xti_run_nest(step, kernel, &b->job[row][col][k], buffer + part[k].at + step->d_byte,
                      from + step->s_byte, (struct xti_share){0, 1});
