@@ -240,8 +240,8 @@ static xt_status rewrite(struct xti_plan *p, const struct rows *r, struct xti_jo
         *x = old.piece[j->piece[i]];
         is_part(&old, r, x, &s);
         x->n_dims = s.n_dims;
-        x->dim = xti_arena_dup(&p->arena, s.dim, (size_t)(s.n_dims + 1) * sizeof *s.dim);
-        if (!x->dim)
+        x->dim = xti_arena_dup(&p->arena, s.dim, (size_t)s.n_dims * sizeof *s.dim);
+        if (s.n_dims && !x->dim)
             return xti_fail(err, XT_ENOMEM, "%d dims", s.n_dims);
         j->piece[i] = (int)(x - piece);
     }
@@ -274,7 +274,7 @@ xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
     xt_status s = rewrite(p, &r, &j, fill, err);
     if (!s && !xti_cost_joint(p, xti_buffered_run(p))) {
         p->map = old;
-        p->joint.n = 0;
+        p->joint = (struct xti_joint){0};
     }
     return s;
 }
