@@ -314,6 +314,9 @@ static const struct {
     {"x: u8[50,11574,5,30]; x.permute(1,3,2,0)",                       0, 1},
     {"x: f32[154,700,32]; y: f32[154,700,16]; concat(2, x, y).permute(1,0,2)", 0, 2}, /* whole lines */
     {"x: f32[154,700,32]; y: f32[154,700,17]; concat(2, x, y).permute(1,0,2)", 2, 1},
+    {"x: f32[7000,40,5]; x.pad((0,0),(0,0),(0,5)).reshape(7000,400).reshape(2800000).pad((0,20))", 1, 2},
+    {"x: f32[7000,40,5]; x.pad((0,0),(0,0),(0,5)).reshape(7000,400)[:, :395].reshape(2765000).pad((0,20))",
+     0, 3}, /* the last of 40 rows is shorter */
 };
 /* clang-format on */
 

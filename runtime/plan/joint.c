@@ -89,7 +89,7 @@ static bool is_part(const struct xti_map *m, const struct rows *r, const struct 
     return true;
 }
 
-/* The rows of which a piece is a part. */
+/* The rows of which a piece is a part; false: there are none, or what fills one would be in the next. */
 static bool rows_of(const struct xti_map *m, const struct xti_piece *piece, int64_t row, struct rows *r)
 {
     struct split x;
@@ -98,10 +98,13 @@ static bool rows_of(const struct xti_map *m, const struct xti_piece *piece, int6
         return false;
     *r = (struct rows){.row = row, .first = piece->doff - at, .n_dims = x.n_outer};
     memcpy(r->dim, x.dim, (size_t)x.n_outer * sizeof *x.dim);
-    end = r->first + row;
-    for (int i = 0; i < r->n_dims; i++)
+    end = row;
+    for (int i = r->n_dims - 1; i >= 0; i--) {
+        if (r->dim[i].d < end)
+            return false;
         end += (r->dim[i].n - 1) * r->dim[i].d;
-    return end <= m->dst_hi + 1;
+    }
+    return r->first + end <= m->dst_hi + 1;
 }
 
 /* Calls add for each stretch between the rows: gaps of `n` elements at `at`, in the outer `dims` of the rows,
