@@ -239,6 +239,18 @@ static void part_loop(struct xti_step *step, int i, int64_t points)
     l[1].n = l->block;
 }
 
+/* Of the part that reads most. */
+static int64_t group_bytes(const struct xti_plan *p, const struct xti_step *step, int group)
+{
+    int64_t most = 0;
+    for (int k = 0; k < parts_of(p); k++) {
+        struct xti_runs r = source_of(p, step, k, group);
+        int64_t bytes = r.bytes * r.n_runs;
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
 /* Goes on with runs of the source below so many bytes, loop by loop. */
 static void group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *step)
 {
@@ -249,11 +261,11 @@ static void group_blocks(const struct xti_plan *p, int64_t below, struct xti_ste
     int64_t least = r.bytes < below ? GROUP_RUN_BYTES : 0;
     for (step->group = step->n_loops; step->group && r.bytes < least; step->group--, r = more) {
         int i = step->group - 1;
-        int64_t points = most / (r.bytes * r.n_runs);
+        int64_t points = most / group_bytes(p, step, step->group);
         more = source_of(p, step, 0, i);
         if (more.bytes == r.bytes)
             return;
-        if (more.bytes * more.n_runs > most) {
+        if (group_bytes(p, step, i) > most) {
             if (points > 1 && step->loop[i].cuts == XTI_CUTS_NONE)
                 part_loop(step, i, points);
             return;
