@@ -343,6 +343,45 @@ START_TEST(pieces_that_make_up_short_rows_are_one_step)
 }
 END_TEST
 
+/* The first part reads the same bytes again and again, the other one, in as many dims, never. */
+START_TEST(a_group_holds_what_every_part_of_it_reads)
+{
+    enum { DIMS = 23, PITCH = 70, EACH = 16 };
+    char near[DIMS * EACH] = "", far[DIMS * EACH] = "", ext[DIMS * EACH] = "", line[4 * DIMS * EACH];
+    for (int i = 0; i < DIMS; i++) {
+        strcat(ext, "2,");
+        strcat(near, "1,");
+        snprintf(far + strlen(far), EACH, "%d,", PITCH << (DIMS - 1 - i));
+    }
+    snprintf(line, sizeof line, "x: u8[%s16]:[%s1]; y: u8[%s4]:[%s1]; concat(%d, x, y)", ext, near, ext, far,
+             DIMS);
+    struct xti_target t = cpu;
+    t.prefetch_deep = t.joint_rows = true;
+    struct xti_plan p = plan_of(line, &t);
+    ck_assert_int_eq(p.joint.n, 2);
+    for (int k = 0; k < p.joint.n; k++) {
+        const struct xti_runs *in = &p.step->blocks->part[k].in;
+        ck_assert(in->n_dims < XTI_BLOCK_DIMS && in->bytes * in->n_runs <= t.l2_bytes);
+    }
+    xti_plan_free(&p);
+}
+END_TEST
+
+START_TEST(a_copy_of_any_size_has_a_plan)
+{
+    static const char *const line[] = {
+        "x: u8[1]; x.expand(2305843009213693952)",
+        "x: u8[4,1]; x.expand(4,1305843009213693952)",
+        "x: f64[64,1]; x.expand(64,14411518807585587).permute(1,0).flip(0)",
+    };
+    struct xti_target t = cpu;
+    t.uneven_steps = t.joint_rows = t.prefetch_deep = true;
+    struct xti_plan p = plan_of(line[_i], &t);
+    ck_assert(!p.step->uneven);
+    xti_plan_free(&p);
+}
+END_TEST
+
 START_TEST(a_line_of_windows_that_overlap_serves_few_rows)
 {
     struct xti_plan p = plan_of("x: u8[1024,16,8,8,8]:[32768,1,1,4096,2]; x", &cpu);
@@ -1013,6 +1052,8 @@ int main(void)
     tcase_add_loop_test(t, blocks_whose_lines_lie_in_few_windows_are_mosaics, 0,
                         sizeof by_windows / sizeof *by_windows);
     tcase_add_loop_test(t, pieces_that_make_up_short_rows_are_one_step, 0, sizeof joined / sizeof *joined);
+    tcase_add_test(t, a_group_holds_what_every_part_of_it_reads);
+    tcase_add_loop_test(t, a_copy_of_any_size_has_a_plan, 0, 3);
     tcase_add_test(t, a_line_of_windows_that_overlap_serves_few_rows);
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);

@@ -159,7 +159,7 @@ int xti_cost_together(const struct xti_target *t, const struct xti_step *step)
     enum { MOST = 3, UNIT = 4, NEAR = 4096 };
     bool near = !step->n_col_dims && xti_abs64(step->col.s) < NEAR;
     bool tile = t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE && step->unit == UNIT;
-    bool some = near && step->col.n * UNIT >= MOST * XTI_LINE;
+    bool some = near && step->col.n >= MOST * XTI_LINE / UNIT;
     return t->prefetch_deep && step->stream && tile && some ? MOST : 0;
 }
 
@@ -591,10 +591,10 @@ void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
     const struct xti_target *t = &p->target;
     int64_t row = xti_step_row_bytes(step), bytes = p->bytes_written;
     bool layers = innermost_is_whole(step), some = has_places(step, row);
-    bool keeps = p->n_steps == 1 && step->n_loops == layers && 3 * bytes <= 2 * t->l1_bytes;
-    bool full = 8 * bytes > 3 * t->l2_bytes && bytes <= t->l2_bytes;
+    bool keeps = p->n_steps == 1 && step->n_loops == layers && bytes <= 2 * t->l1_bytes / 3;
+    bool full = bytes > 3 * t->l2_bytes / 8 && bytes <= t->l2_bytes;
     if (!t->uneven_steps || t->isa != XTI_ISA_AVX512 || step->stream || step->general || step->buffered ||
-        2 * bytes <= t->l1_bytes || 8 * bytes > t->l3_bytes)
+        bytes <= t->l1_bytes / 2 || bytes > t->l3_bytes / 8)
         return;
     step->uneven = some || (is_long(step, row) && (keeps || full));
     step->layers = step->uneven && layers;
