@@ -169,6 +169,17 @@ START_TEST(streamed_fours_of_few_sets_copy_every_tail)
 }
 END_TEST
 
+/* Of whole lines, through the cache: one to four by one to four, and some rows and columns more. */
+START_TEST(squares_of_any_number_are_copied_kept_and_not)
+{
+    for (int u = 1; u <= 16; u *= 2) {
+        const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_TRANSPOSE, u, 0);
+        for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 256; i++)
+            check_extent(k, (1 + i % 4) * LINE / u + i / 16 % 4, (1 + i / 4 % 4) * LINE / u + i / 64);
+    }
+}
+END_TEST
+
 START_TEST(every_run_length_is_copied_whole)
 {
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -235,6 +246,7 @@ int main(void)
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
     tcase_add_test(t, streamed_fours_of_few_sets_copy_every_tail);
+    tcase_add_test(t, squares_of_any_number_are_copied_kept_and_not);
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);

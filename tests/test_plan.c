@@ -800,6 +800,14 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         {"x: f32[131072]; x.flip(0)", true, false, false},
         {"x: f16[16,4,128]; x.permute(1,0,2)", false, false, false},    /* few bytes */
         {"x: f16[512,16,32]; x.permute(1,0,2)", false, false, false},   /* short rows */
+        {"x: f16[128,128]; x.permute(1,0)", false, false, true},
+        {"x: c128[32,64]; x.permute(1,0)", false, false, true},
+        {"x: f16[16,16,64]; x.permute(2,0,1)", false, false, true},   /* one call */
+        {"x: f16[4,64,64]; x.permute(0,2,1)", false, false, false},   /* four */
+        {"x: f16[128,160]; x.permute(1,0)", false, false, false},     /* more than two thirds */
+        {"x: f16[64,128]; x.permute(1,0)", false, false, false},      /* has room */
+        {"x: u8[128,256]; x.permute(1,0)", false, false, false},
+        {"x: f32[60,136]; x.permute(1,0)", false, false, false}, /* squares share lines */
         {"x: f16[4096,32,128]; x.permute(1,0,2)", false, false, false}, /* streams */
         {"x: f32[128,128]; x[:, ::2]", false, false, false},
     };
@@ -808,6 +816,7 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         t.isa = XTI_ISA_AVX512;
         t.l1_bytes = 48 << 10;
         t.threads = 1;
+        t.early_stores = true;
         t.uneven_steps = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_int_eq(p.step[0].uneven, t.uneven_steps && want[i / 2].uneven);

@@ -266,6 +266,11 @@ bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int6
     return step->squares && step->unit <= WIDEST && step->row.d % sets == 0;
 }
 
+static bool begins_on_lines(const struct xti_step *step)
+{
+    return step->row.d % XTI_LINE == 0 && step->col.s % XTI_LINE == 0;
+}
+
 /* Squares of wide units, too, are put into an order by the kernel, where rows of both sides begin on
  * lines: c128 256 x 128 does 1.25 times as much as in blocks of 512 x 512 bytes, 64 x 32 1.15 times, f32
  * 256 x 32 1.15 times. Elsewhere squares share lines with their neighbours: f32 300 x 500 0.9, f16 800 x
@@ -273,8 +278,7 @@ bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int6
 bool xti_cost_one_call(const struct xti_step *step)
 {
     enum { NARROW = 2 };
-    bool lines = step->row.d % XTI_LINE == 0 && step->col.s % XTI_LINE == 0;
-    return step->runs || (step->squares && step->unit > NARROW && lines);
+    return step->runs || (step->squares && step->unit > NARROW && begins_on_lines(step));
 }
 
 /* A gather instruction takes 5.1 ns a line, where loading and permuting four windows takes 0.8, which its
@@ -577,6 +581,12 @@ static bool is_long(const struct xti_step *step, int64_t row)
     return row >= LONG && (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE);
 }
 
+/* A call that writes all that there is. */
+static bool may_keep_squares(const struct xti_step *step)
+{
+    return step->squares && !step->runs && step->unit > 1 && step->n_loops == 0 && begins_on_lines(step);
+}
+
 /* Where one instruction goes on in equal steps the processor fetches what would come next, at the price of
  * half the rate at which caches are filled. Rows of 256 bytes in another order (f16 128 x 16 x 128 permuted
  * 1, 0, 2) do 1.05 (64 KiB) to 1.5 times as much (512 KiB), 1.2 times (4 MiB), 0.7 (8 MiB), weaves of rows of
@@ -585,7 +595,9 @@ static bool is_long(const struct xti_step *step, int64_t row)
  * stays there, when lines that will be written are fetched again before it is their turn, and the source
  * passes through the rest: in 32 KiB long rows and short ones do 1.25 times as much. Rows whose lines the
  * kernels go through in a loop gain nothing: of 200 to 2048 bytes 0.96 to 1.04, crops of 1 KiB 0.65, weaves
- * of 256 bytes and more 0.8 to 0.9. (Zen 5, 2026-11) */
+ * of 256 bytes and more 0.8 to 0.9. Squares are in no regular steps anyway; kept, those of f32, f16, f64 and
+ * c128 in 32 KiB do 1.2, 1.15, 1.13 and 1.04 times as much, of u8 the same; f32 60 x 136, whose squares share
+ * lines, 0.93. (Zen 5, 2026-11) */
 void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
 {
     const struct xti_target *t = &p->target;
@@ -598,7 +610,7 @@ void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
         return;
     step->uneven = some || (is_long(step, row) && (keeps || full));
     step->layers = step->uneven && layers;
-    step->keeps = step->uneven && keeps;
+    step->keeps = keeps && (step->uneven || may_keep_squares(step));
 }
 
 static void insert_outermost(struct xti_step *step)

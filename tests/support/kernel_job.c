@@ -98,7 +98,6 @@ static void make_layers(struct kernel_job *j, struct kernel_pitch p)
     j->job.layers = 1 + (job->rows + job->cols) % 7;
     j->job.s_layer = apart(rows_s, p, p.s_down);
     j->job.d_layer = apart(rows_d, p, p.d_down);
-    j->job.keeps = (job->rows + job->cols / 2) % 2;
 }
 
 enum { GROUP_BYTES = 32 }; /* of xtk_job.s_group and d_group */
@@ -257,6 +256,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.lines = (int)((rows / 16 + cols / 16) % 4);
     j->job.unstaged = (rows / 8 + cols / 2) % 2;
     j->job.source_run = (rows / 8 + cols / 4) % 2 ? rows * cols * k->unit : 0;
+    j->job.keeps = (rows / 8 + cols) % 2;
     j->job.runs = j->job.squares && (rows / 2 + cols / 4) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
     j->job.s_next = stream ? wild : 0;
