@@ -117,8 +117,6 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
         const struct xti_block *block = &s->blocks->block[0][0];
         xti_str_addf(b, "; blocks by %s in a buffer, runs of %" PRId64 " B fetched, of %" PRId64 " B written",
                      block->inner->step.strategy->name, s->blocks->part->in.bytes, block->out.bytes);
-        if (k->plan->joint.n)
-            xti_str_addf(b, "; rows of %d pieces", k->plan->joint.n);
     }
     xti_str_add(b, s->general ? "; as far as divs and guards let\n" : "\n");
 }
@@ -152,6 +150,10 @@ static void plan_text(const struct xt_kernel *k, struct xti_str *b)
     if (k->backend == XT_CPU && k->plan->window.bytes)
         xti_str_addf(b, "            in registers, line by line, where %lld B repeat themselves in %lld\n",
                      (long long)k->plan->window.bytes, (long long)k->plan->window.range);
+    if (k->backend == XT_CPU && k->plan->joint.n)
+        xti_str_addf(b,
+                     "            rows of %" PRId64 " B, from %d piece%s, are step 0; others fill between\n",
+                     k->plan->joint.row, k->plan->joint.n, k->plan->joint.n == 1 ? "" : "s");
     for (int i = 0; i < k->plan->n_steps && k->backend != XT_REF; i++) {
         if (k->backend == XT_CUDA)
             cuda_step_text(k, i, b);

@@ -123,18 +123,24 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     return step->collect ? list_runs(p, step, err) : XT_OK;
 }
 
+static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, int, struct xti_step *))
+{
+    const struct xti_strategy *s = xti_cpu_strategies;
+    while (s->make != make)
+        s++;
+    return s;
+}
+
 /* The first that applies, or the one that so many others come before as the choice says, or the last of them.
  */
 static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
 {
     const struct xti_strategy *found = &xti_cpu_strategies[xti_n_cpu_strategies - 1];
     int pass = p->target.choice.strategy;
-    for (int i = 0; i < xti_n_cpu_strategies && p->joint.n && !piece; i++)
-        if (xti_cpu_strategies[i].make == xti_buffered_make)
-            return &xti_cpu_strategies[i];
-    for (int i = 0; i < xti_n_cpu_strategies && p->most_windows; i++)
-        if (xti_cpu_strategies[i].make == xti_mosaic_make && xti_mosaic_applies(p, piece, NULL))
-            return &xti_cpu_strategies[i];
+    if (p->joint.n && !piece)
+        return made_by(xti_buffered_make);
+    if (p->most_windows && xti_mosaic_applies(p, piece, NULL))
+        return made_by(xti_mosaic_make);
     for (int i = 0; i + 1 < xti_n_cpu_strategies && pass >= 0; i++)
         if (xti_cpu_strategies[i].applicable(p, piece, NULL)) {
             found = &xti_cpu_strategies[i];
