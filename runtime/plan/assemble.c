@@ -1,7 +1,10 @@
 /* assemble.c: decides whether the steps of a plan share so many lines of the destination that these had
  * better be put together in a buffer (cpu/assemble.c), and rewrites the steps for that. Layer 3. */
+#include "plan/assemble.h"
+
 #include "base/num.h"
 #include "plan/cost.h"
+#include "plan/loops.h"
 
 enum {
     LONG_ROW_BYTES = 1 << 13, /* two lines in parts do not count beside so many whole ones */

@@ -1,9 +1,9 @@
-/* cost.h: the measured numbers behind CPU plans and the rules built on them: when stores bypass the cache, in
- * which order loops run, how they are blocked, which one threads share. Internal to plan. Layer 3. */
+/* cost.h: the measured numbers behind CPU plans and the rules built on them: when stores bypass the cache,
+ * which kernels and tiles serve, what waits for what. Internal to plan. Layer 3. */
 #ifndef XTI_PLAN_COST_H
 #define XTI_PLAN_COST_H
 
-#include "plan/plan.h"
+#include "plan/nest.h"
 
 enum {
     /* Parts of long rows that a streamed transpose reads where prefetches reach deep: f32 43408 x 1216 does
@@ -13,25 +13,6 @@ enum {
     XTI_LANE = 16, /* bytes that the shuffles of vectors stay inside: the least side of a square */
     XTI_GROUP = 3  /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
 };
-
-/* A piece as the strategies see it: byte strides, the contiguous run taken out. */
-struct xti_nest {
-    const struct xti_piece *piece;
-    int esize;
-    int64_t run; /* bytes contiguous on both sides; of the destination alone for a fill */
-    int unit;    /* run if it is a width of the kernels, else 0 */
-    int n_dims;
-    struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
-    int64_t s_byte, d_byte;
-    int cd, cs;    /* dims with d == run and with |s| == run, cs != cd; -1: none, or no source */
-    int64_t bytes; /* written */
-};
-void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
-/* The same of a joint plan's piece, in runs of so many bytes of the destination. Returns the bytes of a run
- * of the source inside of one. */
-int64_t xti_nest_rows(const struct xti_map *m, int piece, int64_t row, struct xti_nest *out);
-/* Walks a dim the other way. */
-void xti_nest_flip(struct xti_nest *t, int dim);
 
 /* True when a step that writes so much should not leave it in the cache. */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
@@ -110,45 +91,10 @@ bool xti_cost_woven(const struct xti_plan *p, int unit);
  * destination, and an instruction set that has it. */
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why);
 
-/* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts, strides from
- * step->row or col), or of loop `cuts`, which must come later than the new one after xti_cost_order. */
-void xti_cost_block(struct xti_step *step, int cuts, int64_t block, bool align);
-
-/* Sorts the loops, outermost first, into the order in which memory likes them. */
-void xti_cost_order(struct xti_step *step);
-
-/* Puts that loop inside of all others. */
-void xti_cost_innermost(struct xti_step *step, int loop);
-
-/* Makes the innermost loop the kernel's rows, when the kernel has none and leaves them free. */
-void xti_cost_take_row(struct xti_step *step);
-
 /* Whether the rows of a whole copy should be parts of a joint plan: short ones that share lines. */
 bool xti_cost_short_rows(const struct xti_plan *p);
 
 /* Whether the pieces of a joint plan should be put together in blocks; run: bytes of the source in one. */
 bool xti_cost_joint(const struct xti_plan *p, int64_t run);
-
-/* Chooses the loop that threads share, adding a blocked one when none serves. */
-void xti_cost_split(const struct xti_target *t, struct xti_step *step);
-
-/* Rewrites a step, just made or new, into the order of the destination: outer loops outermost first, the row
- * inside them, the columns inside that, all with positive destination strides. With divs and guards the
- * columns are the piece's last dim, element by element, the loops the others, and there is no row. (order.c)
- */
-void xti_order_step(const struct xti_plan *p, int piece, struct xti_step *step);
-/* Such a step writes addresses that ascend: a loop's stride is no less than what is inside it spans. */
-bool xti_order_nests(const struct xti_step *step);
-
-/* When rows of all steps share many lines of the destination: rewrites the steps into its order and sets
- * p->assembled. (assemble.c) */
-xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err);
-
-/* Finds p->window of an assembled plan. (window.c) */
-void xti_plan_window(struct xti_plan *p);
-
-/* In how many parts the steps of a plan run through the destination together; makes the outermost loop of
- * each the shared one when it is more than 1. (see xti_plan.slabs) */
-int xti_cost_slabs(const struct xti_plan *p);
 
 #endif

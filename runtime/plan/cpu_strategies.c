@@ -6,6 +6,7 @@
 #include "plan/cost.h"
 #include "plan/cpu_braid.h"
 #include "plan/cpu_tile.h"
+#include "plan/loops.h"
 
 enum {
     STRIDED_MAX = 8,       /* gen/kernels.py has strided for 2 .. 8 */
@@ -66,8 +67,8 @@ static void start(const struct xti_plan *p, const struct xti_nest *t, enum xti_c
 
 static void finish(struct xti_step *step)
 {
-    xti_cost_order(step);
-    xti_cost_take_row(step);
+    xti_loops_order(step);
+    xti_loops_take_row(step);
 }
 
 /* ---- memcpy */
@@ -113,8 +114,8 @@ static void block_rows(struct xti_step *step, int64_t run)
     int64_t block = 512 / run > 4 ? 512 / run : 4;
     if (a == b || step->loop[a].n <= block || step->loop[b].n <= block)
         return;
-    xti_cost_block(step, a, block, false);
-    xti_cost_block(step, b, block, false);
+    xti_loops_block(step, a, block, false);
+    xti_loops_block(step, b, block, false);
 }
 
 /* The loop whose points are so many bytes of the destination apart, or -1. */
@@ -136,11 +137,11 @@ static void rows_make(const struct xti_plan *p, int piece, struct xti_step *step
         again |= t.dim[i].s == 0;
     if (t.run < XTI_LINE && t.n_dims > 1 && t.bytes > p->target.l1_bytes / 2)
         block_rows(step, t.run);
-    xti_cost_block(step, XTI_CUTS_COL, again ? BROADCAST_CHUNK_BYTES : CHUNK_BYTES, true);
+    xti_loops_block(step, XTI_CUTS_COL, again ? BROADCAST_CHUNK_BYTES : CHUNK_BYTES, true);
     finish(step);
     int next = xti_cost_lines_apart(&p->target, step) ? following(step, t.run) : -1;
     if (next >= 0)
-        xti_cost_innermost(step, next);
+        xti_loops_innermost(step, next);
 }
 
 /* ---- fill */
@@ -160,7 +161,7 @@ static void fill_make(const struct xti_plan *p, int piece, struct xti_step *step
     NEST(p, piece);
     start(p, &t, XTI_CPU_FILL, t.esize, -1, -1, step);
     step->col = (struct xti_loop){.n = t.run / t.esize, .d = t.esize, .cuts = XTI_CUTS_NONE};
-    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.esize, true);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.esize, true);
     finish(step);
 }
 
@@ -182,7 +183,7 @@ static void reverse_make(const struct xti_plan *p, int piece, struct xti_step *s
 {
     NEST(p, piece);
     start(p, &t, XTI_CPU_REVERSE, t.unit, -1, t.cd, step);
-    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
     finish(step);
 }
 
@@ -206,7 +207,7 @@ static void mirror_make(const struct xti_plan *p, int piece, struct xti_step *st
     NEST(p, piece);
     start(p, &t, XTI_CPU_MIRROR, t.esize, -1, t.n_dims - 1, step);
     step->param = XTI_GROUP;
-    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.run, false);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.run, false);
     finish(step);
 }
 
@@ -229,12 +230,12 @@ static void turn_make(const struct xti_plan *p, int piece, struct xti_step *step
     step->param = (int)(t.run / t.esize);
     if (step->stream) {
         int64_t rows = TURN_ROWS_BYTES / t.run;
-        xti_cost_block(step, XTI_CUTS_ROW, rows < TURN_ROWS ? rows : TURN_ROWS, false);
+        xti_loops_block(step, XTI_CUTS_ROW, rows < TURN_ROWS ? rows : TURN_ROWS, false);
     } else if (t.bytes > p->target.l1_bytes / 2) {
-        xti_cost_block(step, XTI_CUTS_ROW, 512 / t.run, false);
-        xti_cost_block(step, XTI_CUTS_COL, 512 / t.run, false);
+        xti_loops_block(step, XTI_CUTS_ROW, 512 / t.run, false);
+        xti_loops_block(step, XTI_CUTS_COL, 512 / t.run, false);
     }
-    xti_cost_order(step);
+    xti_loops_order(step);
 }
 
 /* ---- transposes: a dim contiguous in the source and another one contiguous in the destination */
@@ -271,7 +272,7 @@ static void interleave_make(const struct xti_plan *p, int piece, struct xti_step
     NEST(p, piece);
     start(p, &t, XTI_CPU_INTERLEAVE, t.unit, t.cd, t.cs, step);
     step->param = (int)step->row.n;
-    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
     finish(step);
 }
 
@@ -301,14 +302,14 @@ static void deinterleave_make(const struct xti_plan *p, int piece, struct xti_st
     step->param = (int)step->row.n;
     int next = xti_cost_single_lines(&p->target, step) ? following(step, XTI_LINE) : -1;
     if (next >= 0 && step->loop[next].n > NEIGHBOURS)
-        xti_cost_block(step, next, NEIGHBOURS, false);
+        xti_loops_block(step, next, NEIGHBOURS, false);
     else
         next = -1;
-    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
-    xti_cost_order(step);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    xti_loops_order(step);
     if (next >= 0)
-        xti_cost_innermost(step, following(step, XTI_LINE));
-    xti_cost_take_row(step);
+        xti_loops_innermost(step, following(step, XTI_LINE));
+    xti_loops_take_row(step);
 }
 
 static int64_t longest(const struct xti_nest *t)
@@ -346,16 +347,16 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         int64_t rows = p->target.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
         int64_t cols = step->runs ? RUNS_COLS_BYTES : STREAM_COLS_BYTES;
         if (!xti_cost_whole_rows(&p->target, step))
-            xti_cost_block(step, XTI_CUTS_ROW, rows / t.unit, false);
-        xti_cost_block(step, XTI_CUTS_COL, cols / t.unit, true);
+            xti_loops_block(step, XTI_CUTS_ROW, rows / t.unit, false);
+        xti_loops_block(step, XTI_CUTS_COL, cols / t.unit, true);
     }
     if (!step->stream && t.bytes > p->target.l1_bytes / 2) {
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
         int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead && !step->squares ? 2048 : 512;
-        xti_cost_block(step, XTI_CUTS_ROW, block / t.unit, false);
-        xti_cost_block(step, XTI_CUTS_COL, block / t.unit, true);
+        xti_loops_block(step, XTI_CUTS_ROW, block / t.unit, false);
+        xti_loops_block(step, XTI_CUTS_COL, block / t.unit, true);
     }
-    xti_cost_order(step);
+    xti_loops_order(step);
 }
 
 /* ---- broadcast, strided: the destination's contiguous dim with a special source stride */
@@ -379,7 +380,7 @@ static void broadcast_make(const struct xti_plan *p, int piece, struct xti_step 
 {
     NEST(p, piece);
     start(p, &t, XTI_CPU_BROADCAST, t.unit, -1, t.cd, step);
-    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, true);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, true);
     finish(step);
 }
 
@@ -403,7 +404,7 @@ static void strided_make(const struct xti_plan *p, int piece, struct xti_step *s
     NEST(p, piece);
     start(p, &t, XTI_CPU_STRIDED, t.unit, -1, t.cd, step);
     step->param = (int)(step->col.s / t.unit);
-    xti_cost_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
     finish(step);
 }
 
@@ -433,9 +434,9 @@ static void walk_make(const struct xti_plan *p, int piece, struct xti_step *step
     start(p, &t, XTI_CPU_WALK, t.unit, row, col, step);
     step->stream = false;
     if (t.bytes > p->target.l1_bytes / 2) {
-        xti_cost_block(step, XTI_CUTS_COL, 64, false);
+        xti_loops_block(step, XTI_CUTS_COL, 64, false);
         if (row >= 0)
-            xti_cost_block(step, XTI_CUTS_ROW, 64, false);
+            xti_loops_block(step, XTI_CUTS_ROW, 64, false);
     }
     finish(step);
 }

@@ -1,6 +1,7 @@
 /* nest.c: a piece of a map as the CPU strategies see it. Layer 3. */
+#include "plan/nest.h"
+
 #include "base/num.h"
-#include "plan/cost.h"
 
 static bool is_width(int64_t bytes)
 {

@@ -1,6 +1,7 @@
 /* order.c: steps in the order of the destination: outer loops as the piece has them, the last dim as the
  * kernel's columns, the one before it as its rows. Pieces with divs and guards always run so. Layer 3. */
-#include "plan/cost.h"
+#include "plan/loops.h"
+#include "plan/nest.h"
 
 int64_t xti_step_col_bytes(const struct xti_step *step)
 {

@@ -7,10 +7,13 @@
 
 #include "base/num.h"
 #include "map/clone.h"
+#include "plan/assemble.h"
+#include "plan/blocks.h"
 #include "plan/buffered.h"
 #include "plan/cost.h"
 #include "plan/cpu_tile.h"
 #include "plan/joint.h"
+#include "plan/loops.h"
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
 
@@ -166,7 +169,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     step->lines = xti_cost_together(&p->target, step);
     step->pairs = xti_cost_pairs(&p->target, step);
     step->prefetch_writes = !step->stream && xti_cost_prefetch_writes(&p->target, p->bytes_written);
-    xti_cost_split(&p->target, step);
+    xti_loops_split(&p->target, step);
     if (reshape)
         reshape(step);
     int lists = step->n_row_dims + step->n_col_dims;
@@ -174,7 +177,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     if (!step->loop)
         return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
     if (step->buffered)
-        return xti_buffered_plan(p, step, err);
+        return xti_blocks_plan(p, step, err);
     return lists ? make_lists(p, step, err) : XT_OK;
 }
 
@@ -210,7 +213,7 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
     if (!s)
         s = plan_joint(p, err);
     if (!s)
-        p->slabs = p->assembled ? 0 : p->joint.n ? 1 : xti_cost_slabs(p);
+        p->slabs = p->assembled ? 0 : p->joint.n ? 1 : xti_loops_slabs(p);
     for (int i = 0; i < p->n_steps && !s && !p->assembled; i++)
         xti_cost_uneven(p, &p->step[i]);
     return s;

@@ -2,6 +2,7 @@
 #include "plan/sides.h"
 
 #include "base/num.h"
+#include "plan/loops.h"
 
 enum { GROUP_BYTES = 32 }; /* of rows or columns of a list with one stride: xtk_job.s_group, d_group */
 
@@ -133,7 +134,7 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
     step->s_byte = x->t.s_byte;
     step->d_byte = x->t.d_byte;
     add_loops(x, step);
-    xti_cost_order(step);
+    xti_loops_order(step);
     take_side(x, &x->row, &step->row, list, &rows);
     take_side(x, &x->col, &step->col, list + rows, &cols);
     for (int i = 0; i < step->n_loops; i++) { /* without lists a block cuts what is whole */

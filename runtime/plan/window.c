@@ -1,5 +1,6 @@
 /* window.c: finds how an assembled plan repeats itself along the destination. Layer 3. */
 #include "base/num.h"
+#include "plan/assemble.h"
 #include "plan/cost.h"
 
 enum {

@@ -1,0 +1,14 @@
+/* assemble.h: steps that write the destination together, part by part. Internal to plan. Layer 3. */
+#ifndef XTI_PLAN_ASSEMBLE_H
+#define XTI_PLAN_ASSEMBLE_H
+
+#include "plan/plan.h"
+
+/* When rows of all steps share many lines of the destination: rewrites the steps into its order and sets
+ * p->assembled. (assemble.c) */
+xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err);
+
+/* Finds p->window of an assembled plan. (window.c) */
+void xti_plan_window(struct xti_plan *p);
+
+#endif

@@ -1,0 +1,287 @@
+/* blocks.c: the plans of a buffered step's blocks, each a copy into the buffer, and what is fetched for them.
+ * Layer 3. */
+#include "plan/blocks.h"
+
+#include "base/num.h"
+#include "plan/buffered.h"
+#include "plan/group.h"
+#include "plan/loops.h"
+#include "plan/mosaic.h"
+
+enum {
+    CALL_BYTES = 4096,           /* of the kernel inside a block, see cpu/buffered.c, .. */
+    NEAR_CALL_BYTES = 2048,      /* .. when prefetches go to the first cache, .. */
+    TRANSPOSE_BYTES = 2048,      /* .. and of the one that transposes */
+    NEAR_TRANSPOSE_BYTES = 2304, /* .. again: at most so many, where no part is less than a square. u8 300 x
+                                    12 x 96 x 608 to 12 x 300 x 608 x 96 1.17 times as fast as in calls
+                                    of 3072, f16 ttc50 1.4 times, 10 others alike (Zen 5, 2026-11) */
+};
+
+/* The block as a piece: its dims, ascending in the destination, follow each other in the buffer. In elements;
+ * d ends with the innermost, of which there are k. Returns how many there are. */
+static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, struct xti_dim *d, int k)
+{
+    int64_t bytes = run;
+    for (int i = 0; i < n; bytes *= dim[i++].n) {
+        struct xti_dim *in = &d[-k], out = {dim[i].n, dim[i].s / esize, bytes / esize};
+        if (k && in->s * in->n == out.s && in->d * in->n == out.d)
+            in->n *= out.n;
+        else if (out.n > 1)
+            d[-++k] = out;
+    }
+    return k;
+}
+
+/* Inside of a unit: a run, or what a part has there. Returns how many dims. */
+static int unit_dims(const struct xti_plan *p, const struct xti_step *step, int part, struct xti_dim *d)
+{
+    const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
+    int k = 0;
+    for (int i = x ? x->n_dims - 1 : -1; i >= 0 && x->dim[i].d * p->map.esize < p->joint.row; i--)
+        d[-++k] = x->dim[i];
+    if (!x && step->unit > p->map.esize)
+        d[-++k] = (struct xti_dim){step->unit / p->map.esize, 1, 1};
+    return k;
+}
+
+/* A block of all dims that a step's rows and columns stand for. */
+struct xti_piece xti_block_piece(const struct xti_plan *p, const struct xti_step *step, int part,
+                                 const struct xti_loop *dim, struct xti_dim d[2 * XTI_MAX_DIMS])
+{
+    struct xti_loop own[2 * XTI_MAX_DIMS];
+    int n = step->n_row_dims + step->n_col_dims, k = unit_dims(p, step, part, d + 2 * XTI_MAX_DIMS);
+    for (int i = 0; i < n; i++)
+        own[i] = xti_part_loop(p, part, &dim[i]);
+    k = piece_of(step->unit, p->map.esize, own, n, d + 2 * XTI_MAX_DIMS, k);
+    return (struct xti_piece){.n_dims = k, .dim = d + 2 * XTI_MAX_DIMS - k};
+}
+
+struct xti_plan xti_block_plan(const struct xti_plan *p, const struct xti_piece *piece)
+{
+    struct xti_plan sub = {.target = p->target,
+                           .map = {.esize = p->map.esize, .n_pieces = 1, .piece = (struct xti_piece *)piece},
+                           .bytes_written = xti_piece_numel(piece) * p->map.esize};
+    sub.target.threads = 1;
+    sub.target.choice = (struct xti_choice){.stream = -1};
+    return sub;
+}
+
+static void swap(struct xti_loop *a, struct xti_loop *b)
+{
+    struct xti_loop x = *a;
+    *a = *b;
+    *b = x;
+}
+
+static bool in_parts(const struct xti_step *step)
+{
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts != XTI_CUTS_NONE)
+            return true;
+    return false;
+}
+
+/* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut. */
+static void shape(struct xti_step *step, int64_t bytes, bool at_most)
+{
+    bool runs = step->kernel == XTI_CPU_BLOCKS;
+    bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
+    int64_t lane = units ? XTI_LANE / step->unit : 1;
+    int64_t rows = bytes / (step->col.n * step->unit * (step->param ? step->param : 1));
+    int64_t whole = rows / lane * lane, left = whole ? step->row.n % whole : 0;
+    rows = at_most && whole && (!left || left >= lane) ? whole : (rows + lane) / lane * lane;
+    if (in_parts(step))
+        return;
+    for (int i = 0; i < step->n_loops && runs; i++)
+        if (step->loop[i].n > step->row.n)
+            swap(&step->row, &step->loop[i]);
+    if (runs || units)
+        xti_loops_block(step, XTI_CUTS_ROW, rows, false);
+}
+
+static void shape_calls(struct xti_step *step)
+{
+    shape(step, step->kernel == XTI_CPU_TRANSPOSE ? TRANSPOSE_BYTES : CALL_BYTES, false);
+}
+
+/* Tiles of bytes are larger than what is done beside them should wait: they take turns with it, so that calls
+ * may be of whole blocks (a last part may be too small for it): 9 blocks of ttc57 as u8 do 1.02 to 1.25 times
+ * as much, 5 as f16 1.0 to 1.2 times. (Zen 5, 2026-11) */
+static bool takes_turns(const struct xti_step *step)
+{
+    enum { WIDEST = 2 };
+    int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit, half = XTI_LINE / 2;
+    return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) &&
+           ((rows >= half && cols >= half) || (rows >= XTI_LANE && cols >= XTI_LINE));
+}
+
+static void shape_near_calls(struct xti_step *step)
+{
+    bool transpose = step->kernel == XTI_CPU_TRANSPOSE;
+    shape(step, transpose ? NEAR_TRANSPOSE_BYTES : NEAR_CALL_BYTES, transpose);
+}
+
+static void shape_turns(struct xti_step *step)
+{
+    step->turns = takes_turns(step);
+    if (!step->turns)
+        shape_near_calls(step);
+}
+
+static int64_t steps_of(const struct xti_step *step, int from)
+{
+    int64_t n = 1;
+    for (int i = from; i < step->n_loops; i++)
+        n *= step->loop[i].n;
+    return n;
+}
+
+/* Where the buffers lie in lines is not known yet, and matters little. */
+static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xti_err *err)
+{
+    enum { ALIGN = _Alignof(struct xti_mosaic) }; /* more than the arena's */
+    char *room = xti_arena_alloc(&p->arena, sizeof(struct xti_mosaic) + ALIGN - 1);
+    struct xti_mosaic_of of = xti_mosaic_of(&out->step);
+    if (!room)
+        return xti_fail(err, XT_ENOMEM, "table of a mosaic");
+    struct xti_mosaic *m = (struct xti_mosaic *)(room + (-(uintptr_t)room & (ALIGN - 1)));
+    out->mosaic = xti_mosaic_table(&of, m) ? m : NULL;
+    return XT_OK;
+}
+
+static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, int windows,
+                            struct xti_inner *out, struct xti_err *err)
+{
+    struct xti_plan sub = xti_block_plan(p, piece);
+    sub.most_windows = windows;
+    sub.n_steps = 1;
+    sub.step = &out->step;
+    sub.arena = p->arena;
+    bool deep = p->target.prefetch_deep, turns = deep && p->target.isa == XTI_ISA_AVX512;
+    xt_status s = xti_plan_step(&sub, 0, turns ? shape_turns : deep ? shape_near_calls : shape_calls, err);
+    if (!s && out->step.kernel == XTI_CPU_MOSAIC)
+        s = make_table(&sub, out, err);
+    p->arena = sub.arena;
+    return s;
+}
+
+/* Of the kernels of a block. */
+static int64_t calls_of(const struct xti_block *block, int parts)
+{
+    int64_t n = 0;
+    for (int k = 0; k < parts; k++)
+        n += steps_of(&block->inner[k].step, 0);
+    return n;
+}
+
+/* Of a part of a block that is to be a mosaic. */
+static int most_windows(const struct xti_plan *p, const struct xti_step *step, int part)
+{
+    struct xti_nest t;
+    if (!p->joint.n)
+        return step->mosaics ? XTI_MOSAIC_WINDOWS : 0;
+    xti_nest_of(&p->map, p->joint.piece[part], &t);
+    return xti_buffered_windows(p, p->joint.piece[part], &t);
+}
+
+static xt_status plan_inner(struct xti_plan *p, const struct xti_step *step, const struct xti_loop *dim,
+                            struct xti_block *out, struct xti_err *err)
+{
+    int parts = xti_parts_of(p);
+    int64_t bytes = out->out.bytes * out->out.n_runs;
+    xt_status s = XT_OK;
+    if (!(out->inner = xti_arena_alloc(&p->arena, (size_t)parts * sizeof *out->inner)))
+        return xti_fail(err, XT_ENOMEM, "%d parts", parts);
+    for (int k = 0; k < parts && !s; k++) {
+        struct xti_dim d[2 * XTI_MAX_DIMS];
+        struct xti_piece piece = xti_block_piece(p, step, k, dim, d);
+        s = plan_block(p, &piece, most_windows(p, step, k), &out->inner[k], err);
+    }
+    if (s)
+        return s;
+    int64_t calls = calls_of(out, parts);
+    out->stream_lines = (bytes / XTI_LINE + calls) / calls;
+    return XT_OK;
+}
+
+/* Points of the last block that a loop cuts off, when it is a smaller one; else 0. */
+static int64_t tail_of(const struct xti_step *step, int cuts)
+{
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts == cuts)
+            return step->loop[i].whole % step->loop[i].block;
+    return 0;
+}
+
+/* Of a piece of a joint plan: where it is in a row, and where its source begins, with dims that go the other
+ * way. */
+static void place_part(const struct xti_plan *p, const struct xti_step *step, const struct xti_piece *x,
+                       struct xti_part *part)
+{
+    int e = p->map.esize;
+    part->at = (x->doff - p->map.dst_lo) * e % p->joint.row;
+    part->s_byte = x->soff * e;
+    for (int i = 0; i < x->n_dims; i++)
+        for (int k = 0; k < step->n_loops + step->n_row_dims + step->n_col_dims; k++)
+            if (step->loop[k].d == -x->dim[i].d * e) {
+                part->s_byte += (x->dim[i].n - 1) * x->dim[i].s * e;
+                break;
+            }
+}
+
+static xt_status plan_parts(struct xti_plan *p, const struct xti_step *step, struct xti_blocks *b,
+                            struct xti_err *err)
+{
+    int64_t lines = 0;
+    for (int k = 0; k < b->n_parts; k++) {
+        struct xti_part *part = &b->part[k];
+        const struct xti_piece *x = &p->map.piece[p->joint.n ? p->joint.piece[k] : step->piece];
+        int64_t *s = xti_arena_alloc(&p->arena, (size_t)(step->n_loops + 1) * sizeof *s);
+        if (!s)
+            return xti_fail(err, XT_ENOMEM, "%d strides", step->n_loops);
+        *part = (struct xti_part){.src = x->src, .s = s, .s_byte = step->s_byte};
+        for (int i = 0; i < step->n_loops; i++)
+            s[i] = xti_part_loop(p, k, &step->loop[i]).s;
+        if (p->joint.n)
+            place_part(p, step, x, part);
+        part->in = xti_group_source(p, step, k, step->group);
+        lines += part->in.n_runs * ((part->in.bytes + (p->joint.n ? 2 * XTI_LINE - 2 : XTI_LINE)) / XTI_LINE);
+    }
+    int64_t calls = steps_of(step, step->group) * calls_of(&b->block[0][0], b->n_parts);
+    b->fetch_lines = (lines + calls) / calls;
+    return XT_OK;
+}
+
+xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+{
+    int64_t row_tail = tail_of(step, XTI_CUTS_ROW), col_tail = tail_of(step, XTI_CUTS_COL);
+    int n = step->n_row_dims + step->n_col_dims;
+    struct xti_blocks *b = xti_arena_alloc(&p->arena, sizeof *b);
+    struct xti_part *part = xti_arena_alloc(&p->arena, (size_t)xti_parts_of(p) * sizeof *part);
+    if (!b || !part)
+        return xti_fail(err, XT_ENOMEM, "blocks");
+    *b = (struct xti_blocks){
+        .rows = step->row.n, .cols = step->col.n, .n_parts = xti_parts_of(p), .part = part};
+    if (p->joint.fills && !(b->value = xti_arena_dup(&p->arena, p->joint.value, sizeof p->joint.value)))
+        return xti_fail(err, XT_ENOMEM, "value of a fill");
+    for (int i = 0; i < 4; i++) {
+        bool row = i / 2, col = i % 2;
+        struct xti_block *out = &b->block[row][col];
+        struct xti_loop dim[2 * XTI_MAX_DIMS];
+        if ((row && !row_tail) || (col && !col_tail))
+            continue;
+        for (int k = 0; k < n; k++)
+            dim[k] = step->loop[step->n_loops + k];
+        if (row)
+            dim[0].n = row_tail;
+        if (col)
+            dim[step->n_row_dims].n = col_tail;
+        out->out = xti_runs_of(step->unit, dim, n, false);
+        xt_status s = plan_inner(p, step, dim, out, err);
+        if (s)
+            return s;
+    }
+    step->kernel = b->block[0][0].inner->step.kernel;
+    step->blocks = b;
+    return plan_parts(p, step, b, err);
+}

@@ -1,0 +1,201 @@
+/* loops.c: the loops around a kernel. Layer 3. */
+#include "plan/loops.h"
+
+#include "base/num.h"
+#include "plan/cost.h"
+
+uint64_t xti_loop_stride(const struct xti_loop *l, bool source)
+{
+    uint64_t st = xti_abs64(source ? l->s : l->d);
+    return l->cuts == XTI_CUTS_NONE ? st : st * (uint64_t)l->block;
+}
+
+static struct xti_loop *extent_of(struct xti_step *step, int cuts)
+{
+    return cuts == XTI_CUTS_ROW ? &step->row : cuts == XTI_CUTS_COL ? &step->col : &step->loop[cuts];
+}
+
+static void cut(struct xti_step *step, int cuts, int64_t block, bool align)
+{
+    const struct xti_loop *whole = extent_of(step, cuts);
+    if (whole->n <= block)
+        return;
+    step->loop[step->n_loops++] = (struct xti_loop){.n = (whole->n + block - 1) / block,
+                                                    .s = whole->s,
+                                                    .d = whole->d,
+                                                    .whole = whole->n,
+                                                    .block = block,
+                                                    .cuts = cuts,
+                                                    .align = align};
+    if (cuts == XTI_CUTS_ROW)
+        step->tile_rows = block;
+    if (cuts == XTI_CUTS_COL)
+        step->tile_cols = block;
+}
+
+/* Blocks of one point would not go outside of the loop that they cut. */
+void xti_loops_block(struct xti_step *step, int cuts, int64_t block, bool align)
+{
+    int by = cuts == XTI_CUTS_COL ? step->choice.cols : step->choice.rows;
+    int64_t n = by > 0 ? block << by : block >> -by;
+    cut(step, cuts, n > 2 ? n : 2, align);
+}
+
+/* Streaming copies read in memory order and scatter whole lines: BSHD -> BHSD f16 took 6.7 ms so, 15.2 ms in
+ * the order of the destination. Others: the sum of both, as in NumPy, so that neither side jumps in the inner
+ * loops. */
+static bool goes_outside(const struct xti_step *step, const struct xti_loop *a, const struct xti_loop *b)
+{
+    uint64_t sa = xti_loop_stride(a, true), sb = xti_loop_stride(b, true), da = xti_loop_stride(a, false),
+             db = xti_loop_stride(b, false);
+    enum xti_order order = step->choice.order ? (enum xti_order)step->choice.order
+                           : step->stream     ? XTI_ORDER_SOURCE
+                                              : XTI_ORDER_SUM;
+    if (order == XTI_ORDER_SOURCE)
+        return sa != sb ? sa > sb : da > db;
+    if (order == XTI_ORDER_DESTINATION)
+        return da != db ? da > db : sa > sb;
+    return sa + da > sb + db;
+}
+
+void xti_loops_order(struct xti_step *step)
+{
+    /* Insertion sort; then the `cuts` of blocked loops follow their loops to the new places. */
+    int at[XTI_MAX_LOOPS], place[XTI_MAX_LOOPS];
+    for (int i = 0; i < step->n_loops; i++) {
+        struct xti_loop l = step->loop[i];
+        int k = i;
+        for (; k > 0 && goes_outside(step, &l, &step->loop[k - 1]); k--) {
+            step->loop[k] = step->loop[k - 1];
+            at[k] = at[k - 1];
+        }
+        step->loop[k] = l;
+        at[k] = i;
+    }
+    for (int i = 0; i < step->n_loops; i++)
+        place[at[i]] = i;
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts >= 0)
+            step->loop[i].cuts = place[step->loop[i].cuts];
+}
+
+void xti_loops_innermost(struct xti_step *step, int loop)
+{
+    struct xti_loop l = step->loop[loop];
+    for (int i = loop; i + 1 < step->n_loops; i++)
+        step->loop[i] = step->loop[i + 1];
+    step->loop[step->n_loops - 1] = l;
+    for (int i = 0; i < step->n_loops; i++) {
+        int *cuts = &step->loop[i].cuts;
+        *cuts = *cuts == loop ? step->n_loops - 1 : *cuts > loop ? *cuts - 1 : *cuts;
+    }
+}
+
+void xti_loops_take_row(struct xti_step *step)
+{
+    if (step->row.n != 1 || !step->n_loops || step->loop[step->n_loops - 1].cuts != XTI_CUTS_NONE)
+        return;
+    int last = step->n_loops - 1;
+    step->row = step->loop[last];
+    step->n_loops--;
+    for (int i = 0; i < last; i++)
+        if (step->loop[i].cuts == last)
+            step->loop[i].cuts = XTI_CUTS_ROW;
+}
+
+static void insert_outermost(struct xti_step *step)
+{
+    struct xti_loop l = step->loop[--step->n_loops];
+    for (int i = step->n_loops; i > 0; i--) {
+        step->loop[i] = step->loop[i - 1];
+        if (step->loop[i].cuts >= 0)
+            step->loop[i].cuts++;
+    }
+    step->loop[0] = l;
+    step->n_loops++;
+}
+
+/* A loop serves when its steps write lines of their own (but for those at the seams of misaligned blocks) and
+ * there are enough of them. The outermost that serves is taken. */
+static int splittable(const struct xti_step *step, int64_t at_least)
+{
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].n >= at_least && xti_loop_stride(&step->loop[i], false) >= XTI_LINE)
+            return i;
+    return -1;
+}
+
+static bool cut_side(struct xti_step *step, int cuts, int64_t parts)
+{
+    const struct xti_loop *l = extent_of(step, cuts);
+    bool already = false;
+    for (int i = 0; i < step->n_loops; i++)
+        already |= step->loop[i].cuts == cuts;
+    if (already || l->n < parts || step->row_at || step->col_at || step->n_row_dims || step->n_col_dims)
+        return false;
+    int64_t lines = l->n / parts * (int64_t)xti_abs64(l->d) / XTI_LINE;
+    if (lines < 1)
+        return false;
+    int64_t per_line = xti_abs64(l->d) >= XTI_LINE ? 1 : XTI_LINE / (int64_t)xti_abs64(l->d);
+    cut(step, cuts, l->n / parts / per_line * per_line, false);
+    insert_outermost(step);
+    return true;
+}
+
+/* Weaves are of all rows. Of rows that share lines of the source kernels want many: sooner columns. */
+static bool cut_kernel(struct xti_step *step, int64_t parts)
+{
+    bool weave = step->kernel == XTI_CPU_INTERLEAVE || step->kernel == XTI_CPU_DEINTERLEAVE;
+    int64_t s = (int64_t)xti_abs64(step->row.s), n = step->row.n / parts;
+    if (!weave && n && (!s || s >= XTI_LINE || n * s >= XTI_LINE))
+        return cut_side(step, XTI_CUTS_ROW, parts);
+    return cut_side(step, XTI_CUTS_COL, parts) || (!weave && cut_side(step, XTI_CUTS_ROW, parts));
+}
+
+void xti_loops_split(const struct xti_target *t, struct xti_step *step)
+{
+    int64_t threads = t->threads;
+    step->split = -1;
+    if (threads < 2)
+        return;
+    if (step->general) { /* shared by bytes of the destination */
+        step->split = xti_order_nests(step) ? 0 : -1;
+        return;
+    }
+    if ((step->split = splittable(step, 4 * threads)) >= 0)
+        return;
+    if (cut_kernel(step, 4 * threads))
+        step->split = 0;
+    else
+        step->split = splittable(step, 2);
+}
+
+/* Bytes of the destination from the first step of the outermost loop to behind the last one; 0: none, or more
+ * than fit in 63 bits. A mosaic would make its table for each slab: 58000 instructions (f32 4096 x 2^13). */
+static int64_t outer_bytes(const struct xti_step *step)
+{
+    bool table = step->kernel == XTI_CPU_MOSAIC;
+    int64_t bytes = 0;
+    if (!step->n_loops || step->loop[0].cuts != XTI_CUTS_NONE || step->general || table)
+        return 0;
+    return xti_mul64(step->loop[0].n, (int64_t)xti_abs64(step->loop[0].d), &bytes) ? bytes : 0;
+}
+
+/* A slab stays in the second cache with what was read for it: the pieces of a border or of a window share
+ * lines on both sides. (im2col of 8 x 32 x 64 x 64 f32 in 11 pieces: 1.4 times as fast) */
+int xti_loops_slabs(const struct xti_plan *p)
+{
+    int64_t parts = p->target.threads > 0 ? p->target.threads : 1;
+    int64_t slabs = p->bytes_written / parts / (p->target.l2_bytes / 4 + 1);
+    for (int i = 0; i < p->n_steps; i++) {
+        const struct xti_step *step = &p->step[i];
+        if (!outer_bytes(step) || outer_bytes(step) != outer_bytes(&p->step[0]))
+            return 1;
+        slabs = step->loop[0].n / parts < slabs ? step->loop[0].n / parts : slabs;
+    }
+    if (p->n_steps < 2 || slabs < 2)
+        return 1;
+    for (int i = 0; i < p->n_steps; i++)
+        p->step[i].split = 0;
+    return slabs < INT32_MAX / parts ? (int)slabs : 1;
+}

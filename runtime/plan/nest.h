@@ -1,0 +1,26 @@
+/* nest.h: a piece of a map as the CPU strategies see it. Internal to plan. Layer 3. */
+#ifndef XTI_PLAN_NEST_H
+#define XTI_PLAN_NEST_H
+
+#include "plan/plan.h"
+
+/* A piece as the strategies see it: byte strides, the contiguous run taken out. */
+struct xti_nest {
+    const struct xti_piece *piece;
+    int esize;
+    int64_t run; /* bytes contiguous on both sides; of the destination alone for a fill */
+    int unit;    /* run if it is a width of the kernels, else 0 */
+    int n_dims;
+    struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
+    int64_t s_byte, d_byte;
+    int cd, cs;    /* dims with d == run and with |s| == run, cs != cd; -1: none, or no source */
+    int64_t bytes; /* written */
+};
+void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
+/* The same of a joint plan's piece, in runs of so many bytes of the destination. Returns the bytes of a run
+ * of the source inside of one. */
+int64_t xti_nest_rows(const struct xti_map *m, int piece, int64_t row, struct xti_nest *out);
+/* Walks a dim the other way. */
+void xti_nest_flip(struct xti_nest *t, int dim);
+
+#endif
