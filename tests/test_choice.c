@@ -221,6 +221,17 @@ START_TEST(an_estimate_counts_the_lines_that_must_move)
 }
 END_TEST
 
+START_TEST(an_estimate_counts_the_lines_of_all_parts_of_a_joint_plan)
+{
+    struct xti_target t = epyc;
+    t.prefetch_deep = t.joint_rows = true;
+    struct xti_estimate e =
+        estimate_of("x: f64[9,1000000]; y: f64[4,1000000]; concat(0, x, y).permute(1,0)", &t);
+    ck_assert_double_eq_tol(e.lines_read, 13e6 / 8, 3); /* one that is not whole for each source */
+    ck_assert_double_eq_tol(e.lines_written, 13e6 / 8, 1);
+}
+END_TEST
+
 START_TEST(streaming_stores_read_no_line_of_the_destination)
 {
     ck_assert_double_eq(estimate_of("x: f32[64,1048576]; x", &server).lines_owned, 0);
@@ -271,6 +282,7 @@ int main(void)
     tcase_add_test(c, a_copy_without_loops_has_no_choice_but_streaming);
     tcase_add_test(c, numbers_that_no_choice_has_are_not_valid);
     tcase_add_loop_test(c, an_estimate_counts_the_lines_that_must_move, 0, sizeof counted / sizeof *counted);
+    tcase_add_test(c, an_estimate_counts_the_lines_of_all_parts_of_a_joint_plan);
     tcase_add_test(c, streaming_stores_read_no_line_of_the_destination);
     tcase_add_test(c, more_of_the_same_takes_longer);
     tcase_add_loop_test(c, every_workload_has_an_estimate_that_a_machine_could_have, 0, n_work);

@@ -115,8 +115,12 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
         xti_str_addf(b, "; runs of %" PRId64 " B fetched a tile ahead", s->source_run);
     if (s->buffered) {
         const struct xti_block *block = &s->blocks->block[0][0];
-        xti_str_addf(b, "; blocks by %s in a buffer, runs of %" PRId64 " B fetched, of %" PRId64 " B written",
-                     block->inner->step.strategy->name, s->blocks->part->in.bytes, block->out.bytes);
+        xti_str_addf(b, "; blocks by %s in a buffer, runs of %" PRId64 " B",
+                     block->inner->step.strategy->name, s->blocks->part->in.bytes);
+        for (int part = 1; part < s->blocks->n_parts; part++)
+            xti_str_addf(b, "%s %" PRId64 " B", part + 1 < s->blocks->n_parts ? "," : " and",
+                         s->blocks->part[part].in.bytes);
+        xti_str_addf(b, " fetched, of %" PRId64 " B written", block->out.bytes);
     }
     xti_str_add(b, s->general ? "; as far as divs and guards let\n" : "\n");
 }

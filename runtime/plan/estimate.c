@@ -155,7 +155,23 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
     sum->kept += XTI_LINE * ((reads ? t.source : 0) + (b.stream ? 0 : t.destination));
 }
 
-/* Blocks are put together in the first cache, and read there when they are streamed. */
+/* Lines of the source, of a joint plan those that are fetched for its parts. */
+static void add_source(const struct xti_plan *p, const struct xti_step *step, const struct xti_traffic *t,
+                       struct work *sum)
+{
+    double lines = t->fetched[2], groups = 1;
+    for (int i = 0; i < step->group; i++)
+        groups *= (double)step->loop[i].n;
+    for (int k = 0; k < p->joint.n; k++) {
+        const struct xti_runs *in = &step->blocks->part[k].in;
+        lines = (k ? lines : 0) + groups * (double)in->n_runs * ((double)in->bytes / XTI_LINE + 1);
+    }
+    for (int c = 0; c < XTI_N_CACHES; c++)
+        sum->fetched[c] += p->joint.n ? lines : t->fetched[c];
+    sum->kept += XTI_LINE * (p->joint.n ? lines : t->source);
+}
+
+/* Blocks are put together in the first cache, part by part, and read there when they are streamed. */
 static void add_buffered(const struct xti_plan *p, const struct xti_step *step, const struct prices *price,
                          struct work *sum)
 {
@@ -165,15 +181,14 @@ static void add_buffered(const struct xti_plan *p, const struct xti_step *step, 
     struct box whole = {.cols = block->out.bytes, .rows = 1};
     struct work in = {0};
     struct xti_traffic t;
-    add_step(p, &block->inner->step, price, &in);
+    for (int k = 0; k < step->blocks->n_parts; k++)
+        add_step(p, &block->inner[k].step, price, &in);
     sum->core += runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call +
                  op[XTI_CPU_BLOCKS].wide * lines;
     xti_traffic_of(step, &p->target, true, &t);
-    for (int c = 0; c < XTI_N_CACHES; c++)
-        sum->fetched[c] += t.fetched[c];
+    add_source(p, step, &t, sum);
     sum->jumps += t.jumps;
     sum->streamed += t.destination;
-    sum->kept += XTI_LINE * t.source;
     if (ragged(step, &whole))
         sum->write += 2 * runs * price->split;
 }
