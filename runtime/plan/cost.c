@@ -129,14 +129,19 @@ static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *ro
  * 1.02 to 1.4 times where rows begin anywhere (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Of transposes read
  * in memory's order lines leave by themselves as soon as the source of the next ones stays in the second
  * cache: in pairs u8 1420 x 384 x 384, f16 300 x 576 x 576 and f32 300 x 352 x 352 do 0.7 to 0.88 times as
- * much; but wider units in rows of an odd multiple of 256 bytes 1.2 times. (Zen 5, 2026-11) */
+ * much; but wider units in rows of an odd multiple of 256 bytes 1.2 times. Tiles of narrow units by AVX2 are
+ * made in a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85. (Zen 5, 2026-11)
+ */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
     const struct xti_loop *row =
         step->n_row_dims ? &step->loop[step->n_loops + step->n_row_dims - 1] : &step->row;
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
-    int narrowest = t->isa == XTI_ISA_AVX512 ? 1 : step->kernel != XTI_CPU_TRANSPOSE ? 4 : 2;
+    int narrowest = t->isa == XTI_ISA_AVX512            ? 1
+                    : step->kernel == XTI_CPU_TRANSPOSE ? 2
+                    : t->prefetch_deep                  ? 1
+                                                        : 4;
     bool tile = step->kernel == XTI_CPU_TILE, bytes = tile && step->unit == 1;
     bool banks = t->stream_banks && row->d % t->stream_banks;
     bool alone = tile && (step->unstaged || !bytes) && banks && rows_on_lines(step, row);
