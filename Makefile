@@ -58,7 +58,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib run test test-arm lint clean help one gpu-check bench-kernels need-build need-test
+.PHONY: all lib run test test-arm ways lint clean help one gpu-check bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	@$(SUBMAKE) lib $(XT)
@@ -75,6 +75,11 @@ test: need-test ## every test; SAN=address,undefined under sanitizers
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
 	+@B=$(B) MAKE='$(SUBMAKE)' sh tests/arm.sh
+
+ways: ## how fast this machine copies within its caches, by each way that there is (bench/ways)
+	@mkdir -p $(B)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) -O2 -march=native bench/ways/ways.c -o $(B)/ways
+	@$(B)/ways
 
 lint: need-build ## layers, names, headers, exported symbols, line lengths
 	@$(SUBMAKE) lib
