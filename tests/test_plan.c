@@ -382,6 +382,31 @@ START_TEST(a_copy_of_any_size_has_a_plan)
 }
 END_TEST
 
+/* chain, the columns of its tile where prefetches reach deep, elsewhere */
+static const struct {
+    const char *line;
+    int deep, else_;
+} long_columns[] = {
+    {"x: u8[192,832,1080]; x.permute(2,1,0)", 4032, 1152},
+    {"x: f16[60,4988,256]; x.permute(2,1,0)", 2400, 960},
+    {"x: f64[107,72,13,192]; x.permute(1,3,0,2)", 312, 208},          /* wide, begun anywhere in a line */
+    {"x: f64[128,72,13,192]; x.permute(1,3,0,2)", 208, 208},          /* on lines */
+    {"x: u8[60,15,112,15,5,32]; x.permute(1,5,4,0,3,2)", 1680, 1680}, /* one run of the source */
+    {"x: u8[192,48,1080]:[1080,150000000,1]; x.permute(2,1,0)", 1152, 1152}, /* far apart */
+};
+
+START_TEST(columns_are_longer_where_prefetches_reach_deep)
+{
+    struct xti_target t = cpu;
+    t.prefetch_deep = true;
+    struct xti_plan p = plan_of(long_columns[_i].line, &t), other = plan_of(long_columns[_i].line, &cpu);
+    ck_assert_int_eq(p.step->tile_cols, long_columns[_i].deep);
+    ck_assert_int_eq(other.step->tile_cols, long_columns[_i].else_);
+    xti_plan_free(&p);
+    xti_plan_free(&other);
+}
+END_TEST
+
 START_TEST(a_line_of_windows_that_overlap_serves_few_rows)
 {
     struct xti_plan p = plan_of("x: u8[1024,16,8,8,8]:[32768,1,1,4096,2]; x", &cpu);
@@ -746,8 +771,8 @@ START_TEST(columns_of_tiles_are_whole_lines_before_rows_are_long)
         const char *line;
         int64_t cols[2], rows[2]; /* of a target like any, of prefetch_deep */
     } want[] = {
-        {"x: u8[300,608,12,96]; x.permute(3,0,2,1)", {608, 1216}, {576, 96}},
-        {"x: f16[300,304,12,96]; x.permute(3,0,2,1)", {304, 608}, {576, 96}},
+        {"x: u8[300,608,12,96]; x.permute(3,0,2,1)", {608, 3648}, {576, 96}},
+        {"x: f16[300,304,12,96]; x.permute(3,0,2,1)", {304, 3648}, {576, 96}},
         {"x: f32[300,152,12,96]; x.permute(3,0,2,1)", {152, 304}, {288, 96}},
         {"x: f16[300,320,12,96]; x.permute(3,0,2,1)", {320, 320}, {576, 576}}, /* whole lines */
         {"x: f16[300,301,12,96]; x.permute(3,0,2,1)", {301, 301}, {576, 576}}, /* of 32 points alone */
@@ -1053,6 +1078,8 @@ int main(void)
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);
+    tcase_add_loop_test(t, columns_are_longer_where_prefetches_reach_deep, 0,
+                        sizeof long_columns / sizeof *long_columns);
     tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0, sizeof deep / sizeof *deep);
     tcase_add_test(t, blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,

@@ -7,16 +7,17 @@
 #include "plan/sides.h"
 
 enum {
-    RUN_BYTES = 16,         /* below it rows are gathered */
-    COL_BYTES = 1024,       /* of the destination in a run: its two ends go through the cache */
-    COL_ENTRIES = 2048,     /* of a list */
-    LONG_COL_BYTES = 2048,  /* of a single long dim: 64 more are read */
-    ROW_BYTES = 1024,       /* of the source in a run */
-    ROW_ENTRIES = 1024,     /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
-    WIDE_UNIT = 8,          /* wider and equal ones want tiles: see wide_columns_apart */
-    COLLECT_BYTES = 1024,   /* of rows that are put together in a buffer, at most */
-    FED_UNIT = 2,           /* narrower and equal ones are streamed as in fed.c.j2 .. */
-    FED_RUN = 256           /* .. which a dim of shorter runs gains by */
+    RUN_BYTES = 16,        /* below it rows are gathered */
+    COL_BYTES = 1024,      /* of the destination in a run: its two ends go through the cache */
+    COL_ENTRIES = 2048,    /* of a list */
+    LONG_COL_BYTES = 2048, /* of a single long dim: 64 more are read */
+    ROW_BYTES = 1024,      /* of the source in a run */
+    ROW_ENTRIES = 1024,    /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
+    WIDE_UNIT = 8,         /* wider and equal ones want tiles: see wide_columns_apart */
+    COLLECT_BYTES = 1024,  /* of rows that are put together in a buffer, at most */
+    FED_UNIT = 2,          /* narrower and equal ones are streamed as in fed.c.j2 .. */
+    FED_RUN = 256,         /* .. which a dim of shorter runs gains by, */
+    FED_COL_BYTES = 4096   /* and longer columns */
 };
 
 /* A single dim needs no list: rows may be as long as they like, columns are cut where lines are whole. */
@@ -74,12 +75,52 @@ static int64_t long_row_bytes(const struct xti_plan *p, int unit)
     return unit <= FED_UNIT ? NARROW : unit < WIDE_UNIT ? MIDDLE : WIDE;
 }
 
+/* Rows and columns are one run of the source, which may be fetched as such: see xti_cost_source_run. */
+static bool one_run(const struct xti_sides *x)
+{
+    int64_t reach = x->row.bytes;
+    for (int i = 0; i < x->col.n_dims; i++) {
+        const struct xti_loop *l = &x->t.dim[x->col.dim[i]];
+        reach += ((i + 1 < x->col.n_dims ? l->n : x->col.take) - 1) * (int64_t)xti_abs64(l->s);
+    }
+    return reach == x->row.bytes * x->col.units;
+}
+
+/* Some rows of the destination begin inside a line. */
+static bool ragged(const struct xti_sides *x)
+{
+    int64_t bits = x->col.bytes;
+    for (int i = 0; i < x->t.n_dims; i++)
+        bits |= xti_side_has(&x->col, i) ? 0 : x->t.dim[i].d;
+    return bits % XTI_LINE;
+}
+
+/* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
+ * lines at its ends. With 4096 bytes for 1024 the 14 tiles of u8 of ttc57 that change do 1.02 times as much
+ * (0.95 to 1.08), those of f16 1.02 times, 31 random ones of both 1.16 times (0.96 to 2.0; 200 x 400 x 2313
+ * of u8 reversed 0.54 and 0.85 of a copy); a tile that is one run of the source 0.91. Of wider units, rows
+ * that begin anywhere, with 2048 bytes 1.03 times (37, 0.97 to 1.3), on lines, with 4096, down to 0.55. (Zen
+ * 5, 2026-11) */
+static void long_columns(const struct xti_plan *p, struct xti_sides *x)
+{
+    const struct xti_target *t = &p->target;
+    const struct xti_sides tile = *x;
+    bool narrow = x->t.unit <= FED_UNIT;
+    if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || one_run(x) || !(narrow || ragged(x)) ||
+        !xti_cost_stream(t, p->bytes_written))
+        return;
+    xti_side_widen(x, &x->col, narrow ? FED_COL_BYTES : LONG_COL_BYTES, FED_COL_BYTES);
+    if (!xti_sides_list_fits(x))
+        *x = tile;
+}
+
 static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     xti_sides_begin(&p->map, piece, x);
     if (!x->t.unit)
         return;
     widen(x, want, p->target.prefetch_deep);
+    long_columns(p, x);
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
     make_long(x, &x->row, long_row_bytes(p, x->t.unit) / x->t.unit);
 }
@@ -193,17 +234,6 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
         return xti_refuse(why, "one dim of stride %lld B makes up a line",
                           (long long)x.t.dim[x.col.dim[0]].s);
     return !transposed(p, &x, why);
-}
-
-/* Some rows of the destination begin inside a line. */
-static bool ragged(const struct xti_sides *x)
-{
-    int64_t bits = x->col.bytes;
-    for (int i = 0; i < x->t.n_dims; i++) {
-        bool inside = xti_side_has(&x->col, i) && x->t.dim[i].n * x->t.dim[i].d <= x->col.bytes;
-        bits |= inside ? 0 : x->t.dim[i].d;
-    }
-    return bits % XTI_LINE;
 }
 
 /* Another tile, for bytes whose rows are short and begin anywhere in a line: the six of ttc57 do 1.04 to 1.5
