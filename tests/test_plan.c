@@ -203,6 +203,34 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
 }
 END_TEST
 
+/* Where prefetches reach deep, and elsewhere. */
+static const struct {
+    const char *line, *deep, *other;
+} short_ones[] = {
+    {"x: f64[8000000,3]; x.flip(0).permute(1,0)", "gather", "transpose"},
+    {"x: f64[5000000,4]; x[:, :3].permute(1,0)", "strided", "transpose"},
+    {"x: f64[3000000,8]; x.flip(0).permute(1,0)", "transpose", "transpose"},
+    {"x: f16[400000,20,8]; x[::-2, ::2].permute(1,0,2)", "gather", "tile"},
+    {"x: f16[30000,33,40,2]; x.permute(0,1,3,2)", "deinterleave", "buffered"},
+    {"x: f64[500000,8,7]; x.permute(0,2,1)", "transpose", "buffered"},
+    {"x: f32[50,1080,7,8,10]; x.permute(1,2,0,4,3)", "buffered", "buffered"}, /* far apart */
+    {"x: u8[1000000,33,3]; x.flip(1)", "buffered", "mirror"},
+    {"x: f32[1000000,33,3]; x.flip(1)", "mirror", "mirror"},
+    {"x: u8[150150,333,3]; x.permute(1,0,2).flip(0)", "turn", "turn"},
+};
+
+START_TEST(short_runs_go_by_units_or_straight)
+{
+    struct xti_target t = cpu;
+    t.prefetch_deep = true;
+    struct xti_plan p = plan_of(short_ones[_i].line, &t), other = plan_of(short_ones[_i].line, &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&p), short_ones[_i].deep);
+    ck_assert_str_eq(xti_plan_strategy(&other), short_ones[_i].other);
+    xti_plan_free(&p);
+    xti_plan_free(&other);
+}
+END_TEST
+
 START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
 {
     struct xti_target near = cpu;
@@ -312,6 +340,9 @@ static const struct {
     {"x: f64[5,11574,5,30]; x.permute(3,1,2,0)",                       0, 1}, /* .. apart */
     {"x: f64[15,3858,5,30]; x.permute(1,3,2,0)",                       0, 1}, /* .. 600 bytes */
     {"x: u8[50,11574,5,30]; x.permute(1,3,2,0)",                       0, 1},
+    {"x: c128[2,333,150,11,10]; x.permute(4,0,2,1,3)",                 1, 1}, /* few wide units of a row */
+    {"x: c128[129,250,9,24]; x.permute(3,1,0,2)",                      0, 1}, /* .. more */
+    {"x: c128[1875000,1]; x.expand(1875000,5)",                        1, 1},
     {"x: f32[154,700,32]; y: f32[154,700,16]; concat(2, x, y).permute(1,0,2)", 0, 2}, /* whole lines */
     {"x: f32[154,700,32]; y: f32[154,700,17]; concat(2, x, y).permute(1,0,2)", 2, 1},
     {"x: f32[7000,40,5]; x.pad((0,0),(0,0),(0,5)).reshape(7000,400).reshape(2800000).pad((0,20))", 1, 2},
@@ -1081,6 +1112,7 @@ int main(void)
     tcase_add_loop_test(t, columns_are_longer_where_prefetches_reach_deep, 0,
                         sizeof long_columns / sizeof *long_columns);
     tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0, sizeof deep / sizeof *deep);
+    tcase_add_loop_test(t, short_runs_go_by_units_or_straight, 0, sizeof short_ones / sizeof *short_ones);
     tcase_add_test(t, blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);

@@ -301,6 +301,27 @@ bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
            cd->n * n->unit >= XTI_LINE;
 }
 
+/* Squares of wide units would be filled in part. Ratio to a plain copy, in tiles and gathered: f64 n x 2, 3,
+ * 4, 6 and 7 turned by 90 degrees 0.23 and 0.75, 0.32 and 0.78, 0.3 and 0.74, 0.55 and 0.76, 0.51 and 0.67
+ * (5: 1.02 and 0.74), 7 x n x 50 x 2 to 7 permuted and backwards 0.13 to 0.3 and 0.51 to 0.68, f16 389609 x
+ * 20 x 8, every second row backwards, 0.19 and 1.15, c128 n x 2 0.5 and 0.96, x 3 0.46 and 0.53;
+ * three of four f64 to planes 0.41 and 1.37. (Zen 5, 2026-11) */
+bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
+{
+    return p->target.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE &&
+           xti_cost_stream(&p->target, p->bytes_written);
+}
+
+/* Ratio to a plain copy, before and after: rows of 5 to 50 pixels of 3 u8 0.15 to 0.2 and 0.6 to 0.7, of 3
+ * f16 0.27 to 0.45 and 0.65 to 0.7 (33: 0.83 and 0.63), of 20 and 33 pixels of 3 f64 0.35 and 0.38, 0.68 and
+ * 0.91; of 3 f32 0.5 and 0.37. (Zen 5, 2026-11) */
+bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row)
+{
+    enum { SHORT = 1024, NOT = 4 };
+    return p->target.prefetch_deep && esize != NOT && row % XTI_LINE && row < SHORT &&
+           xti_cost_stream(&p->target, p->bytes_written);
+}
+
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes)
 {
     int64_t few = rows_bytes < cols_bytes ? rows_bytes : cols_bytes, many = rows_bytes + cols_bytes - few;
@@ -400,6 +421,19 @@ static bool rows_follow(const struct xti_nest *t)
            run <= (t->unit > 2 && t->unit < XTI_LANE ? MOST : LESS) && (cols > 1 || cs->n <= FEW);
 }
 
+/* Rows of 16-byte units that begin anywhere in a line: of matrices with few units in a row of the source, or
+ * of one unit again and again. */
+static bool wide_rows_follow(const struct xti_nest *t)
+{
+    enum { MOST = 1536, FEW = 160 };
+    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
+    if (!cs || !cd || t->unit != XTI_LANE)
+        return false;
+    int64_t run = cd->n * t->unit, source = cs->n * t->unit;
+    bool follow = cd->s ? cd->s == source && source <= FEW : cs->d == run;
+    return follow && run > XTI_LINE && run <= MOST && run % XTI_LINE;
+}
+
 /* Few rows of at most so many bytes lie in the order of the destination, as those around them, or
  * backwards. */
 static bool in_order_backwards(const struct xti_nest *t, int64_t most)
@@ -423,8 +457,9 @@ static bool in_order_backwards(const struct xti_nest *t, int64_t most)
  * bytes, 1.0 to 2.9 times as much: f16 30 x 300 0.24 and 0.67, u8 100 x 300 0.23 and 0.56, f64 13 x 961538
  * 0.31 and 0.68. Rows of two dims, transposed, the source's run of 5 to 300 units: f32 and f64 of 100 to
  * 500 bytes 1.2 to 2.7 times as much, of 600 0.4 to 1.9, of 32 to 48 0.6 to 1.6; c128 of 100 to 360 1.0 to
- * 1.8 times, of 480 0.7 to 1.4; f16 of 100 to 330 1.1 to 1.7 times, of 500 0.5 to 0.8; u8 of 45 to 620 0.4
- * to 1.2. */
+ * 1.8 times, of 480 0.7 to 1.4 (in other orders, of 112 to 500 bytes, 1.05 to 2.2 times, one unit 5 to 12
+ * times 1.8 to 2.6 times); f16 of 100 to 330 1.1 to 1.7 times, of 500 0.5 to 0.8; u8 of 45 to 620 0.4 to 1.2.
+ */
 bool xti_cost_short_rows(const struct xti_plan *p)
 {
     enum { LONG = 700 };
@@ -433,8 +468,8 @@ bool xti_cost_short_rows(const struct xti_plan *p)
     if (p->map.n_pieces != 1 || p->assembled || step->buffered || step->general)
         return false;
     xti_nest_of(&p->map, 0, &t);
-    if (step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TILE)
-        return turned_rows_follow(&t) || rows_follow(&t);
+    if (step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_STRIDED)
+        return turned_rows_follow(&t) || rows_follow(&t) || wide_rows_follow(&t);
     bool rows = step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE;
     return rows && in_order_backwards(&t, LONG);
 }

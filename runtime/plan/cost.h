@@ -77,6 +77,13 @@ bool xti_cost_windows(const struct xti_target *t, int64_t bytes);
 /* Whether deinterleave serves groups of units, of cs, with gaps between them, as of every second pixel. */
 bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n);
 
+/* Whether wide units, of which so many bytes of the source follow each other, are moved one by one rather
+ * than in squares. */
+bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run);
+
+/* Whether rows of so many bytes, of groups of elements backwards, are left to a buffer. */
+bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row);
+
 /* Whether so many bytes on either side make up squares of a transpose. */
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 

@@ -199,6 +199,8 @@ static bool mirror_applies(const struct xti_plan *p, int piece, struct xti_why *
     const struct xti_loop *groups = t.n_dims ? &t.dim[t.n_dims - 1] : NULL;
     if (!groups || groups->d != t.run || groups->s != -t.run)
         return xti_refuse(why, "the groups do not follow each other backwards");
+    if (xti_cost_short_mirror(p, t.esize, groups->n * t.run))
+        return xti_refuse(why, "%lld groups are few", (long long)groups->n);
     return true;
 }
 
@@ -325,6 +327,9 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
     NEST(p, piece);
     if (!two_sides(p, piece, &t, why))
         return false;
+    bool lanes = t.unit == XTI_LANE && t.dim[t.cs].d % XTI_LINE == 0;
+    if (!lanes && xti_cost_few_units(p, t.unit, t.dim[t.cs].n * t.unit))
+        return xti_refuse(why, "source's runs of %lld B are gathered", (long long)t.dim[t.cs].n * t.unit);
     if (!xti_cost_squares(t.unit, t.dim[t.cs].n * t.unit, t.dim[t.cd].n * t.unit))
         return xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)t.dim[t.cs].n,
                           (long long)t.dim[t.cd].n, t.unit);
