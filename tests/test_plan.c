@@ -212,7 +212,7 @@ static const struct {
     {"x: f64[3000000,8]; x.flip(0).permute(1,0)", "transpose", "transpose"},
     {"x: f16[400000,20,8]; x[::-2, ::2].permute(1,0,2)", "gather", "tile"},
     {"x: f16[30000,33,40,2]; x.permute(0,1,3,2)", "deinterleave", "buffered"},
-    {"x: f64[500000,8,7]; x.permute(0,2,1)", "transpose", "buffered"},
+    {"x: f32[500000,9,13]; x.permute(0,2,1)", "transpose", "buffered"},
     {"x: f32[50,1080,7,8,10]; x.permute(1,2,0,4,3)", "buffered", "buffered"}, /* far apart */
     {"x: u8[1000000,33,3]; x.flip(1)", "buffered", "mirror"},
     {"x: f32[1000000,33,3]; x.flip(1)", "mirror", "mirror"},

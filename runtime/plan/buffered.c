@@ -87,15 +87,16 @@ static int long_transposed(int unit) { return unit == 16 ? 900 : unit == 4 ? 300
  * buffered and transposed straight: f16 2 x 40 0.31 and 0.81, 9 x 13 0.38 and 0.61, 10 x 24 0.56 and 0.84,
  * f32 2 x 40 0.46 and 1.3, 5 x 12 0.44 and 0.81, 9 x 13 0.59 and 0.86, f64 2 x 10 0.49 and 0.9, 4 x 9 0.65
  * and 0.96, c128 3 x 7 0.17 and 0.92, u8 24 x 24 0.47 and 0.66; of 600 bytes and more 0.6 to 1.3 times as
- * much. (Zen 5, 2026-11) */
-static bool small_matrices(const struct xti_nest *t)
+ * much, woven together f16 2 x 144 and f32 2 x 60 0.65 times, as those that are far apart. (Zen 5, 2026-11)
+ */
+static bool small_matrices(const struct xti_nest *t, bool together)
 {
-    enum { SMALL = 600, NEAR = 4096 };
+    enum { SMALL = 600, SMALL_WOVEN = 400 };
     int64_t bytes = t->dim[t->cs].n * t->dim[t->cd].n * t->unit;
     bool follow = bytes == XTI_LINE; /* far from the others, too */
     for (int i = 0; i < t->n_dims; i++)
-        follow |= t->dim[i].d == bytes && xti_abs64(t->dim[i].s) < NEAR;
-    return follow && bytes < SMALL && t->dim[t->cd].s == t->dim[t->cs].n * t->unit;
+        follow |= t->dim[i].d == bytes && xti_abs64(t->dim[i].s) <= 2 * (uint64_t)bytes;
+    return follow && bytes < (together ? SMALL_WOVEN : SMALL) && t->dim[t->cd].s == t->dim[t->cs].n * t->unit;
 }
 
 /* Transposed rows that follow each other in the destination and share its lines. */
@@ -107,13 +108,13 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
     if (target->prefetch_deep && !cd->s)
         return xti_refuse(why, "one unit again and again");
-    if (target->prefetch_deep && small_matrices(t))
-        return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
-                          (long long)cd->n);
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
     if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < XTI_LANE)
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
+    if (target->prefetch_deep && small_matrices(t, woven && cd->n < cs->n))
+        return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
+                          (long long)cd->n);
     if (cs->d != run)
         return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
     if (run % XTI_LINE == 0)
