@@ -343,6 +343,8 @@ static const struct {
     {"x: c128[2,333,150,11,10]; x.permute(4,0,2,1,3)",                 1, 1}, /* few wide units of a row */
     {"x: c128[129,250,9,24]; x.permute(3,1,0,2)",                      0, 1}, /* .. more */
     {"x: c128[1875000,1]; x.expand(1875000,5)",                        1, 1},
+    {"x: u8[650000,1]; x.expand(650000,200)",                          1, 1}, /* one unit again and again */
+    {"x: f32[800000,1]; x.expand(800000,32)",                          0, 1}, /* .. in lines */
     {"x: f32[154,700,32]; y: f32[154,700,16]; concat(2, x, y).permute(1,0,2)", 0, 2}, /* whole lines */
     {"x: f32[154,700,32]; y: f32[154,700,17]; concat(2, x, y).permute(1,0,2)", 2, 1},
     {"x: f32[7000,40,5]; x.pad((0,0),(0,0),(0,5)).reshape(7000,400).reshape(2800000).pad((0,20))", 1, 2},

@@ -439,17 +439,25 @@ static bool rows_follow(const struct xti_nest *t)
            run <= (t->unit > 2 && t->unit < XTI_LANE ? MOST : LESS) && (cols > 1 || cs->n <= FEW);
 }
 
-/* Rows of 16-byte units that begin anywhere in a line: of matrices with few units in a row of the source, or
- * of one unit again and again. */
+enum { ROWS_MOST = 1536 }; /* bytes of those that begin anywhere in a line */
+
+static bool begins_anywhere(int64_t row) { return row > XTI_LINE && row <= ROWS_MOST && row % XTI_LINE; }
+
+/* Rows of 16-byte units, of matrices with few units in a row of the source. */
 static bool wide_rows_follow(const struct xti_nest *t)
 {
-    enum { MOST = 1536, FEW = 160 };
+    enum { FEW = 160 };
     const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
-    if (!cs || !cd || t->unit != XTI_LANE)
-        return false;
-    int64_t run = cd->n * t->unit, source = cs->n * t->unit;
-    bool follow = cd->s ? cd->s == source && source <= FEW : cs->d == run;
-    return follow && run > XTI_LINE && run <= MOST && run % XTI_LINE;
+    int64_t source = cs ? cs->n * t->unit : 0;
+    return cs && cd && t->unit == XTI_LANE && cd->s == source && source <= FEW &&
+           begins_anywhere(cd->n * t->unit);
+}
+
+/* Rows of one unit again and again, which follow each other on both sides. */
+static bool units_again(const struct xti_nest *t)
+{
+    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
+    return cs && cd && !cd->s && cs->d == cd->n * t->unit && begins_anywhere(cs->d);
 }
 
 /* Few rows of at most so many bytes lie in the order of the destination, as those around them, or
@@ -475,9 +483,10 @@ static bool in_order_backwards(const struct xti_nest *t, int64_t most)
  * bytes, 1.0 to 2.9 times as much: f16 30 x 300 0.24 and 0.67, u8 100 x 300 0.23 and 0.56, f64 13 x 961538
  * 0.31 and 0.68. Rows of two dims, transposed, the source's run of 5 to 300 units: f32 and f64 of 100 to
  * 500 bytes 1.2 to 2.7 times as much, of 600 0.4 to 1.9, of 32 to 48 0.6 to 1.6; c128 of 100 to 360 1.0 to
- * 1.8 times, of 480 0.7 to 1.4 (in other orders, of 112 to 500 bytes, 1.05 to 2.2 times, one unit 5 to 12
- * times 1.8 to 2.6 times); f16 of 100 to 330 1.1 to 1.7 times, of 500 0.5 to 0.8; u8 of 45 to 620 0.4 to 1.2.
- */
+ * 1.8 times, of 480 0.7 to 1.4 (in other orders, of 112 to 500 bytes, 1.05 to 2.2 times); f16 of 100 to
+ * 330 1.1 to 1.7 times, of 500 0.5 to 0.8; u8 of 45 to 620 0.4 to 1.2. One unit again and again, in rows of
+ * 80, 136, 200 and 300 bytes: u8 0.65 to 0.96 and 1.5 to 1.9, f16 0.38 to 0.71 and 1.4 to 1.7, f32 0.38 to
+ * 0.82 and 1.2 to 1.7, f64 0.36 to 0.86 and 1.4 to 1.8. */
 bool xti_cost_short_rows(const struct xti_plan *p)
 {
     enum { LONG = 700 };
@@ -486,6 +495,8 @@ bool xti_cost_short_rows(const struct xti_plan *p)
     if (p->map.n_pieces != 1 || p->assembled || step->buffered || step->general)
         return false;
     xti_nest_of(&p->map, 0, &t);
+    if (units_again(&t))
+        return true;
     if (step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_STRIDED)
         return turned_rows_follow(&t) || rows_follow(&t) || wide_rows_follow(&t);
     bool rows = step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE;
