@@ -336,8 +336,8 @@ bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row)
 {
     enum { SHORT = 1024, NOT = 4 };
-    return p->target.prefetch_deep && esize != NOT && row % XTI_LINE && row < SHORT &&
-           xti_cost_stream(&p->target, p->bytes_written);
+    return p->target.prefetch_deep && xti_cost_windows(&p->target, p->bytes_written) && esize != NOT &&
+           row % XTI_LINE && row < SHORT;
 }
 
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes)
