@@ -98,10 +98,4 @@ bool xti_cost_woven(const struct xti_plan *p, int unit);
  * destination, and an instruction set that has it. */
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why);
 
-/* Whether the rows of a whole copy should be parts of a joint plan: short ones that share lines. */
-bool xti_cost_short_rows(const struct xti_plan *p);
-
-/* Whether the pieces of a joint plan should be put together in blocks; run: bytes of the source in one. */
-bool xti_cost_joint(const struct xti_plan *p, int64_t run);
-
 #endif

@@ -41,7 +41,7 @@ struct xti_target {
     bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
     bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
-    bool joint_rows;      /* pieces that make up short rows go through one buffer (cost.h: xti_cost_joint) */
+    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
     int threads;
     struct xti_choice choice;
     /* CUDA */
@@ -188,9 +188,9 @@ struct xti_runs {
 enum { XTI_MAX_PARTS = 4 };
 struct xti_part {
     int src;
-    int64_t s_byte;    /* of the first unit, from the source's start */
-    const int64_t *s;  /* [n_loops] strides of its source for the step's loops */
-    int64_t at;        /* bytes from a block's beginning to its first */
+    int64_t s_byte;     /* of the first unit, from the source's start */
+    const int64_t *s;   /* [n_loops] strides of its source for the step's loops */
+    int64_t at;         /* bytes from a block's beginning to its first */
     struct xti_runs in; /* of a group's source */
 };
 
@@ -211,9 +211,9 @@ struct xti_blocks {
     int64_t rows, cols;           /* of a whole block */
     struct xti_block block[2][2]; /* [fewer rows][fewer columns] */
     int n_parts;
-    struct xti_part *part;       /* owned by the plan's arena */
-    const unsigned char *value;  /* 16 bytes, for what no part writes; NULL: they write all */
-    int64_t fetch_lines;         /* of their groups for each call of the blocks' kernels */
+    struct xti_part *part;      /* owned by the plan's arena */
+    const unsigned char *value; /* 16 bytes, for what no part writes; NULL: they write all */
+    int64_t fetch_lines;        /* of their groups for each call of the blocks' kernels */
 };
 
 /* Pieces of which one buffered step makes rows of `row` bytes of the destination, the first of them the
