@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plan/cost.h"
+#include "plan/loops.h"
 #include "plan/plan.h"
 #include "support/map_of.h"
 
@@ -209,6 +210,8 @@ static const struct {
 } short_ones[] = {
     {"x: f64[8000000,3]; x.flip(0).permute(1,0)", "gather", "transpose"},
     {"x: f64[5000000,4]; x[:, :3].permute(1,0)", "strided", "transpose"},
+    {"x: f64[7,1500000,3]; x.permute(2,1,0) -> [3,1500000,7]:[12000000,8,1]+0", "transpose", "transpose"},
+    {"x: f64[7,60000000,3]; x.permute(2,1,0)", "transpose", "transpose"}, /* too far apart for a list */
     {"x: f64[3000000,8]; x.flip(0).permute(1,0)", "transpose", "transpose"},
     {"x: f16[400000,20,8]; x[::-2, ::2].permute(1,0,2)", "gather", "tile"},
     {"x: f16[30000,33,40,2]; x.permute(0,1,3,2)", "deinterleave", "buffered"},
@@ -830,13 +833,18 @@ START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
         int64_t cols[2]; /* of a target like any, of prefetch_deep */
     } want[] = {{"x: f32[16384,128,128]; x.diagonal(0,1,2)", {256, 128}},
                 {"x: f64[16384,128,128]; x.diagonal(0,1,2)", {128, 128}},
-                {"x: f16[16384,128,128]; x.diagonal(0,1,2)", {512, 512}}};
+                {"x: f16[16384,128,128]; x.diagonal(0,1,2)", {512, 512}},
+                {"x: f64[20000000]:[100]; x", {128, 128}}};
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
         t.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "gather");
+        int64_t list = 1;
+        for (int k = 0; k < p.step[0].n_col_dims; k++)
+            list *= p.step[0].loop[p.step[0].n_loops + p.step[0].n_row_dims + k].n;
         ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
+        ck_assert_int_eq(list, p.step[0].col.n); /* however long a dim is */
         xti_plan_free(&p);
     }
 }

@@ -25,6 +25,7 @@ static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     xti_sides_begin(&p->map, piece, x);
     if (!x->t.unit)
         return;
+    x->lists = true; /* gathers know no strides */
     xti_side_widen(x, &x->col, col_bytes(p, x->t.unit), COL_ENTRIES);
     for (int i = 0; i < x->t.n_dims; i++) {
         int64_t st = (int64_t)xti_abs64(x->t.dim[i].s), n = x->t.dim[i].n;
@@ -37,16 +38,28 @@ static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     }
 }
 
+/* Lines of the destination can be put together by a list. */
+static bool lines_of(const struct xti_plan *p, int piece, struct xti_sides *x, struct xti_why *why)
+{
+    if (!xti_sides_serve(p, piece, why))
+        return false;
+    gather_of(p, piece, x);
+    if (x->col.bytes < XTI_LINE)
+        return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x->col.bytes, XTI_LINE);
+    return xti_sides_list_fits(x) || xti_refuse(why, "columns lie too far apart for a list");
+}
+
+bool xti_gather_few(const struct xti_plan *p, int piece, int64_t run)
+{
+    struct xti_sides x;
+    return lines_of(p, piece, &x, NULL) && xti_cost_few_units(p, x.t.unit, run);
+}
+
 bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     struct xti_sides x;
-    if (!xti_sides_serve(p, piece, why))
+    if (!lines_of(p, piece, &x, why))
         return false;
-    gather_of(p, piece, &x);
-    if (x.col.bytes < XTI_LINE)
-        return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x.col.bytes, XTI_LINE);
-    if (!xti_sides_list_fits(&x))
-        return xti_refuse(why, "columns lie too far apart for a list");
     const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
     if (cd->n * x.t.unit >= XTI_LINE && cd->s > 0 && cd->s <= 8 * x.t.unit)
         return xti_refuse(why, "one dim of stride %lld B makes up a line", (long long)cd->s);
@@ -58,9 +71,4 @@ void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
     struct xti_sides x;
     gather_of(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
-    if (!step->n_col_dims) { /* gathers know no strides */
-        step->loop[step->n_loops + step->n_row_dims] = x.t.dim[x.col.dim[0]];
-        step->loop[step->n_loops + step->n_row_dims].n = x.col.take;
-        step->n_col_dims = 1;
-    }
 }

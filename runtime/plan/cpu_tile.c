@@ -228,7 +228,7 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     if (x.row.bytes < RUN_BYTES)
         return xti_refuse(why, "source's other dims make up %lld B < %d B", (long long)x.row.bytes,
                           RUN_BYTES);
-    if (xti_cost_few_units(p, x.t.unit, x.row.bytes))
+    if (xti_gather_few(p, piece, x.row.bytes))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)x.row.bytes);
     if (x.col.n_dims > 1 && !xti_sides_list_fits(&x))
         return xti_refuse(why, "columns lie too far apart for a list");
