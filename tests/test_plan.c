@@ -157,18 +157,25 @@ static const struct {
     {"x: c128[600000,1]; x.expand(600000,3)", "interleave", "buffered"}, /* but one row serves again */
 };
 
-START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
+/* The plan where prefetches reach deep, by the first strategy; elsewhere it is by the other. */
+static struct xti_plan deep_plan(const char *line, const char *strategy, const char *other)
 {
     struct xti_target t = cpu;
     t.prefetch_deep = true;
-    struct xti_plan p = plan_of(deep[_i].line, &t), other = plan_of(deep[_i].line, &cpu);
-    ck_assert_str_eq(xti_plan_strategy(&p), deep[_i].deep);
-    ck_assert_str_eq(xti_plan_strategy(&other), deep[_i].else_);
+    struct xti_plan p = plan_of(line, &t), q = plan_of(line, &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&p), strategy);
+    ck_assert_str_eq(xti_plan_strategy(&q), other);
+    xti_plan_free(&q);
+    return p;
+}
+
+START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
+{
+    struct xti_plan p = deep_plan(deep[_i].line, deep[_i].deep, deep[_i].else_);
     const struct xti_step *step = p.step;
     if (step->stream && (step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_TRANSPOSE))
         ck_assert_int_le((step->tile_rows ? step->tile_rows : step->row.n) * step->unit, 8192);
     xti_plan_free(&p);
-    xti_plan_free(&other);
 }
 END_TEST
 
@@ -224,13 +231,8 @@ static const struct {
 
 START_TEST(short_runs_go_by_units_or_straight)
 {
-    struct xti_target t = cpu;
-    t.prefetch_deep = true;
-    struct xti_plan p = plan_of(short_ones[_i].line, &t), other = plan_of(short_ones[_i].line, &cpu);
-    ck_assert_str_eq(xti_plan_strategy(&p), short_ones[_i].deep);
-    ck_assert_str_eq(xti_plan_strategy(&other), short_ones[_i].other);
+    struct xti_plan p = deep_plan(short_ones[_i].line, short_ones[_i].deep, short_ones[_i].other);
     xti_plan_free(&p);
-    xti_plan_free(&other);
 }
 END_TEST
 

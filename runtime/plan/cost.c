@@ -43,10 +43,12 @@ static bool picked_near(const struct xti_target *t, const struct xti_step *step)
     enum { NARROW = 2, NEAR = 4096 };
     const struct xti_loop *col = &step->loop[step->n_loops + step->n_row_dims];
     int64_t reach = 0;
+    if (!t->prefetch_deep || t->choice.stream || step->kernel != XTI_CPU_GATHER || step->unit > NARROW ||
+        step->row.n != 1)
+        return false;
     for (int i = 0; i < step->n_col_dims; i++)
         reach += (col[i].n - 1) * (int64_t)xti_abs64(col[i].s);
-    return t->prefetch_deep && !t->choice.stream && step->kernel == XTI_CPU_GATHER && step->unit <= NARROW &&
-           step->row.n == 1 && reach < NEAR;
+    return reach < NEAR;
 }
 
 /* What is written in order need not leave a third cache that holds both sides. 8 MiB with 32 MiB of it:

@@ -49,10 +49,10 @@ static bool lines_of(const struct xti_plan *p, int piece, struct xti_sides *x, s
     return xti_sides_list_fits(x) || xti_refuse(why, "columns lie too far apart for a list");
 }
 
-bool xti_gather_few(const struct xti_plan *p, int piece, int64_t run)
+bool xti_gather_few(const struct xti_plan *p, int piece, int unit, int64_t run)
 {
     struct xti_sides x;
-    return lines_of(p, piece, &x, NULL) && xti_cost_few_units(p, x.t.unit, run);
+    return xti_cost_few_units(p, unit, run) && lines_of(p, piece, &x, NULL);
 }
 
 bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why)

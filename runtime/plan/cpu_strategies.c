@@ -328,7 +328,7 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
     if (!two_sides(p, piece, &t, why))
         return false;
     bool lanes = t.unit == XTI_LANE && t.dim[t.cs].d % XTI_LINE == 0;
-    if (!lanes && xti_gather_few(p, piece, t.dim[t.cs].n * t.unit))
+    if (!lanes && xti_gather_few(p, piece, t.unit, t.dim[t.cs].n * t.unit))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)t.dim[t.cs].n * t.unit);
     if (!xti_cost_squares(t.unit, t.dim[t.cs].n * t.unit, t.dim[t.cd].n * t.unit))
         return xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)t.dim[t.cs].n,

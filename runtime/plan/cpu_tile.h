@@ -12,9 +12,9 @@ int64_t xti_tile_row_bytes(const struct xti_plan *p, int piece);
 bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why);
 void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step);
 bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why);
-/* Whether a piece of which so many bytes of the source follow each other is rather gathered, or walked along
- * one dim, than moved in squares. */
-bool xti_gather_few(const struct xti_plan *p, int piece, int64_t run);
+/* Whether a piece of units, of which so many bytes of the source follow each other, is rather gathered, or
+ * walked along one dim, than moved in squares. */
+bool xti_gather_few(const struct xti_plan *p, int piece, int unit, int64_t run);
 void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step);
 
 #endif

@@ -158,7 +158,7 @@ bool xti_side_has(const struct xti_side *a, int dim)
     return false;
 }
 
-bool xti_sides_list_fits(const struct xti_sides *x)
+int64_t xti_sides_reach(const struct xti_sides *x)
 {
     uint64_t reach = 0;
     for (int i = 0; i < x->col.n_dims; i++) {
@@ -166,8 +166,10 @@ bool xti_sides_list_fits(const struct xti_sides *x)
         uint64_t n = (uint64_t)(i + 1 < x->col.n_dims ? l->n : x->col.take);
         reach += xti_abs64(l->s) < INT32_MAX ? (n - 1) * xti_abs64(l->s) : INT32_MAX;
     }
-    return reach < INT32_MAX;
+    return (int64_t)reach;
 }
+
+bool xti_sides_list_fits(const struct xti_sides *x) { return xti_sides_reach(x) < INT32_MAX; }
 
 bool xti_sides_serve(const struct xti_plan *p, int piece, struct xti_why *why)
 {
