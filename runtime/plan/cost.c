@@ -101,31 +101,13 @@ bool xti_cost_lies_alone(const struct xti_plan *p, int piece)
     return p->map.n_pieces == 1 || (p->target.prefetch_deep && run >= LONG);
 }
 
-/* Bytes of the source that the next lines of a transpose are made of, which is prefetched in memory's order
- * (streamed.c.j2) while it stays in the second cache; 0: in another order. */
-static int64_t in_order(const struct xti_target *t, const struct xti_step *step)
-{
-    bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
-    return t->prefetch_deep && follow ? XTI_LINE / step->unit * step->col.s : 0;
-}
-
-/* f32 20032 x 2500 does 1.2 times as much in whole rows, 10016 x 5000 1.14 times, 7264 x 7264 0.95; rows of
- * the destination a multiple of 512 bytes apart 0.9 to 1.05, of the source of 2 KiB 0.87; wider units as much
- * (Zen 5, 2026-11). */
+/* What the next lines of a transpose are made of is prefetched in memory's order (streamed.c.j2), as long as
+ * it stays in the second cache: f32 20032 x 2500 does 1.2 times as much in whole rows, 10016 x 5000 1.14, 7264
+ * x 7264 0.95, 10000 x 2560 and 3072 1.4 and 1.1; rows of 200 KB 0.5 to 0.6. (Zen 5, 2026-11) */
 bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
 {
-    enum { FEW_SETS = 2048 };
-    int64_t bytes = in_order(t, step);
-    return bytes && step->unit > 2 && step->col.s % FEW_SETS && bytes <= t->l2_bytes / 8 * 3;
-}
-
-/* Whether lines of such a transpose may leave one by one: see xti_cost_pairs. */
-static bool single_in_order(const struct xti_target *t, const struct xti_step *step)
-{
-    int banks = step->unit > 1 ? t->stream_banks / 2 : t->stream_banks;
-    int64_t bytes = in_order(t, step);
-    return bytes && banks && step->row.d % banks && bytes <= t->l2_bytes / 4 &&
-           (step->col.s <= XTI_DEEP_ROW_BYTES || xti_cost_whole_rows(t, step));
+    bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
+    return t->prefetch_deep && follow && XTI_LINE / step->unit * step->col.s <= t->l2_bytes / 8 * 3;
 }
 
 /* The rows of all tiles begin on lines. */
@@ -146,12 +128,10 @@ static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *ro
  * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
  * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
  * pairs; tiles whose rows are no such multiple apart 0.9, of bytes as much when they go through a stage, and
- * 1.02 to 1.4 times where rows begin anywhere (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Of transposes read
- * in memory's order lines leave by themselves as soon as the source of the next ones stays in the second
- * cache: in pairs u8 1420 x 384 x 384, f16 300 x 576 x 576 and f32 300 x 352 x 352 do 0.7 to 0.88 times as
- * much; but wider units in rows of an odd multiple of 256 bytes 1.2 times. Tiles of narrow units by AVX2 are
- * made in a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85. (Zen 5, 2026-11)
- */
+ * 1.02 to 1.4 times where rows begin anywhere (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Transposes of bytes
+ * that read whole rows of the source do 1.15 to 1.35 times as much without (1420 x 384 x 384), those of wider
+ * units as much. Tiles of narrow units by AVX2 are made in a buffer and do 1.0 to 1.5 times as much in pairs,
+ * its transposes of bytes 0.85. (Zen 5, 2026-11) */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
@@ -166,8 +146,8 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     bool banks = t->stream_banks && row->d % t->stream_banks;
     bool alone = tile && (step->unstaged || !bytes) && banks && rows_on_lines(step, row);
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
-    return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone &&
-           !single_in_order(t, step);
+    bool in_order = step->unit == 1 && banks && xti_cost_whole_rows(t, step);
+    return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone && !in_order;
 }
 
 /* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines: f32 15 x 15 x 15 x
