@@ -365,15 +365,6 @@ bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *st
     return t->singles_soon && step->stream && xti_step_row_bytes(step) == XTI_LINE;
 }
 
-/* f32 15 x 15 x 32 x 15 x 32 x 16, rows of a line each, 32 a call: 1.3 times as fast when the next call
- * writes the lines behind them. (Zen 5, 2026-11) */
-bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *step)
-{
-    enum { SOON = 40 };
-    return t->stream_banks && step->stream && step->col.n == XTI_LINE && step->row.n <= SOON &&
-           step->row.d % t->stream_banks == 0;
-}
-
 /* As many as make up whole lines, so that none is read for two braids, and two lines or more. Ratio to a
  * plain copy, runs of 80 bytes: along 4 strands 1.17, along 8 1.15, 16 1.0, 32 0.86, through a buffer 0.52;
  * of 464 bytes 4 1.2, 16 0.86, buffered 0.8; of 32 bytes, whose strands share the sets of the first cache, 4
@@ -390,7 +381,7 @@ int64_t xti_cost_strands(int64_t run, bool ragged)
 
 /* Runs of a line: u8 48 x 40960 x 64 to 40960 x 48 x 64 1.8 times as fast in pairs; with 47 for 48, whose
  * rows are no multiple of 512 bytes apart, as fast; f32 15 x 15 x 103 x 15 x 10 x 16 0.5 times. Up to 40 in
- * memory order do well alone (xti_cost_lines_apart): patches of 16 x 16 f32 0.93 times. (Zen 5, 2026-11) */
+ * memory order do well alone: patches of 16 x 16 f32 0.93 times. (Zen 5, 2026-11) */
 bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
 {
     enum { SOON = 40 };

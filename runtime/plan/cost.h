@@ -50,9 +50,6 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
 /* Whether each call streams single lines, whose neighbours should follow soon. */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
 
-/* Whether each call streams single lines that are far apart, whose neighbours should follow soon. */
-bool xti_cost_lines_apart(const struct xti_target *t, const struct xti_step *step);
-
 /* Makes a step of a finished plan go over its places in uneven steps, where that serves. */
 void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step);
 

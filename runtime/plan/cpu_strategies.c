@@ -118,15 +118,6 @@ static void block_rows(struct xti_step *step, int64_t run)
     xti_loops_block(step, b, block, false);
 }
 
-/* The loop whose points are so many bytes of the destination apart, or -1. */
-static int following(const struct xti_step *step, int64_t bytes)
-{
-    for (int i = 0; i < step->n_loops; i++)
-        if (step->loop[i].d == bytes && step->loop[i].cuts == XTI_CUTS_NONE)
-            return i;
-    return -1;
-}
-
 static void rows_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     NEST(p, piece);
@@ -139,9 +130,6 @@ static void rows_make(const struct xti_plan *p, int piece, struct xti_step *step
         block_rows(step, t.run);
     xti_loops_block(step, XTI_CUTS_COL, again ? BROADCAST_CHUNK_BYTES : CHUNK_BYTES, true);
     finish(step);
-    int next = xti_cost_lines_apart(&p->target, step) ? following(step, t.run) : -1;
-    if (next >= 0)
-        xti_loops_innermost(step, next);
 }
 
 /* ---- fill */
@@ -295,6 +283,15 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
     if (cd->n < WEAVE_MIN_COLS)
         return xti_refuse(why, "destination's contiguous extent %lld < %d", (long long)cd->n, WEAVE_MIN_COLS);
     return xti_cost_woven(p, t.unit) || xti_refuse(why, "wide units make squares");
+}
+
+/* The loop whose points are so many bytes of the destination apart, or -1. */
+static int following(const struct xti_step *step, int64_t bytes)
+{
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].d == bytes && step->loop[i].cuts == XTI_CUTS_NONE)
+            return i;
+    return -1;
 }
 
 static void deinterleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
