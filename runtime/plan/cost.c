@@ -127,7 +127,7 @@ static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *ro
  * did 0.31 without it, 0.22 in pairs. (Emerald Rapids, 2026-11)
  * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
  * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
- * pairs; tiles whose rows are no such multiple apart 0.9, of bytes as much when they go through a stage, and
+ * pairs; tiles whose rows are no such multiple apart 0.9, and
  * 1.02 to 1.4 times where rows begin anywhere (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Transposes of bytes
  * that read whole rows of the source do 1.15 to 1.35 times as much without (1420 x 384 x 384), those of wider
  * units as much. Tiles of narrow units by AVX2 are made in a buffer and do 1.0 to 1.5 times as much in pairs,
@@ -144,7 +144,7 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
                                                         : 4;
     bool tile = step->kernel == XTI_CPU_TILE, bytes = tile && step->unit == 1;
     bool banks = t->stream_banks && row->d % t->stream_banks;
-    bool alone = tile && (step->unstaged || !bytes) && banks && rows_on_lines(step, row);
+    bool alone = tile && banks && rows_on_lines(step, row);
     bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
     bool in_order = step->unit == 1 && banks && xti_cost_whole_rows(t, step);
     return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone && !in_order;
