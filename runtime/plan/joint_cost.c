@@ -10,17 +10,17 @@ static bool turned_rows_follow(const struct xti_nest *t)
     return cs && cd && cs->d == -cd->n * t->unit;
 }
 
-/* It follows some columns of several dims, or does not go far. */
+/* It follows some columns. */
 static bool rows_follow(const struct xti_nest *t)
 {
-    enum { LEAST = 64, MOST = 512, LESS = 360, FEW = 64 };
+    enum { LEAST = 64, MOST = 512, LESS = 360 };
     const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs];
     int64_t run = t->run;
     int cols = 0;
     for (int i = t->n_dims - 1; i >= 0 && t->dim[i].d == run && i != t->cs; i--, cols++)
         run *= t->dim[i].n;
     return cs && cols && cs->d == run && run % XTI_LINE && run >= LEAST && t->unit > 1 &&
-           run <= (t->unit > 2 && t->unit < XTI_LANE ? MOST : LESS) && (cols > 1 || cs->n <= FEW);
+           run <= (t->unit > 2 && t->unit < XTI_LANE ? MOST : LESS);
 }
 
 enum { ROWS_MOST = 1536 }; /* bytes of those that begin anywhere in a line */
