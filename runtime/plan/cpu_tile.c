@@ -66,14 +66,14 @@ static void widen(struct xti_sides *x, const struct wanted *w, bool lines)
 
 /* Bytes of a single long dim of rows. Where prefetches reach deep those for the next columns must still be
  * there when they are read: f16 512 x 2 x 58593 reversed does 0.84 of a copy in parts of 1024 bytes, 0.69 in
- * parts of 16384, whole 0.49; u8 56 x 64 x 33482 0.72, 0.36, 0.27; f32 384 x 59 x 2320 0.88, 0.98, 0.97; f64
- * 7264 x 7264 0.93 in parts of 4096, whole 0.77. (Zen 5, 2026-11) */
+ * parts of 16384, whole 0.49; u8 56 x 64 x 33482 0.72, 0.36, 0.27; f32 384 x 59 x 2320 0.88, 0.98, 0.97, 7 of
+ * f32 in parts of 4096 1.0; f64 7264 x 7264 0.93, whole 0.77. (Zen 5, 2026-11) */
 static int64_t long_row_bytes(const struct xti_plan *p, int unit)
 {
-    enum { NARROW = 1024, MIDDLE = 16384, WIDE = 4096 };
+    enum { NARROW = 1024, WIDE = 4096 };
     if (!p->target.prefetch_deep)
         return INT32_MAX;
-    return unit <= FED_UNIT ? NARROW : unit < WIDE_UNIT ? MIDDLE : WIDE;
+    return unit <= FED_UNIT ? NARROW : WIDE;
 }
 
 /* Rows and columns are one run of the source, which may be fetched as such: see xti_cost_source_run. */
