@@ -111,8 +111,8 @@ static bool takes_turns(const struct xti_step *step)
 {
     enum { WIDEST = 2 };
     int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit, half = XTI_LINE / 2;
-    return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) &&
-           ((rows >= half && cols >= half) || (rows >= XTI_LANE && cols >= XTI_LINE));
+    return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) && rows >= half &&
+           cols >= half;
 }
 
 static void shape_near_calls(struct xti_step *step)
