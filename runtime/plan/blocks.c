@@ -9,12 +9,8 @@
 #include "plan/mosaic.h"
 
 enum {
-    CALL_BYTES = 4096,           /* of the kernel inside a block, see cpu/buffered.c, .. */
-    NEAR_CALL_BYTES = 2048,      /* .. when prefetches go to the first cache, .. */
-    TRANSPOSE_BYTES = 2048,      /* .. and of the one that transposes */
-    NEAR_TRANSPOSE_BYTES = 2304, /* .. again: at most so many, where no part is less than a square. u8 300 x
-                                    12 x 96 x 608 to 12 x 300 x 608 x 96 1.17 times as fast as in calls
-                                    of 3072, f16 ttc50 1.4 times, 10 others alike (Zen 5, 2026-11) */
+    CALL_BYTES = 4096,     /* of the kernel inside a block, see cpu/buffered.c, .. */
+    NEAR_CALL_BYTES = 2048 /* .. when it transposes, or prefetches go to the first cache */
 };
 
 /* The block as a piece: its dims, ascending in the destination, follow each other in the buffer. In elements;
@@ -82,14 +78,13 @@ static bool in_parts(const struct xti_step *step)
 }
 
 /* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut. */
-static void shape(struct xti_step *step, int64_t bytes, bool at_most)
+static void shape(struct xti_step *step, int64_t bytes)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS;
     bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
     int64_t lane = units ? XTI_LANE / step->unit : 1;
     int64_t rows = bytes / (step->col.n * step->unit * (step->param ? step->param : 1));
-    int64_t whole = rows / lane * lane, left = whole ? step->row.n % whole : 0;
-    rows = at_most && whole && (!left || left >= lane) ? whole : (rows + lane) / lane * lane;
+    rows = (rows + lane) / lane * lane;
     if (in_parts(step))
         return;
     for (int i = 0; i < step->n_loops && runs; i++)
@@ -101,7 +96,7 @@ static void shape(struct xti_step *step, int64_t bytes, bool at_most)
 
 static void shape_calls(struct xti_step *step)
 {
-    shape(step, step->kernel == XTI_CPU_TRANSPOSE ? TRANSPOSE_BYTES : CALL_BYTES, false);
+    shape(step, step->kernel == XTI_CPU_TRANSPOSE ? NEAR_CALL_BYTES : CALL_BYTES);
 }
 
 /* Tiles of bytes are larger than what is done beside them should wait: they take turns with it, so that calls
@@ -115,11 +110,7 @@ static bool takes_turns(const struct xti_step *step)
            cols >= half;
 }
 
-static void shape_near_calls(struct xti_step *step)
-{
-    bool transpose = step->kernel == XTI_CPU_TRANSPOSE;
-    shape(step, transpose ? NEAR_TRANSPOSE_BYTES : NEAR_CALL_BYTES, transpose);
-}
+static void shape_near_calls(struct xti_step *step) { shape(step, NEAR_CALL_BYTES); }
 
 static void shape_turns(struct xti_step *step)
 {
