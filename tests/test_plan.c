@@ -429,7 +429,7 @@ static const struct {
     {"x: f16[60,4988,256]; x.permute(2,1,0)", 2400, 960},
     {"x: f64[107,72,13,192]; x.permute(1,3,0,2)", 312, 208},          /* wide, begun anywhere in a line */
     {"x: f64[128,72,13,192]; x.permute(1,3,0,2)", 208, 208},          /* on lines */
-    {"x: u8[60,15,112,15,5,32]; x.permute(1,5,4,0,3,2)", 1680, 1680}, /* one run of the source */
+    {"x: u8[60,15,112,15,5,32]; x.permute(1,5,4,0,3,2)", 3360, 1680}, /* one run of the source */
     {"x: u8[192,48,1080]:[1080,150000000,1]; x.permute(2,1,0)", 1152, 1152}, /* far apart */
 };
 

@@ -76,12 +76,6 @@ static int64_t long_row_bytes(const struct xti_plan *p, int unit)
     return unit <= FED_UNIT ? NARROW : WIDE;
 }
 
-/* Rows and columns are one run of the source, which may be fetched as such: see xti_cost_source_run. */
-static bool one_run(const struct xti_sides *x)
-{
-    return x->row.bytes + xti_sides_reach(x) == x->row.bytes * x->col.units;
-}
-
 /* Some rows of the destination begin inside a line. */
 static bool ragged(const struct xti_sides *x)
 {
@@ -94,7 +88,7 @@ static bool ragged(const struct xti_sides *x)
 /* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
  * lines at its ends. With 4096 bytes for 1024 the 14 tiles of u8 of ttc57 that change do 1.02 times as much
  * (0.95 to 1.08), those of f16 1.02 times, 31 random ones of both 1.16 times (0.96 to 2.0; 200 x 400 x 2313
- * of u8 reversed 0.54 and 0.85 of a copy); a tile that is one run of the source 0.91. Of wider units, rows
+ * of u8 reversed 0.54 and 0.85 of a copy). Of wider units, rows
  * that begin anywhere, with 2048 bytes 1.03 times (37, 0.97 to 1.3), on lines, with 4096, down to 0.55. (Zen
  * 5, 2026-11) */
 static void long_columns(const struct xti_plan *p, struct xti_sides *x)
@@ -102,7 +96,7 @@ static void long_columns(const struct xti_plan *p, struct xti_sides *x)
     const struct xti_target *t = &p->target;
     const struct xti_sides tile = *x;
     bool narrow = x->t.unit <= FED_UNIT;
-    if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || one_run(x) || !(narrow || ragged(x)) ||
+    if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || !(narrow || ragged(x)) ||
         !xti_cost_stream(t, p->bytes_written))
         return;
     xti_side_widen(x, &x->col, narrow ? FED_COL_BYTES : LONG_COL_BYTES, FED_COL_ENTRIES);
