@@ -51,7 +51,7 @@ bool xti_braid_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     if (x.col.n_dims != 1 || !x.row.n_dims)
         return xti_refuse(why, "no two dims along which the runs follow each other");
     const struct xti_loop *cd = &x.t.dim[x.t.cd];
-    if (!cd->s)
+    if (!cd->s && XTI_LINE % x.t.run == 0) /* a pattern of lines (blocks.c.j2: repeat_run) */
         return xti_refuse(why, "the same run again and again");
     if (!on_lines(&x.t) && cd->n * x.t.run < RAGGED_BYTES)
         return xti_refuse(why, "rows of %lld B begin anywhere", (long long)(cd->n * x.t.run));
