@@ -44,12 +44,15 @@ static const struct wanted {
 /* Whole lines of columns come before longer rows, which would take the dim that makes them up: then lines at
  * the edges of tiles go through the cache. Permuted 3, 0, 2, 1, part of a copy: u8 300 x 608 x 12 x 96 0.81,
  * before 0.65, 200 x 992 x 10 x 96 0.80 and 0.49, f16 300 x 304 x 12 x 96 0.86 and 0.59, 150 x 304 x 24 x 96
- * 1.05 and 0.67, f32 300 x 152 x 12 x 96 0.95 and 0.65. (Zen 5, 2026-11) */
+ * 1.05 and 0.67, f32 300 x 152 x 12 x 96 0.95 and 0.65; but 7 whose rows have less than 30 units without that
+ * dim 0.5 to 0.9 times as much. (Zen 5, 2026-11) */
 static void make_up_lines(struct xti_sides *x)
 {
+    enum { LONG_ROW = 64 };
     int64_t whole = x->col.bytes * (XTI_LINE / xti_gcd64(XTI_LINE, x->col.bytes));
+    bool long_row = x->t.cs >= 0 && x->t.dim[x->t.cs].n >= LONG_ROW;
     const struct xti_loop *last = x->col.n_dims ? &x->t.dim[x->col.dim[x->col.n_dims - 1]] : NULL;
-    if (last && x->col.take == last->n && whole <= LONG_COL_BYTES)
+    if (last && long_row && x->col.take == last->n && whole <= LONG_COL_BYTES)
         xti_side_widen(x, &x->col, whole, COL_ENTRIES);
 }
 
