@@ -320,10 +320,11 @@ bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 
 /* Ratio to a plain copy, before and after: rows of 5 to 50 pixels of 3 u8 0.15 to 0.2 and 0.6 to 0.7, of 3
  * f16 0.27 to 0.45 and 0.65 to 0.7 (33: 0.83 and 0.63), of 20 and 33 pixels of 3 f64 0.35 and 0.38, 0.68 and
- * 0.91; of 3 f32 0.5 and 0.37. (Zen 5, 2026-11) */
+ * 0.91; rows of 1200 to 1900 bytes 0.36 and 0.6 of u8, 0.28 and 0.55 of f16, 0.46 and 0.96 of f64; of 3 f32
+ * 0.5 and 0.37. (Zen 5, 2026-11) */
 bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row)
 {
-    enum { SHORT = 1024, NOT = 4 };
+    enum { SHORT = 2048, NOT = 4 };
     return p->target.prefetch_deep && xti_cost_windows(&p->target, p->bytes_written) && esize != NOT &&
            row % XTI_LINE && row < SHORT;
 }
