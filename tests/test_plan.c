@@ -332,7 +332,7 @@ static const struct {
     {"x: f32[300,8706]; x.permute(1,0).pad((0,0),(2,0))",              0, 2}, /* rows of 1208 bytes */
     {"x: u8[187315,56]; x.pad((1,2),(3,3))",                           1, 3},
     {"x: u8[187315,56]; x.pad((0,0),(3,3))",                           0, 2}, /* windows are faster */
-    {"x: f64[237681,56]; x.pad((2,3),(1,0))",                          0, 4}, /* .. part by part */
+    {"x: f64[237681,86]; x.pad((2,3),(1,0))",                          0, 4}, /* .. part by part */
     {"x: f32[7,4885,80]; x.permute(1,0,2).pad((1,0),(0,0),(2,1))",     1, 2}, /* .. in another order */
     {"x: f32[9,3000]; x.permute(1,0).pad((0,0),(2,3))",                0, 3}, /* stays in the cache */
     {"x: u8[40849,8,306]; x.flip(1)",                                  1, 1}, /* backwards, */
