@@ -86,25 +86,26 @@ static int long_transposed(int unit) { return unit == 16 ? 900 : unit == 4 ? 300
  * buffered and transposed straight: f16 2 x 40 0.31 and 0.81, 9 x 13 0.38 and 0.61, 10 x 24 0.56 and 0.84,
  * f32 2 x 40 0.46 and 1.3, 5 x 12 0.44 and 0.81, 9 x 13 0.59 and 0.86, f64 2 x 10 0.49 and 0.9, 4 x 9 0.65
  * and 0.96, c128 3 x 7 0.17 and 0.92, u8 24 x 24 0.47 and 0.66; of 600 bytes and more 0.6 to 1.3 times as
- * much, woven together f16 2 x 144 and f32 2 x 60 0.65 times, as those that are far apart. (Zen 5, 2026-11)
- */
+ * much, woven together f16 2 x 144 and f32 2 x 60 0.65 times, as those that are far apart; but of a line f32 4
+ * x 4 0.26 and 0.9, f64 2 x 4 0.27 and 1.06, c128 2 x 2 0.74 and 1.06. (Zen 5, 2026-11) */
 static bool small_matrices(const struct xti_nest *t, bool together)
 {
     enum { SMALL = 600, SMALL_WOVEN = 400 };
-    int64_t bytes = t->dim[t->cs].n * t->dim[t->cd].n * t->unit;
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    int64_t bytes = cs->n * cd->n * t->unit;
     bool follow = bytes == XTI_LINE; /* far from the others, too */
     for (int i = 0; i < t->n_dims; i++)
         follow |= t->dim[i].d == bytes && xti_abs64(t->dim[i].s) <= 2 * (uint64_t)bytes;
-    return follow && bytes < (together ? SMALL_WOVEN : SMALL) && t->dim[t->cd].s == t->dim[t->cs].n * t->unit;
+    return follow && bytes < (together ? SMALL_WOVEN : SMALL) && cd->s == cs->n * t->unit;
 }
 
 /* Transposed rows that follow each other in the destination and share its lines. */
 static bool units_serve(const struct xti_target *target, const struct xti_sides *block, struct xti_why *why)
 {
     const struct xti_nest *t = &block->t;
-    if (t->cs < 0 || t->cd < 0)
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    if (!cs || !cd)
         return xti_refuse(why, "no dims contiguous on either side");
-    const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
     if (target->prefetch_deep && !cd->s)
         return xti_refuse(why, "one unit again and again");
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
@@ -199,7 +200,7 @@ static bool gathered(const struct xti_plan *p, int piece)
 int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_nest *t)
 {
     enum { RUN = 9, BACK = 32, SIDE = 40, AREA = 192, WIDE_AREA = 128, NARROW = 2, SOME = 8, MANY = 16 };
-    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!t->unit)
         return t->run <= RUN && !turned_alone(&p->target, t) ? MANY : 0;
     if (cd && cd->s == -t->unit)

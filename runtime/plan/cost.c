@@ -300,7 +300,7 @@ bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
 bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
 {
     enum { MOST = 4, WIDEST = 8 }; /* gen/kernels.py */
-    const struct xti_loop *cs = &n->dim[n->cs], *cd = &n->dim[n->cd];
+    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
     int64_t group = cs->n * n->unit, step = cd->s / group;
     return xti_cost_windows(&p->target, p->bytes_written) && p->map.n_pieces == 1 && cs->n <= MOST &&
            n->unit <= WIDEST && cd->s == step * group && step > 1 && step <= MOST &&
@@ -356,11 +356,11 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
         return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)n->run, XTI_GROUP);
     if (t->isa != XTI_ISA_AVX2 && t->isa != XTI_ISA_AVX512)
         return xti_refuse(why, "made for AVX");
-    if (n->cs < 0 || n->cd < 0)
+    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
+    if (!cs || !cd)
         return xti_refuse(why, "no two dims along which the runs follow each other");
-    if (n->dim[n->cs].n < LEAST || n->dim[n->cd].n < LEAST)
-        return xti_refuse(why, "%lld x %lld runs are few", (long long)n->dim[n->cs].n,
-                          (long long)n->dim[n->cd].n);
+    if (cs->n < LEAST || cd->n < LEAST)
+        return xti_refuse(why, "%lld x %lld runs are few", (long long)cs->n, (long long)cd->n);
     return true;
 }
 
@@ -392,7 +392,7 @@ int64_t xti_cost_strands(int64_t run, bool ragged)
 bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
 {
     enum { SOON = 40 };
-    const struct xti_loop *cs = &n->dim[n->cs], *cd = &n->dim[n->cd];
+    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
     if (!t->stream_banks || cs->d % t->stream_banks)
         return xti_refuse(why, "lines %lld B apart stream well alone", (long long)cs->d);
     return cs->n > SOON || cd->s != cs->n * n->run ||

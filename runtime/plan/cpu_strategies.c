@@ -246,7 +246,7 @@ static bool interleave_applies(const struct xti_plan *p, int piece, struct xti_w
     NEST(p, piece);
     if (!two_sides(p, piece, &t, why))
         return false;
-    const struct xti_loop *cs = &t.dim[t.cs], *cd = &t.dim[t.cd];
+    const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
     int most = xti_cost_weave(&p->target, t.unit, cs->n * t.unit);
     if (cd->n > most)
         return xti_refuse(why, "destination's contiguous extent %lld > %d", (long long)cd->n, most);
@@ -271,7 +271,7 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
     NEST(p, piece);
     if (!two_sides(p, piece, &t, why))
         return false;
-    const struct xti_loop *cs = &t.dim[t.cs], *cd = &t.dim[t.cd];
+    const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
     int most = xti_cost_weave(&p->target, t.unit, cd->n * t.unit);
     if (cs->n > most)
         return xti_refuse(why, "source's contiguous extent %lld > %d", (long long)cs->n, most);
@@ -324,16 +324,18 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
     NEST(p, piece);
     if (!two_sides(p, piece, &t, why))
         return false;
-    bool lanes = t.unit == XTI_LANE && t.dim[t.cs].d % XTI_LINE == 0;
-    if (!lanes && xti_gather_few(p, piece, t.unit, t.dim[t.cs].n * t.unit))
-        return xti_refuse(why, "source's runs of %lld B are gathered", (long long)t.dim[t.cs].n * t.unit);
-    if (!xti_cost_squares(t.unit, t.dim[t.cs].n * t.unit, t.dim[t.cd].n * t.unit))
-        return xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)t.dim[t.cs].n,
-                          (long long)t.dim[t.cd].n, t.unit);
+    const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
+    int64_t rows = cs->n * t.unit, cols = cd->n * t.unit;
+    bool lanes = t.unit == XTI_LANE && cs->d % XTI_LINE == 0;
+    if (!lanes && xti_gather_few(p, piece, t.unit, rows))
+        return xti_refuse(why, "source's runs of %lld B are gathered", (long long)rows);
+    if (!xti_cost_squares(t.unit, rows, cols))
+        return xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)cs->n,
+                          (long long)cd->n, t.unit);
     /* Left to gathers: f32 2^16 took three times as long in squares of 2 x 2. */
-    if (longest(&t) * t.unit < SMALL_CALL_BYTES && t.dim[t.cs].n * t.dim[t.cd].n * t.unit < XTI_LINE)
-        return xti_refuse(why, "%lld x %lld units of %d B are not worth a call", (long long)t.dim[t.cs].n,
-                          (long long)t.dim[t.cd].n, t.unit);
+    if (longest(&t) * t.unit < SMALL_CALL_BYTES && cs->n * cols < XTI_LINE)
+        return xti_refuse(why, "%lld x %lld units of %d B are not worth a call", (long long)cs->n,
+                          (long long)cd->n, t.unit);
     return true;
 }
 

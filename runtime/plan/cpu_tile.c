@@ -50,9 +50,9 @@ static void make_up_lines(struct xti_sides *x)
 {
     enum { LONG_ROW = 64 };
     int64_t whole = x->col.bytes * (XTI_LINE / xti_gcd64(XTI_LINE, x->col.bytes));
-    bool long_row = x->t.cs >= 0 && x->t.dim[x->t.cs].n >= LONG_ROW;
+    const struct xti_loop *row = xti_nest_cs(&x->t);
     const struct xti_loop *last = x->col.n_dims ? &x->t.dim[x->col.dim[x->col.n_dims - 1]] : NULL;
-    if (last && long_row && x->col.take == last->n && whole <= LONG_COL_BYTES)
+    if (last && row && row->n >= LONG_ROW && x->col.take == last->n && whole <= LONG_COL_BYTES)
         xti_side_widen(x, &x->col, whole, COL_ENTRIES);
 }
 
@@ -142,7 +142,7 @@ static bool rows_on_lines(const struct xti_nest *n)
 static bool follow_in_lines(const struct xti_nest *n)
 {
     enum { SHORT = 96, SOME_LINES = 4 };
-    const struct xti_loop *cs = &n->dim[n->cs], *cd = &n->dim[n->cd];
+    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
     int64_t run = cd->n * n->unit;
     bool whole = run % XTI_LINE == 0, narrow = cs->n * n->unit <= SHORT;
     return columns_follow(n) && cs->d % XTI_LINE == 0 && run >= (whole ? 1 : SOME_LINES) * XTI_LINE &&
@@ -166,7 +166,7 @@ static bool wide_columns_apart(const struct xti_nest *n)
 static bool near_columns_apart(const struct xti_nest *n)
 {
     enum { UNIT = 4, LEAST = 7 * XTI_LINE, NEAR = 4096 };
-    const struct xti_loop *cs = &n->dim[n->cs], *cd = &n->dim[n->cd];
+    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
     int64_t run = cd->n * n->unit, row = cs->n * n->unit;
     bool near = xti_abs64(cd->s) < NEAR && !columns_follow(n);
     return n->unit == UNIT && near && (run | row) % XTI_LINE == 0 && run >= LEAST && run < LONG_COL_BYTES;
@@ -176,9 +176,9 @@ static bool near_columns_apart(const struct xti_nest *n)
 static bool transposed(const struct xti_plan *p, const struct xti_sides *x, struct xti_why *why)
 {
     const struct xti_nest *t = &x->t;
-    if (t->cs < 0 || t->cd < 0)
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    if (!cs || !cd)
         return false;
-    const struct xti_loop *cs = &t->dim[t->cs], *cd = &t->dim[t->cd];
     bool stream = xti_cost_stream(&p->target, p->bytes_written), deep = stream && p->target.prefetch_deep;
     if (deep && follow_in_lines(t))
         return !xti_refuse(why, "columns follow each other in the source");

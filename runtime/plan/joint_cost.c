@@ -6,7 +6,7 @@
 /* The source's contiguous dim, backwards, follows the columns: its rows share lines. */
 static bool turned_rows_follow(const struct xti_nest *t)
 {
-    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     return cs && cd && cs->d == -cd->n * t->unit;
 }
 
@@ -14,7 +14,7 @@ static bool turned_rows_follow(const struct xti_nest *t)
 static bool rows_follow(const struct xti_nest *t)
 {
     enum { LEAST = 64, MOST = 512, LESS = 360 };
-    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs];
+    const struct xti_loop *cs = xti_nest_cs(t);
     int64_t run = t->run;
     int cols = 0;
     for (int i = t->n_dims - 1; i >= 0 && t->dim[i].d == run && i != t->cs; i--, cols++)
@@ -31,7 +31,7 @@ static bool begins_anywhere(int64_t row) { return row > XTI_LINE && row <= ROWS_
 static bool wide_rows_follow(const struct xti_nest *t)
 {
     enum { FEW = 160 };
-    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     int64_t source = cs ? cs->n * t->unit : 0;
     return cs && cd && t->unit == XTI_LANE && cd->s == source && source <= FEW &&
            begins_anywhere(cd->n * t->unit);
@@ -40,7 +40,7 @@ static bool wide_rows_follow(const struct xti_nest *t)
 /* Rows of one unit again and again, which follow each other on both sides. */
 static bool units_again(const struct xti_nest *t)
 {
-    const struct xti_loop *cs = t->cs < 0 ? NULL : &t->dim[t->cs], *cd = t->cd < 0 ? NULL : &t->dim[t->cd];
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     return cs && cd && !cd->s && cs->d == cd->n * t->unit && begins_anywhere(cs->d);
 }
 

@@ -20,6 +20,15 @@ void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 /* The same of a joint plan's piece, in runs of so many bytes of the destination. Returns the bytes of a run
  * of the source inside of one. */
 int64_t xti_nest_rows(const struct xti_map *m, int piece, int64_t row, struct xti_nest *out);
+/* The dims along which the source, and the destination, go on; NULL: none. */
+static inline const struct xti_loop *xti_nest_cs(const struct xti_nest *t)
+{
+    return t->cs < 0 ? NULL : &t->dim[t->cs];
+}
+static inline const struct xti_loop *xti_nest_cd(const struct xti_nest *t)
+{
+    return t->cd < 0 ? NULL : &t->dim[t->cd];
+}
 /* Walks a dim the other way. */
 void xti_nest_flip(struct xti_nest *t, int dim);
 
