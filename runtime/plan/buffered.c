@@ -68,15 +68,6 @@ static bool turned_alone(const struct xti_target *target, const struct xti_nest 
     return xti_cost_turn(target, t, NULL) && t->dim[t->cd].n * t->run >= TURN_BYTES;
 }
 
-/* Some rows of the destination begin inside a line. */
-static bool ragged(const struct xti_nest *t)
-{
-    int64_t bits = t->run;
-    for (int i = 0; i < t->n_dims; i++)
-        bits |= t->dim[i].d;
-    return bits % XTI_LINE;
-}
-
 /* Of longer ones blocks have columns of few lines, which tiles read better: c128 77 x 83601 does 2.3 times as
  * much so, 61, 101 and 125 for 77 1.6 to 1.7 times; f32 77 to 125 x 240001 1.3 to 2.4 times (105
  * 0.8), 45 0.68; f64 0.6 to 0.95. (Zen 5, 2026-11) */
@@ -148,7 +139,7 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
         return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
     if (turned_alone(target, t))
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
-    return ragged(t) || turned || xti_refuse(why, "rows of the destination are whole lines");
+    return (t->run | xti_nest_bits(t, -1)) % XTI_LINE || turned || xti_refuse(why, "rows of the destination are whole lines");
 }
 
 static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct xti_step *step)

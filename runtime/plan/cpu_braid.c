@@ -19,10 +19,7 @@ enum {
 /* Rows of the destination begin on lines, all or none. */
 static bool on_lines(const struct xti_nest *t)
 {
-    int64_t bits = t->run * t->dim[t->cd].n;
-    for (int i = 0; i < t->n_dims; i++)
-        bits |= i == t->cd ? 0 : t->dim[i].d;
-    return bits % XTI_LINE == 0;
+    return (t->run * t->dim[t->cd].n | xti_nest_bits(t, t->cd)) % XTI_LINE == 0;
 }
 
 static void braid_of(const struct xti_map *m, int piece, struct xti_sides *x)

@@ -103,10 +103,7 @@ static int together(const struct xti_sides *x)
 static bool whole_lines(const struct xti_sides *x)
 {
     const struct xti_loop *last = &x->t.dim[x->col.dim[x->col.n_dims - 1]];
-    int64_t all = x->col.bytes;
-    for (int i = 0; i < x->t.n_dims; i++)
-        all |= xti_side_has(&x->col, i) ? 0 : x->t.dim[i].d;
-    return all % XTI_LINE == 0 && last->n % x->col.take == 0;
+    return !xti_sides_ragged(x) && last->n % x->col.take == 0;
 }
 
 /* Places in the source of so many of a side's units, at least; the contiguous ones follow each other. */

@@ -79,15 +79,6 @@ static int64_t long_row_bytes(const struct xti_plan *p, int unit)
     return unit <= FED_UNIT ? NARROW : WIDE;
 }
 
-/* Some rows of the destination begin inside a line. */
-static bool ragged(const struct xti_sides *x)
-{
-    int64_t bits = x->col.bytes;
-    for (int i = 0; i < x->t.n_dims; i++)
-        bits |= xti_side_has(&x->col, i) ? 0 : x->t.dim[i].d;
-    return bits % XTI_LINE;
-}
-
 /* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
  * lines at its ends. With 4096 bytes for 1024 the 14 tiles of u8 of ttc57 that change do 1.02 times as much
  * (0.95 to 1.08), those of f16 1.02 times, 31 random ones of both 1.16 times (0.96 to 2.0; 200 x 400 x 2313
@@ -99,7 +90,7 @@ static void long_columns(const struct xti_plan *p, struct xti_sides *x)
     const struct xti_target *t = &p->target;
     const struct xti_sides tile = *x;
     bool narrow = x->t.unit <= FED_UNIT;
-    if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || !(narrow || ragged(x)) ||
+    if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || !(narrow || xti_sides_ragged(x)) ||
         !xti_cost_stream(t, p->bytes_written))
         return;
     xti_side_widen(x, &x->col, narrow ? FED_COL_BYTES : LONG_COL_BYTES, FED_COL_ENTRIES);
@@ -129,10 +120,7 @@ static bool columns_follow(const struct xti_nest *n)
  * 0.63 of a copy, transposed 0.49, f32 1001 x 48 x 600 0.85 and 0.57 (Zen 5, 2026-11). */
 static bool rows_on_lines(const struct xti_nest *n)
 {
-    int64_t bits = n->d_byte;
-    for (int i = 0; i < n->n_dims; i++)
-        bits |= i == n->cd ? 0 : n->dim[i].d;
-    return bits % XTI_LINE == 0;
+    return (n->d_byte | xti_nest_bits(n, n->cd)) % XTI_LINE == 0;
 }
 
 /* Such blocks are better transposed, but for long columns of bytes and rows that begin anywhere in a line.
@@ -240,7 +228,7 @@ static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *
 {
     struct xti_sides tile = *x;
     if (!p->target.prefetch_deep || p->target.isa != XTI_ISA_AVX512 || !xti_cost_lies_alone(p, piece) ||
-        x->t.unit > 1 || !xti_cost_stream(&p->target, p->bytes_written) || !ragged(x) ||
+        x->t.unit > 1 || !xti_cost_stream(&p->target, p->bytes_written) || !xti_sides_ragged(x) ||
         x->col.bytes > COLLECT_BYTES)
         return false;
     xti_sides_begin(&p->map, piece, x);

@@ -21,6 +21,14 @@ static void take_run(struct xti_nest *t)
     t->unit = fill ? t->esize : is_width(t->run) ? (int)t->run : 0;
 }
 
+int64_t xti_nest_bits(const struct xti_nest *t, int but)
+{
+    int64_t bits = 0;
+    for (int i = 0; i < t->n_dims; i++)
+        bits |= i == but ? 0 : t->dim[i].d;
+    return bits;
+}
+
 void xti_nest_flip(struct xti_nest *t, int dim)
 {
     struct xti_loop *l = &t->dim[dim];

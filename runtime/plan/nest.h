@@ -29,6 +29,8 @@ static inline const struct xti_loop *xti_nest_cd(const struct xti_nest *t)
 {
     return t->cd < 0 ? NULL : &t->dim[t->cd];
 }
+/* Bits that a stride of the destination has, but for that of one dim; -1: any. */
+int64_t xti_nest_bits(const struct xti_nest *t, int but);
 /* Walks a dim the other way. */
 void xti_nest_flip(struct xti_nest *t, int dim);
 

@@ -158,6 +158,14 @@ bool xti_side_has(const struct xti_side *a, int dim)
     return false;
 }
 
+bool xti_sides_ragged(const struct xti_sides *x)
+{
+    int64_t bits = x->col.bytes;
+    for (int i = 0; i < x->t.n_dims; i++)
+        bits |= xti_side_has(&x->col, i) ? 0 : x->t.dim[i].d;
+    return bits % XTI_LINE;
+}
+
 int64_t xti_sides_reach(const struct xti_sides *x)
 {
     uint64_t reach = 0;

@@ -45,6 +45,9 @@ void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xt
 
 bool xti_side_has(const struct xti_side *a, int dim);
 
+/* Whether some tile's rows of the destination begin inside a line. */
+bool xti_sides_ragged(const struct xti_sides *x);
+
 /* Bytes of the source from the first column to the last one; INT32_MAX or more: too far for a list. */
 int64_t xti_sides_reach(const struct xti_sides *x);
 
