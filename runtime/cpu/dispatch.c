@@ -105,7 +105,6 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .windows = is == AMD,
         .uneven_steps = is == AMD,
         .keeps_in_order = is == AMD,
-        .fills_last = is == AMD,
         .short_parts = is == AMD,
         .joint_rows = is == AMD,
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,

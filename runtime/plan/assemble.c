@@ -114,21 +114,6 @@ static bool pays(const struct xti_plan *p)
     return shared > p->bytes_written / SLOW_SHARE && badly <= p->bytes_written / SLOW_SHARE;
 }
 
-/* Steps of a part run in this order. What is read is prefetched while lines are written, and a fill between
- * two reads is a pause: rows up to a diagonal do 1.1 times as much. (Zen 5, 2026-11) */
-static void put_fills_last(struct xti_plan *p)
-{
-    struct xti_step fill[XTI_ASSEMBLE_STEPS];
-    int n = 0, fills = 0;
-    for (int i = 0; i < p->n_steps; i++)
-        if (p->map.piece[p->step[i].piece].src < 0)
-            fill[fills++] = p->step[i];
-        else
-            p->step[n++] = p->step[i];
-    for (int i = 0; i < fills; i++)
-        p->step[n++] = fill[i];
-}
-
 xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err)
 {
     struct xti_loop room[XTI_MAX_LOOPS];
@@ -144,7 +129,5 @@ xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err)
     p->assembled = true;
     if (p->target.isa == XTI_ISA_AVX512) /* loads parts of lines */
         xti_plan_window(p);
-    if (p->target.fills_last && !p->window.bytes)
-        put_fills_last(p);
     return XT_OK;
 }

@@ -39,7 +39,6 @@ struct xti_target {
     bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
     bool uneven_steps;    /* lines in the caches want to be moved in such (cost.h: xti_cost_uneven) */
     bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
-    bool fills_last;      /* of the steps of an assembled plan, those that read come first (assemble.c) */
     bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
     bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
     int threads;
