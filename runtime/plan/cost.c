@@ -132,32 +132,36 @@ static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *ro
 /* A streamed line whose neighbour follows within 4 stores takes 2.8 ns, one by itself 5.4, 128-byte aligned
  * or not: 3.9 with 15 others in between, 5.2 with 63. Rows an odd number of lines apart may wait longer for
  * the neighbours, and then it is better to read half as many columns at a time: f32 43408 x 1216 does 1.0 of
- * the limit, 0.85 in pairs; but u8 tiles 112 x 28 x 28 x 48 x 48 0.42 in pairs, 0.38 without. Narrow units,
- * whose lines are made of many columns, want the stage that AVX-512 has for them: u8 28 x 28 x 28 x 48 x 48
- * did 0.31 without it, 0.22 in pairs. (Emerald Rapids, 2026-11)
+ * the limit, 0.85 in pairs; but u8 tiles 112 x 28 x 28 x 48 x 48 0.42 in pairs, 0.38 without. (Emerald
+ * Rapids, 2026-11)
  * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
  * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
- * pairs; tiles whose rows are no such multiple apart 0.9, and
- * 1.02 to 1.4 times where rows begin anywhere (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Transposes of bytes
- * that read whole rows of the source do 1.15 to 1.35 times as much without (1420 x 384 x 384), those of wider
- * units as much. Tiles of narrow units by AVX2 are made in a buffer and do 1.0 to 1.5 times as much in pairs,
- * its transposes of bytes 0.85. (Zen 5, 2026-11) */
-bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
+ * pairs; tiles whose rows are no such multiple apart 0.9, but 1.02 to 1.4 times where rows begin anywhere
+ * (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Transposes of bytes that read whole rows of the source do 1.15
+ * to 1.35 times as much alone (1420 x 384 x 384), those of wider units as much. (Zen 5, 2026-11) */
+static bool leaves_alone(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
     const struct xti_loop *row =
         step->n_row_dims ? &step->loop[step->n_loops + step->n_row_dims - 1] : &step->row;
     int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
+    bool tile = step->kernel == XTI_CPU_TILE, bytes = step->unit == 1;
+    if (row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !(tile && bytes))
+        return true;
+    bool banks = t->stream_banks && row->d % t->stream_banks;
+    return banks && (tile ? rows_on_lines(step, row) : bytes && xti_cost_whole_rows(t, step));
+}
+
+/* Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them: u8 28 x 28 x
+ * 28 x 48 x 48 did 0.31 without it, 0.22 in pairs (Emerald Rapids, 2026-11); tiles of them by AVX2 are made in
+ * a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85 (Zen 5, 2026-11). */
+bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
+{
     int narrowest = t->isa == XTI_ISA_AVX512            ? 1
                     : step->kernel == XTI_CPU_TRANSPOSE ? 2
                     : t->prefetch_deep                  ? 1
                                                         : 4;
-    bool tile = step->kernel == XTI_CPU_TILE, bytes = tile && step->unit == 1;
-    bool banks = t->stream_banks && row->d % t->stream_banks;
-    bool alone = tile && banks && rows_on_lines(step, row);
-    bool odd = row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !bytes;
-    bool in_order = step->unit == 1 && banks && xti_cost_whole_rows(t, step);
-    return t->stream_pairs && step->stream && step->unit >= narrowest && !odd && !alone && !in_order;
+    return t->stream_pairs && step->stream && step->unit >= narrowest && !leaves_alone(t, step);
 }
 
 /* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines: f32 15 x 15 x 15 x
