@@ -14,6 +14,8 @@ enum {
     XTI_GROUP = 3  /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
 };
 
+/* ---- what is streamed */
+
 /* True when a step that writes so much should not leave it in the cache. */
 bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
 
@@ -26,19 +28,29 @@ bool xti_cost_lies_alone(const struct xti_plan *p, int piece);
 /* Whether a piece is a whole copy past the cache, without divs and guards. */
 bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why);
 
-/* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
-bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
-int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step);
+/* Whether the memory would wait for a step that is put together part by part. */
+bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
 
-/* How many lines of each row of a streaming tile leave together, where all of them are whole and begin alike;
- * 0: one, or a pair. */
-int xti_cost_together(const struct xti_target *t, const struct xti_step *step);
+/* ---- streamed lines, and what they are made of */
 
 /* Whether a streaming transpose should read whole rows of the source, however long. */
 bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step);
 
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
+
+/* How many lines of each row of a streaming tile leave together, where all of them are whole and begin alike;
+ * 0: one, or a pair. */
+int xti_cost_together(const struct xti_target *t, const struct xti_step *step);
+
+/* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
+bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
+
+/* Bytes of a tile's source that are fetched a tile ahead as one run; 0: they are none. */
+int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step);
+
+/* Whether each call streams single lines, whose neighbours should follow soon. */
+bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
 
 /* Of how many places of the source a braid takes runs of so many bytes in turn. ragged: they make up no whole
  * lines. */
@@ -47,26 +59,7 @@ int64_t xti_cost_strands(int64_t run, bool ragged);
 /* Whether runs of a line should be streamed two by two. */
 bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why);
 
-/* Whether each call streams single lines, whose neighbours should follow soon. */
-bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
-
-/* Makes a step of a finished plan go over its places in uneven steps, where that serves. */
-void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step);
-
-/* Whether the memory would wait for a step that is put together part by part. */
-bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
-
-/* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
-bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
-
-/* Whether a transpose through the cache should move squares of whole lines. */
-bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
-
-/* Whether the squares of a transpose of so many bytes should leave in runs. */
-bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
-
-/* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
-bool xti_cost_one_call(const struct xti_step *step);
+/* ---- which kernel */
 
 /* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes);
@@ -94,5 +87,22 @@ bool xti_cost_woven(const struct xti_plan *p, int unit);
 /* Whether the turn kernel serves: runs of three elements, a row of them in the source, another in the
  * destination, and an instruction set that has it. */
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why);
+
+/* ---- through the caches */
+
+/* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
+bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
+
+/* Whether a transpose through the cache should move squares of whole lines. */
+bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
+
+/* Whether the squares of a transpose of so many bytes should leave in runs. */
+bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
+
+/* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
+bool xti_cost_one_call(const struct xti_step *step);
+
+/* Makes a step of a finished plan go over its places in uneven steps, where that serves. */
+void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step);
 
 #endif
