@@ -776,7 +776,7 @@ START_TEST(transposes_of_long_rows_read_them_whole_or_in_parts)
 }
 END_TEST
 
-/* Lines of transposes leave in pairs, but those of bytes by themselves where their source is read in order. */
+/* Lines of transposes leave in pairs, those of bytes alone where their source is read in order. */
 START_TEST(transposes_of_bytes_in_order_need_no_pairs)
 {
     static const struct {

@@ -19,15 +19,15 @@
  * read runs of 320 and 336 bytes win: 0.60 to 0.73.
  * Zen 5 (2026-11), the 17 copies of ttc57 as u8 and f16 that come here: fetched to the first cache 0.65, to
  * the second 0.60; in groups also below 512 bytes 0.67, 0.63 below 2048; in calls of 2 KiB 0.69, of 1 KiB
- * 0.66. Their 12 transposes 0.77, to the second cache 0.71. Runs of 2048 to 3072 bytes, that no braid takes, do
- * 1.1 to 1.5 times as much as rows (10 chains). */
+ * 0.66. Their 12 transposes 0.77, to the second cache 0.71. As rows, runs
+ * of 2048 to 3072 bytes that no braid takes do 1.1 to 1.5 times as much (10 chains). */
 enum {
-    LONG_RUN_BYTES = 2048,   /* two lines in parts do not count beside so many whole ones */
-    WEAVE_BYTES = 1024,      /* of rows that weaves stream by themselves */
-    CUT_RUN_BYTES = 512, /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
-                            0.44 as a tile (Emerald Rapids, 2026-11) */
-    TURN_BYTES = 512,    /* of turned runs that are streamed by themselves */
-    SHORT_BYTES = 256,   /* runs of the source below it are fetched as parts of longer ones, .. */
+    LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
+    WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
+    CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
+                              0.44 as a tile (Emerald Rapids, 2026-11) */
+    TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
+    SHORT_BYTES = 256,     /* runs of the source below it are fetched as parts of longer ones, .. */
     SHORT_UNITS_BYTES = 512,     /* .. those that are transposed below this */
     LESS_BYTES = 2048,           /* of a block that is made smaller, .. */
     LESS_GROUP_BYTES = 64 << 10, /* .. and of its group, at most: u8 112 x 28 x 48 x 28 x 48 to 28 x 28 x 112
@@ -77,8 +77,8 @@ static int long_transposed(int unit) { return unit == 16 ? 900 : unit == 4 ? 300
  * buffered and transposed straight: f16 2 x 40 0.31 and 0.81, 9 x 13 0.38 and 0.61, 10 x 24 0.56 and 0.84,
  * f32 2 x 40 0.46 and 1.3, 5 x 12 0.44 and 0.81, 9 x 13 0.59 and 0.86, f64 2 x 10 0.49 and 0.9, 4 x 9 0.65
  * and 0.96, c128 3 x 7 0.17 and 0.92, u8 24 x 24 0.47 and 0.66; of 600 bytes and more 0.6 to 1.3 times as
- * much, woven together f16 2 x 144 and f32 2 x 60 0.65 times, as those that are far apart; but of a line f32 4
- * x 4 0.26 and 0.9, f64 2 x 4 0.27 and 1.06, c128 2 x 2 0.74 and 1.06. (Zen 5, 2026-11) */
+ * much, woven together f16 2 x 144 and f32 2 x 60 0.65 times, as those that are far apart; but of a line f32
+ * 4 x 4 0.26 and 0.9, f64 2 x 4 0.27 and 1.06, c128 2 x 2 0.74 and 1.06. (Zen 5, 2026-11) */
 static bool small_matrices(const struct xti_nest *t, bool together)
 {
     enum { SMALL = 600, SMALL_WOVEN = 400 };
@@ -139,7 +139,8 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
         return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
     if (turned_alone(target, t))
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
-    return (t->run | xti_nest_bits(t, -1)) % XTI_LINE || turned || xti_refuse(why, "rows of the destination are whole lines");
+    return (t->run | xti_nest_bits(t, -1)) % XTI_LINE || turned ||
+           xti_refuse(why, "rows of the destination are whole lines");
 }
 
 static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct xti_step *step)
@@ -185,9 +186,9 @@ static bool gathered(const struct xti_plan *p, int piece)
 /* How many windows a line may have where blocks are mosaics; 0: something else is faster. What else is
  * gathered does 1.5 to 9 times as much so when units have one byte, two 2.4 to 4.6 times with 8 windows, 0.7
  * with 16; rows of up to 32 bytes backwards 1.1 to 8 times, of 40 bytes 0.75; transposed 3 x 3 to 5 x 3 f64,
- * 6 x 8 f32, 8 x 9 f16 1.7 to 18 times, 8 x 13 f32 0.7, larger ones of u8 and f16 1.8 to 4.5 times; runs of 3 to 9 bytes 1.2 to 2.5
- * times, of 10 and 12 0.85 to 1.25. Of 1500 random chains 62 go so, 3.05 times as fast. Transposed 2 x 10 and
- * 3 x 7 f64 0.55 to 0.65. (Zen 5, 2026-11) */
+ * 6 x 8 f32, 8 x 9 f16 1.7 to 18 times, 8 x 13 f32 0.7, larger ones of u8 and f16 1.8 to 4.5 times; runs of 3
+ * to 9 bytes 1.2 to 2.5 times, of 10 and 12 0.85 to 1.25. Of 1500 random chains 62 go so, 3.05 times as fast.
+ * Transposed 2 x 10 and 3 x 7 f64 0.55 to 0.65. (Zen 5, 2026-11) */
 int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_nest *t)
 {
     enum { RUN = 9, BACK = 32, SIDE = 40, AREA = 192, WIDE_AREA = 128, NARROW = 2, SOME = 8, MANY = 16 };

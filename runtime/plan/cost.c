@@ -135,8 +135,8 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 /* ---- streamed lines, and what they are made of */
 
 /* What the next lines of a transpose are made of is prefetched in memory's order (streamed.c.j2), as long as
- * it stays in the second cache: f32 20032 x 2500 does 1.2 times as much in whole rows, 10016 x 5000 1.14, 7264
- * x 7264 0.95, 10000 x 2560 and 3072 1.4 and 1.1; rows of 200 KB 0.5 to 0.6. (Zen 5, 2026-11) */
+ * it stays in the second cache: f32 20032 x 2500 does 1.2 times as much in whole rows, 10016 x 5000 1.14,
+ * 7264 x 7264 0.95, 10000 x 2560 and 3072 1.4 and 1.1; rows of 200 KB 0.5 to 0.6. (Zen 5, 2026-11) */
 bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
 {
     bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
@@ -176,8 +176,8 @@ static bool leaves_alone(const struct xti_target *t, const struct xti_step *step
 }
 
 /* Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them: u8 28 x 28 x
- * 28 x 48 x 48 did 0.31 without it, 0.22 in pairs (Emerald Rapids, 2026-11); tiles of them by AVX2 are made in
- * a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85 (Zen 5, 2026-11). */
+ * 28 x 48 x 48 did 0.31 without it, 0.22 in pairs (Emerald Rapids, 2026-11); tiles of them by AVX2 are made
+ * in a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85 (Zen 5, 2026-11). */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     int narrowest = t->isa == XTI_ISA_AVX512            ? 1
