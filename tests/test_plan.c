@@ -862,6 +862,11 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         {"x: f16[128,16,128]; x.permute(1,0,2)", true, true, false},
         {"x: f16[128,128]; concat(1, x[:, ::2], x[:, 1::2])", true, true, true},
         {"x: f32[8192]; x.flip(0)", true, false, true},
+        {"x: f32[9216]; x.flip(0)", true, false, true},  /* three quarters */
+        {"x: f32[9300]; x.flip(0)", false, false, false}, /* more */
+        {"x: f32[4,2048]; x.flip(1)", false, false, false}, /* not alone */
+        {"x: f16[36,4,128]; x.permute(1,0,2)", true, true, true},
+        {"x: f16[40,4,128]; x.permute(1,0,2)", true, true, false},
         {"x: f32[300,300]; x[20:276, 20:276]", false, false, false}, /* rows of 1 KiB */
         {"x: f32[65536]; x.flip(0)", false, false, false}, /* long, and room in the second cache */
         {"x: f32[131072]; x.flip(0)", true, false, false},

@@ -108,7 +108,7 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
         xti_str_add(b, "; loops");
     loops_text(s, b);
     if (s->uneven)
-        xti_str_add(b, "; in uneven steps");
+        xti_str_add(b, s->keeps ? "; kept in the first cache" : "; in uneven steps");
     if (s->collect)
         xti_str_addf(b, "; rows put together in a buffer, runs of %" PRId64 " B fetched", s->fetch.bytes);
     if (s->source_run)

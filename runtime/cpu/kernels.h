@@ -88,7 +88,7 @@ struct xtk_job {
      * apart, as places in uneven steps (uneven.c.j2); 0: one, in its order. Rows of several have a line at
      * least. */
     int64_t layers, s_layer, d_layer;
-    bool keeps; /* with them, or transpose, of squares: what is written should remain in the first cache */
+    bool keeps; /* with them, in order, or transpose, of squares: what is written stays in the first cache */
     bool stream;               /* whole destination lines may bypass the cache; the caller fences */
     bool pairs;           /* transpose, tile: two lines of a row are streamed one right behind the other */
     int lines;            /* tile, of whole squares: of a row that leave together, at most 3; 0: see pairs */

@@ -439,34 +439,38 @@ static bool is_long(const struct xti_step *step, int64_t row)
     return row >= LONG && (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE);
 }
 
-/* A call that writes all that there is. */
-static bool may_keep_squares(const struct xti_step *step)
+/* Squares of a call that writes all that there is, up to two thirds of the first cache. */
+static bool may_keep_squares(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
-    return step->squares && !step->runs && step->unit > 1 && step->n_loops == 0 && begins_on_lines(step);
+    return step->squares && !step->runs && step->unit > 1 && step->n_loops == 0 && begins_on_lines(step) &&
+           bytes <= 2 * t->l1_bytes / 3;
 }
 
 /* Where one instruction goes on in equal steps the processor fetches what would come next, at the price of
  * half the rate at which caches are filled. Rows of 256 bytes in another order (f16 128 x 16 x 128 permuted
  * 1, 0, 2) do 1.05 (64 KiB) to 1.5 times as much (512 KiB), 1.2 times (4 MiB), 0.7 (8 MiB), weaves of rows of
  * 128 bytes 1.2 to 1.5 times, 0.65; long ones of 64 to 256 KiB 0.9, of 512 and 640, when both sides fill the
- * second cache, 1.16 and 1.08, of 1 to 4 MiB 1.02 to 0.9. But a destination of two thirds of the first cache
- * stays there, when lines that will be written are fetched again before it is their turn, and the source
- * passes through the rest: in 32 KiB long rows and short ones do 1.25 times as much. Rows whose lines the
- * kernels go through in a loop gain nothing: of 200 to 2048 bytes 0.96 to 1.04, crops of 1 KiB 0.65, weaves
- * of 256 bytes and more 0.8 to 0.9. Squares are in no regular steps anyway; kept, those of f32, f16, f64 and
- * c128 in 32 KiB do 1.2, 1.15, 1.13 and 1.04 times as much, of u8 the same; f32 60 x 136, whose squares share
- * lines, 0.93. (Zen 5, 2026-11) */
+ * second cache, 1.16 and 1.08, of 1 to 4 MiB 1.02 to 0.9. Rows whose lines the kernels go through in a loop
+ * gain nothing: of 200 to 2048 bytes 0.96 to 1.04, crops of 1 KiB 0.65, weaves of 256 bytes and more 0.8 to
+ * 0.9.
+ * But a destination of up to three quarters of the first cache stays there, when what was written in other
+ * thirds of the copy is fetched again meanwhile, and the source passes through the rest, in order: in 28, 32
+ * and 34 KiB of 48 a row alone and many short ones do 1.3 to 1.6 times as much as in uneven steps, in 36 KiB
+ * 1.1 to 1.4 times. Squares are in no regular steps anyway; kept, those of f32, f16, f64 and c128 in 32 KiB do
+ * 1.2, 1.15, 1.13 and 1.04 times as much, of u8 the same; f32 60 x 136, whose squares share lines, 0.93.
+ * (Zen 5, 2026-11) */
 void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
 {
     const struct xti_target *t = &p->target;
     int64_t row = xti_step_row_bytes(step), bytes = p->bytes_written;
     bool layers = innermost_is_whole(step), some = has_places(step, row);
-    bool keeps = p->n_steps == 1 && step->n_loops == layers && bytes <= 2 * t->l1_bytes / 3;
+    bool keeps = p->n_steps == 1 && step->n_loops == layers && bytes <= 3 * t->l1_bytes / 4;
+    bool alone = keeps && !layers && step->row.n == 1;
     bool full = bytes > 3 * t->l2_bytes / 8 && bytes <= t->l2_bytes;
     if (!t->uneven_steps || t->isa != XTI_ISA_AVX512 || step->stream || step->general || step->buffered ||
         bytes <= t->l1_bytes / 2 || bytes > t->l3_bytes / 8)
         return;
-    step->uneven = some || (is_long(step, row) && (keeps || full));
+    step->uneven = some || (is_long(step, row) && (alone || full));
     step->layers = step->uneven && layers;
-    step->keeps = keeps && (step->uneven || may_keep_squares(step));
+    step->keeps = keeps && (step->uneven || may_keep_squares(t, step, bytes));
 }
