@@ -870,7 +870,11 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         {"x: f32[300,300]; x[20:276, 20:276]", false, false, false}, /* rows of 1 KiB */
         {"x: f32[65536]; x.flip(0)", false, false, false}, /* long, and room in the second cache */
         {"x: f32[131072]; x.flip(0)", true, false, false},
-        {"x: f16[16,4,128]; x.permute(1,0,2)", false, false, false},    /* few bytes */
+        {"x: f16[16,4,128]; x.permute(1,0,2)", true, true, true},       /* few bytes */
+        {"x: f16[16,2,2,128]; x.permute(1,2,0,3)", true, true, true},
+        {"x: f16[2,4,128]; x.permute(1,0,2)", false, false, false},     /* too few */
+        {"x: f16[32,4,128]; x.permute(1,0,2) -> [4,32,128]:[8192,256,1]", true, true, false}, /* gaps */
+        {"x: f16[8,2,4,128]; x.permute(2,1,0,3)", false, false, false}, /* of several calls */
         {"x: f16[512,16,32]; x.permute(1,0,2)", false, false, false},   /* short rows */
         {"x: f16[128,128]; x.permute(1,0)", false, false, true},
         {"x: c128[32,64]; x.permute(1,0)", false, false, true},

@@ -439,11 +439,17 @@ static bool is_long(const struct xti_step *step, int64_t row)
     return row >= LONG && (step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE);
 }
 
-/* Squares of a call that writes all that there is, up to two thirds of the first cache. */
+/* No byte of the destination between those that are written. */
+static bool is_dense(const struct xti_map *m, int64_t bytes)
+{
+    return (m->dst_hi - m->dst_lo + 1) * m->esize == bytes;
+}
+
+/* Squares of a call that writes all that there is, half to two thirds of the first cache. */
 static bool may_keep_squares(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
     return step->squares && !step->runs && step->unit > 1 && step->n_loops == 0 && begins_on_lines(step) &&
-           bytes <= 2 * t->l1_bytes / 3;
+           bytes > t->l1_bytes / 2 && bytes <= 2 * t->l1_bytes / 3;
 }
 
 /* Where one instruction goes on in equal steps the processor fetches what would come next, at the price of
@@ -456,21 +462,24 @@ static bool may_keep_squares(const struct xti_target *t, const struct xti_step *
  * But a destination of up to three quarters of the first cache stays there, when what was written in other
  * thirds of the copy is fetched again meanwhile, and the source passes through the rest, in order: in 28, 32
  * and 34 KiB of 48 a row alone and many short ones do 1.3 to 1.6 times as much as in uneven steps, in 36 KiB
- * 1.1 to 1.4 times. Squares are in no regular steps anyway; kept, those of f32, f16, f64 and c128 in 32 KiB do
- * 1.2, 1.15, 1.13 and 1.04 times as much, of u8 the same; f32 60 x 136, whose squares share lines, 0.93.
- * (Zen 5, 2026-11) */
+ * 1.1 to 1.4 times; in less, where both sides have room, 1.2 to 1.7 times as much as they come, weaves, which
+ * are a call a row then, 2.5 times. Squares are in no regular steps anyway; kept, those of f32, f16, f64 and
+ * c128 in 32 KiB do 1.2, 1.15, 1.13 and 1.04 times as much, of u8 the same; f32 60 x 136, whose squares share
+ * lines, 0.93. (Zen 5, 2026-11) */
 void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
 {
+    enum { FEW = 2048 };
     const struct xti_target *t = &p->target;
     int64_t row = xti_step_row_bytes(step), bytes = p->bytes_written;
     bool layers = innermost_is_whole(step), some = has_places(step, row);
-    bool keeps = p->n_steps == 1 && step->n_loops == layers && bytes <= 3 * t->l1_bytes / 4;
+    bool whole = p->n_steps == 1 && step->n_loops == layers;
+    bool keeps = whole && bytes <= 3 * t->l1_bytes / 4 && is_dense(&p->map, bytes);
     bool alone = keeps && !layers && step->row.n == 1;
     bool full = bytes > 3 * t->l2_bytes / 8 && bytes <= t->l2_bytes;
     if (!t->uneven_steps || t->isa != XTI_ISA_AVX512 || step->stream || step->general || step->buffered ||
-        bytes <= t->l1_bytes / 2 || bytes > t->l3_bytes / 8)
+        bytes <= (keeps ? FEW : t->l1_bytes / 2) || bytes > t->l3_bytes / 8)
         return;
     step->uneven = some || (is_long(step, row) && (alone || full));
     step->layers = step->uneven && layers;
-    step->keeps = keeps && (step->uneven || may_keep_squares(t, step, bytes));
+    step->keeps = step->uneven ? keeps : whole && may_keep_squares(t, step, bytes);
 }
