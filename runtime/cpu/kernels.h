@@ -68,8 +68,8 @@ struct xtk_job {
      * begin in its columns; it reads up to a line's worth of those after. A tile's own fill whole lines. */
     int64_t before, after;
     int64_t s_next, d_next;            /* from this job to the next one, for prefetching; 0: unknown */
-    int64_t source_run;                /* unstaged: bytes of a job's source, one run, which is fetched a job
-                                        * ahead; 0: by columns alone */
+    int64_t source_run;                /* tile, unstaged or of 4 bytes and more: of a job's source, one run,
+                                        * which is fetched a job ahead; 0: by columns alone */
     /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
      * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
      * rows and of columns, or 16 of rows and 64 of columns. */

@@ -218,15 +218,18 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 
 /* The source of such a tile, where it is one run that is read column by column, is fetched a tile ahead in
  * the order of the memory: 11 tiles of u8 and f16 do 1.1 times as much (0.95 to 1.37), of 540 KB and more
- * 0.98. (Zen 5, 2026-11) */
+ * 0.98. Of wider units tiles are made for it (cpu_tile.c), and do 0.3 to 0.7 times as much when their
+ * columns are fetched one by one. (Zen 5, 2026-11) */
 int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step)
 {
-    enum { PARTS = 2 }; /* of the second cache: this tile's and the next one's */
+    enum { PARTS = 2, NARROW = 2 }; /* of the second cache: this tile's and the next one's */
     int64_t run = step->tile_rows * step->unit, reach = run + columns_reach(step);
     const struct xti_loop *col = columns_of(step);
     for (int i = 0; i < step->n_col_dims; i++)
         run *= col[i].s > 0 ? col[i].n : 0;
-    bool one = step->unstaged && step->n_col_dims && run == reach;
+    bool wide = step->unit > NARROW && step->kernel == XTI_CPU_TILE && step->stream;
+    bool serves = step->unstaged || (wide && t->prefetch_deep && t->isa == XTI_ISA_AVX512);
+    bool one = serves && step->n_col_dims && run == reach;
     return one && PARTS * run <= t->l2_bytes ? run : 0;
 }
 

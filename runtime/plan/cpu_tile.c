@@ -79,19 +79,49 @@ static int64_t long_row_bytes(const struct xti_plan *p, int unit)
     return unit <= FED_UNIT ? NARROW : WIDE;
 }
 
+/* Rows and columns are one run of the source, which may be fetched as such: see xti_cost_source_run. */
+static bool one_run(const struct xti_sides *x)
+{
+    return x->row.bytes + xti_sides_reach(x) == x->row.bytes * x->col.units;
+}
+
+/* Whether a tile is made that is one run of the source: a dim of rows, and as many columns as it takes. It is
+ * fetched a tile ahead in the memory's order: see xti_cost_source_run. Of 64 random chains A x B x C x D x E
+ * permuted 4, 1, 0, 3, 2 and the like, whose rows begin anywhere in a line, those of u8 do 1.8 to 2.5 times
+ * as much, of f16 1.1 to 3.6 times (one 0.93), of f32 and f64 0.95 to 2.0 times (one 0.75), of c128 1.04 to
+ * 2.3 times; u8 60 x 15 x 103 x 15 x 10 x 16 permuted 4, 1, 0, 3, 2, 5 0.80 of a copy, so 0.93. (Zen 5,
+ * 2026-11) */
+static bool make_run(const struct xti_plan *p, int piece, struct xti_sides *x)
+{
+    const struct xti_sides tile = *x;
+    const struct xti_loop *cs = xti_nest_cs(&x->t);
+    int64_t row = cs ? cs->n * x->t.unit : 0;
+    bool made = false;
+    if (row < RUN_BYTES || row > ROW_BYTES)
+        return false;
+    int64_t most = p->target.l2_bytes / 2 / row;
+    most = most < FED_COL_ENTRIES ? most : FED_COL_ENTRIES;
+    xti_sides_begin(&p->map, piece, x);
+    xti_side_widen(x, &x->row, row, ROW_ENTRIES);
+    for (int64_t col = XTI_LINE; !made && col <= most * x->t.unit; col *= 2) {
+        xti_side_widen(x, &x->col, col, most);
+        made = x->col.n_dims > 1 && one_run(x);
+    }
+    *x = made ? *x : tile;
+    return made;
+}
+
 /* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
  * lines at its ends. With 4096 bytes for 1024 the 14 tiles of u8 of ttc57 that change do 1.02 times as much
  * (0.95 to 1.08), those of f16 1.02 times, 31 random ones of both 1.16 times (0.96 to 2.0; 200 x 400 x 2313
  * of u8 reversed 0.54 and 0.85 of a copy). Of wider units, rows
  * that begin anywhere, with 2048 bytes 1.03 times (37, 0.97 to 1.3), on lines, with 4096, down to 0.55. (Zen
  * 5, 2026-11) */
-static void long_columns(const struct xti_plan *p, struct xti_sides *x)
+static void long_columns(struct xti_sides *x)
 {
-    const struct xti_target *t = &p->target;
     const struct xti_sides tile = *x;
     bool narrow = x->t.unit <= FED_UNIT;
-    if (!t->prefetch_deep || t->isa != XTI_ISA_AVX512 || !(narrow || xti_sides_ragged(x)) ||
-        !xti_cost_stream(t, p->bytes_written))
+    if (!narrow && !xti_sides_ragged(x))
         return;
     xti_side_widen(x, &x->col, narrow ? FED_COL_BYTES : LONG_COL_BYTES, FED_COL_ENTRIES);
     if (!xti_sides_list_fits(x))
@@ -103,8 +133,11 @@ static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     xti_sides_begin(&p->map, piece, x);
     if (!x->t.unit)
         return;
-    widen(x, want, p->target.prefetch_deep);
-    long_columns(p, x);
+    const struct xti_target *t = &p->target;
+    bool deep = t->prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(t, p->bytes_written);
+    widen(x, want, t->prefetch_deep);
+    if (deep && (one_run(x) || !xti_sides_ragged(x) || !make_run(p, piece, x)))
+        long_columns(x);
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
     make_long(x, &x->row, long_row_bytes(p, x->t.unit) / x->t.unit);
 }

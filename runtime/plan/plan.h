@@ -144,7 +144,8 @@ struct xti_step {
     struct xti_offset *row_at; /* row.n entries */
     int32_t *col_at;           /* col.n entries, of the source */
     bool unstaged;             /* tile: squares are made from where the source lies */
-    int64_t source_run;        /* with it: bytes of the block's source, one run, fetched a block ahead; 0 */
+    int64_t source_run;        /* with it, or wide: bytes of the block's source, one run, fetched a block
+                                * ahead; 0 */
     int lines;                 /* tile: of a row that leave together; 0: one, or a pair */
     bool collect;              /* tile: rows are put together in a buffer */
     struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
