@@ -19,8 +19,8 @@
  * read runs of 320 and 336 bytes win: 0.60 to 0.73.
  * Zen 5 (2026-11), the 17 copies of ttc57 as u8 and f16 that come here: fetched to the first cache 0.65, to
  * the second 0.60; in groups also below 512 bytes 0.67, 0.63 below 2048; in calls of 2 KiB 0.69, of 1 KiB
- * 0.66. Their 12 transposes 0.77, to the second cache 0.71. As rows, runs
- * of 2048 to 3072 bytes that no braid takes do 1.1 to 1.5 times as much (10 chains). */
+ * 0.66. Their 12 transposes 0.77, to the second cache 0.71. As rows, runs of 2048 to 3072 bytes that no braid
+ * takes do 1.1 to 1.5 times as much (10 chains). */
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */

@@ -114,9 +114,8 @@ static bool make_run(const struct xti_plan *p, int piece, struct xti_sides *x)
 /* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
  * lines at its ends. With 4096 bytes for 1024 the 14 tiles of u8 of ttc57 that change do 1.02 times as much
  * (0.95 to 1.08), those of f16 1.02 times, 31 random ones of both 1.16 times (0.96 to 2.0; 200 x 400 x 2313
- * of u8 reversed 0.54 and 0.85 of a copy). Of wider units, rows
- * that begin anywhere, with 2048 bytes 1.03 times (37, 0.97 to 1.3), on lines, with 4096, down to 0.55. (Zen
- * 5, 2026-11) */
+ * of u8 reversed 0.54 and 0.85 of a copy). Of wider units, rows that begin anywhere, with 2048 bytes 1.03
+ * times (37, 0.97 to 1.3), on lines, with 4096, down to 0.55. (Zen 5, 2026-11) */
 static void long_columns(struct xti_sides *x)
 {
     const struct xti_sides tile = *x;
