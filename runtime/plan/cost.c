@@ -103,11 +103,8 @@ bool xti_cost_lies_alone(const struct xti_plan *p, int piece)
 
 bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why)
 {
-    const struct xti_piece *x = &p->map.piece[piece];
-    if (!xti_piece_affine(x))
-        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
-    if (x->src < 0)
-        return xti_refuse(why, "no source");
+    if (!xti_nest_copies(&p->map.piece[piece], why))
+        return false;
     if (!xti_cost_stream(&p->target, p->bytes_written))
         return xti_refuse(why, "stays in the cache");
     return xti_cost_lies_alone(p, piece) || xti_refuse(why, "%d pieces", p->map.n_pieces);

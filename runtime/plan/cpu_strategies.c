@@ -28,25 +28,6 @@ enum {
     struct xti_nest t;                                                                                       \
     xti_nest_of(&(p)->map, piece, &t)
 
-static bool affine_copy(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    const struct xti_piece *x = &p->map.piece[piece];
-    if (!xti_piece_affine(x))
-        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
-    if (x->src < 0)
-        return xti_refuse(why, "no source");
-    return true;
-}
-
-static bool unit_copy(const struct xti_plan *p, int piece, const struct xti_nest *t, struct xti_why *why)
-{
-    if (!affine_copy(p, piece, why))
-        return false;
-    if (!t->unit)
-        return xti_refuse(why, "inner run of %lld B is no unit", (long long)t->run);
-    return true;
-}
-
 static const struct xti_loop one = {.n = 1, .cuts = XTI_CUTS_NONE};
 
 /* What every step begins with: one unit, the dims that are neither row nor col as loops. */
@@ -71,12 +52,19 @@ static void finish(struct xti_step *step)
     xti_loops_take_row(step);
 }
 
+/* Units along a contiguous dim of the destination. */
+static bool one_side(const struct xti_nest *t, struct xti_why *why)
+{
+    return xti_nest_copies_units(t, why) &&
+           (t->cd >= 0 || xti_refuse(why, "destination has no contiguous dim"));
+}
+
 /* ---- memcpy */
 
 static bool memcpy_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!affine_copy(p, piece, why))
+    if (!xti_nest_copies(t.piece, why))
         return false;
     if (t.n_dims)
         return xti_refuse(why, "%d dims beside the run of %lld B", t.n_dims, (long long)t.run);
@@ -88,7 +76,7 @@ static bool memcpy_applies(const struct xti_plan *p, int piece, struct xti_why *
 static bool rows_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!affine_copy(p, piece, why))
+    if (!xti_nest_copies(t.piece, why))
         return false;
     if (t.unit)
         return xti_refuse(why, "inner run of %d B is a unit", t.unit);
@@ -158,10 +146,8 @@ static void fill_make(const struct xti_plan *p, int piece, struct xti_step *step
 static bool reverse_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!unit_copy(p, piece, &t, why))
+    if (!one_side(&t, why))
         return false;
-    if (t.cd < 0)
-        return xti_refuse(why, "destination has no contiguous dim");
     if (t.dim[t.cd].s != -t.unit)
         return xti_refuse(why, "source stride of that dim is %lld B", (long long)t.dim[t.cd].s);
     return true;
@@ -180,7 +166,7 @@ static void reverse_make(const struct xti_plan *p, int piece, struct xti_step *s
 static bool mirror_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!affine_copy(p, piece, why))
+    if (!xti_nest_copies(t.piece, why))
         return false;
     if (t.run != XTI_GROUP * t.esize || t.esize > 8)
         return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)t.run, XTI_GROUP);
@@ -206,7 +192,7 @@ static void mirror_make(const struct xti_plan *p, int piece, struct xti_step *st
 static bool turn_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!affine_copy(p, piece, why))
+    if (!xti_nest_copies(t.piece, why))
         return false;
     return xti_cost_turn(&p->target, &t, why);
 }
@@ -230,21 +216,15 @@ static void turn_make(const struct xti_plan *p, int piece, struct xti_step *step
 
 /* ---- transposes: a dim contiguous in the source and another one contiguous in the destination */
 
-static bool two_sides(const struct xti_plan *p, int piece, const struct xti_nest *t, struct xti_why *why)
+static bool two_sides(const struct xti_nest *t, struct xti_why *why)
 {
-    if (!unit_copy(p, piece, t, why))
-        return false;
-    if (t->cd < 0)
-        return xti_refuse(why, "destination has no contiguous dim");
-    if (t->cs < 0)
-        return xti_refuse(why, "source has no contiguous dim beside it");
-    return true;
+    return one_side(t, why) && (t->cs >= 0 || xti_refuse(why, "source has no contiguous dim beside it"));
 }
 
 static bool interleave_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!two_sides(p, piece, &t, why))
+    if (!two_sides(&t, why))
         return false;
     const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
     int most = xti_cost_weave(&p->target, t.unit, cs->n * t.unit);
@@ -269,7 +249,7 @@ static void interleave_make(const struct xti_plan *p, int piece, struct xti_step
 static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!two_sides(p, piece, &t, why))
+    if (!two_sides(&t, why))
         return false;
     const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
     int most = xti_cost_weave(&p->target, t.unit, cd->n * t.unit);
@@ -322,7 +302,7 @@ static int64_t longest(const struct xti_nest *t)
 static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!two_sides(p, piece, &t, why))
+    if (!two_sides(&t, why))
         return false;
     const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
     int64_t rows = cs->n * t.unit, cols = cd->n * t.unit;
@@ -368,10 +348,8 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
 static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!unit_copy(p, piece, &t, why))
+    if (!one_side(&t, why))
         return false;
-    if (t.cd < 0)
-        return xti_refuse(why, "destination has no contiguous dim");
     if (t.dim[t.cd].s != 0)
         return xti_refuse(why, "source stride of that dim is %lld B", (long long)t.dim[t.cd].s);
     /* Short fills of many values are a transpose whose source columns are all the same. */
@@ -391,10 +369,8 @@ static void broadcast_make(const struct xti_plan *p, int piece, struct xti_step 
 static bool strided_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    if (!unit_copy(p, piece, &t, why))
+    if (!one_side(&t, why))
         return false;
-    if (t.cd < 0)
-        return xti_refuse(why, "destination has no contiguous dim");
     int64_t s = t.dim[t.cd].s;
     if (s < 2 * t.unit || s > STRIDED_MAX * t.unit || s % t.unit)
         return xti_refuse(why, "source stride of that dim is %lld B", (long long)s);
@@ -417,7 +393,7 @@ static void strided_make(const struct xti_plan *p, int piece, struct xti_step *s
 static bool walk_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     NEST(p, piece);
-    return unit_copy(p, piece, &t, why);
+    return xti_nest_copies_units(&t, why);
 }
 
 static int longest_beside(const struct xti_nest *t, int other)

@@ -21,6 +21,20 @@ static void take_run(struct xti_nest *t)
     t->unit = fill ? t->esize : is_width(t->run) ? (int)t->run : 0;
 }
 
+bool xti_nest_copies(const struct xti_piece *x, struct xti_why *why)
+{
+    if (!xti_piece_affine(x))
+        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
+    return x->src >= 0 || xti_refuse(why, "no source");
+}
+
+bool xti_nest_copies_units(const struct xti_nest *t, struct xti_why *why)
+{
+    if (!xti_nest_copies(t->piece, why))
+        return false;
+    return t->unit || xti_refuse(why, "inner run of %lld B is no unit", (long long)t->run);
+}
+
 int64_t xti_nest_bits(const struct xti_nest *t, int but)
 {
     int64_t bits = 0;

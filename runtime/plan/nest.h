@@ -20,6 +20,10 @@ void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 /* The same of a joint plan's piece, in runs of so many bytes of the destination. Returns the bytes of a run
  * of the source inside of one. */
 int64_t xti_nest_rows(const struct xti_map *m, int piece, int64_t row, struct xti_nest *out);
+/* Whether a piece copies from a source, by strides alone. */
+bool xti_nest_copies(const struct xti_piece *x, struct xti_why *why);
+/* Whether it does so in units of the kernels. */
+bool xti_nest_copies_units(const struct xti_nest *t, struct xti_why *why);
 /* The dims along which the source, and the destination, go on; NULL: none. */
 static inline const struct xti_loop *xti_nest_cs(const struct xti_nest *t)
 {

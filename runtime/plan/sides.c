@@ -181,16 +181,9 @@ bool xti_sides_list_fits(const struct xti_sides *x) { return xti_sides_reach(x) 
 
 bool xti_sides_serve(const struct xti_plan *p, int piece, struct xti_why *why)
 {
-    const struct xti_piece *x = &p->map.piece[piece];
     struct xti_nest t;
-    if (!xti_piece_affine(x))
-        return xti_refuse(why, "%d divs and %d guards", x->n_divs, x->n_guards);
-    if (x->src < 0)
-        return xti_refuse(why, "no source");
     xti_nest_of(&p->map, piece, &t);
-    if (!t.unit)
-        return xti_refuse(why, "inner run of %lld B is no unit", (long long)t.run);
-    return true;
+    return xti_nest_copies_units(&t, why);
 }
 
 void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
