@@ -102,7 +102,7 @@ static bool pays(const struct xti_plan *p)
     for (int i = 0; i < p->n_steps; i++)
         if (p->step[i].buffered || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
             return false;
-    if (!xti_cost_stream(&p->target, p->bytes_written) || !dense(&p->map) || !fits(p))
+    if (!xti_cost_stream(p) || !dense(&p->map) || !fits(p))
         return false;
     for (int i = 0; i < p->n_steps; i++) {
         struct xti_step step = reordered(p, &p->step[i], room);

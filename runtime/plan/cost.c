@@ -11,7 +11,7 @@
 /* n x n transposes of f32: streaming loses 7 % at 4 MiB, wins 3 x at 16 MiB, with 1 MiB of L2 and 32 of L3
  * (Zen 4). A large third level is shared with other cores and slower than streaming: with 2 MiB of L2 and 260
  * of L3 a streaming copy does 33 GB/s at 3 to 8 MiB, an ordinary one 27 (Emerald Rapids, 2026-11). */
-bool xti_cost_stream(const struct xti_target *t, int64_t bytes)
+static bool streams(const struct xti_target *t, int64_t bytes)
 {
     enum { L3_SHARE = 8 << 20 };
     if (t->choice.stream)
@@ -19,6 +19,8 @@ bool xti_cost_stream(const struct xti_target *t, int64_t bytes)
     int64_t by_l2 = 4 * t->l2_bytes, by_l3 = t->l3_bytes / 4 < L3_SHARE ? t->l3_bytes / 4 : L3_SHARE;
     return t->isa != XTI_ISA_SCALAR && bytes >= (by_l2 > by_l3 ? by_l2 : by_l3);
 }
+
+bool xti_cost_stream(const struct xti_plan *p) { return streams(&p->target, p->bytes_written); }
 
 /* The dims of a list of columns, outermost first. */
 static const struct xti_loop *columns_of(const struct xti_step *step)
@@ -105,7 +107,7 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
 {
     if (!xti_nest_copies(&p->map.piece[piece], why))
         return false;
-    if (!xti_cost_stream(&p->target, p->bytes_written))
+    if (!xti_cost_stream(p))
         return xti_refuse(why, "stays in the cache");
     return xti_cost_lies_alone(p, piece) || xti_refuse(why, "%d pieces", p->map.n_pieces);
 }
@@ -273,7 +275,7 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
  */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
 {
-    return t->windows && t->isa == XTI_ISA_AVX512 && xti_cost_stream(t, bytes);
+    return t->windows && t->isa == XTI_ISA_AVX512 && streams(t, bytes);
 }
 
 /* Planes of every second RGB pixel, read once for all three: 1.3 times as much as with a reading for each.
@@ -295,8 +297,7 @@ bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
  * three of four f64 to planes 0.41 and 1.37. (Zen 5, 2026-11) */
 bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 {
-    return p->target.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE &&
-           xti_cost_stream(&p->target, p->bytes_written);
+    return p->target.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p);
 }
 
 /* Ratio to a plain copy, before and after: rows of 5 to 50 pixels of 3 u8 0.15 to 0.2 and 0.6 to 0.7, of 3
@@ -327,7 +328,7 @@ int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
  * and of 12 x 4 the inner ones exchanged 2.3 and 1.4 times, 4 x 10 1.2 times. (Zen 5, 2026-11) */
 bool xti_cost_woven(const struct xti_plan *p, int unit)
 {
-    return unit < XTI_LANE || !p->target.prefetch_deep || !xti_cost_stream(&p->target, p->bytes_written);
+    return unit < XTI_LANE || !p->target.prefetch_deep || !xti_cost_stream(p);
 }
 
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
@@ -350,9 +351,9 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
 /* Stores commit in order: one that waits for its line holds up all behind it. Transposes of 512 KiB do 1.2 to
  * 1.5 times as much when the lines are fetched for writing ahead of the stores, rows of 256 bytes 1.2 times;
  * in the first cache they do 0.8. (Emerald Rapids, 2026-11) */
-bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes)
+bool xti_cost_prefetch_writes(const struct xti_plan *p)
 {
-    return t->prefetch_writes && bytes > t->l1_bytes / 2;
+    return p->target.prefetch_writes && p->bytes_written > p->target.l1_bytes / 2;
 }
 
 /* Squares of whole lines, the last of which are moved back over their neighbours, cover at most so many
@@ -370,9 +371,11 @@ static bool squares_fit(const struct xti_step *step, int eighths)
  * rows of either side are a multiple of 512 bytes apart, blocks of 128 x 128 bytes do 1.2 to 3 times as much
  * (256 KiB to 4 MiB). Elsewhere, of 64 to 700 KiB, 1.0 to 1.5 times, of 2 MiB and more 0.9 to 1.1; of 8 to 32
  * KiB, when they fit well, 1.05 to 1.25 times, else 0.7 to 0.9. (Zen 5, 2026-11) */
-bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
+bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { SHARED = 512, WELL = 1, FAIRLY = 3 };
+    const struct xti_target *t = &p->target;
+    int64_t bytes = p->bytes_written;
     if (!t->early_stores || t->isa != XTI_ISA_AVX512 || step->stream)
         return false;
     if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
@@ -387,11 +390,12 @@ bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *ste
  * Streamed, transposes of 8 MiB in the third cache do more so: u8 1.15 times as much, f16 1.35 times, f32,
  * f64 and c128 1.7 times; those that come from memory, or whose rows are no 512 bytes apart, 0.5 to 1.0. (Zen
  * 5, 2026-11) */
-bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
+bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { SETS = 4096, NARROW_SETS = 2048, NARROW = 2, WIDEST = 8 };
+    const struct xti_target *t = &p->target;
     if (step->stream)
-        return t->stream_banks && step->row.d % t->stream_banks == 0 && bytes < t->l3_bytes / 2;
+        return t->stream_banks && step->row.d % t->stream_banks == 0 && p->bytes_written < t->l3_bytes / 2;
     int sets = step->unit <= NARROW ? NARROW_SETS : SETS;
     return step->squares && step->unit <= WIDEST && step->row.d % sets == 0;
 }

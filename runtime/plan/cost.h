@@ -16,8 +16,8 @@ enum {
 
 /* ---- what is streamed */
 
-/* True when a step that writes so much should not leave it in the cache. */
-bool xti_cost_stream(const struct xti_target *t, int64_t bytes);
+/* Whether a copy should not leave what it writes in the cache. */
+bool xti_cost_stream(const struct xti_plan *p);
 
 /* Whether a step, made, that past the cache would stream rather leaves what it writes in it. */
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step);
@@ -90,14 +90,14 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
 
 /* ---- through the caches */
 
-/* Whether a step that does not stream should prefetch what it will write, of a copy of so many bytes. */
-bool xti_cost_prefetch_writes(const struct xti_target *t, int64_t bytes);
+/* Whether a step that does not stream should prefetch what it will write. */
+bool xti_cost_prefetch_writes(const struct xti_plan *p);
 
 /* Whether a transpose through the cache should move squares of whole lines. */
-bool xti_cost_whole_lines(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
+bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step);
 
-/* Whether the squares of a transpose of so many bytes should leave in runs. */
-bool xti_cost_runs(const struct xti_target *t, const struct xti_step *step, int64_t bytes);
+/* Whether the squares of a transpose should leave in runs. */
+bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step);
 
 /* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
 bool xti_cost_one_call(const struct xti_step *step);

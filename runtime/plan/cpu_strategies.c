@@ -43,7 +43,7 @@ static void start(const struct xti_plan *p, const struct xti_nest *t, enum xti_c
     for (int i = 0; i < t->n_dims; i++)
         if (i != row && i != col)
             step->loop[step->n_loops++] = t->dim[i];
-    step->stream = xti_cost_stream(&p->target, p->bytes_written);
+    step->stream = xti_cost_stream(p);
 }
 
 static void finish(struct xti_step *step)
@@ -255,7 +255,7 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
     int most = xti_cost_weave(&p->target, t.unit, cd->n * t.unit);
     if (cs->n > most)
         return xti_refuse(why, "source's contiguous extent %lld > %d", (long long)cs->n, most);
-    bool lines = cs->d % XTI_LINE == 0 || !xti_cost_stream(&p->target, p->bytes_written);
+    bool lines = cs->d % XTI_LINE == 0 || !xti_cost_stream(p);
     if (cs->n == SQUARE_ROWS && t.unit > 1 && lines)
         return xti_refuse(why, "%d rows make up squares", SQUARE_ROWS);
     if (cd->s != cs->n * t.unit && !xti_cost_groups_apart(p, &t))
@@ -325,8 +325,8 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     start(p, &t, XTI_CPU_TRANSPOSE, t.unit, t.cs, t.cd, step);
     /* Whole lines need rows that begin alike; other rows go through the cache. */
     step->stream = step->stream && step->row.d % XTI_LINE == 0;
-    step->squares = xti_cost_whole_lines(&p->target, step, p->bytes_written);
-    step->runs = xti_cost_runs(&p->target, step, p->bytes_written);
+    step->squares = xti_cost_whole_lines(p, step);
+    step->runs = xti_cost_runs(p, step);
     if (step->stream) {
         int64_t rows = p->target.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
         int64_t cols = step->runs ? RUNS_COLS_BYTES : STREAM_COLS_BYTES;
@@ -335,7 +335,7 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
         xti_loops_block(step, XTI_CUTS_COL, cols / t.unit, true);
     }
     if (!step->stream && t.bytes > p->target.l1_bytes / 2) {
-        bool ahead = t.unit > 1 && xti_cost_prefetch_writes(&p->target, p->bytes_written);
+        bool ahead = t.unit > 1 && xti_cost_prefetch_writes(p);
         int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead && !step->squares ? 2048 : 512;
         xti_loops_block(step, XTI_CUTS_ROW, block / t.unit, false);
         xti_loops_block(step, XTI_CUTS_COL, block / t.unit, true);
@@ -428,7 +428,7 @@ static bool general_applies(const struct xti_plan *p, int piece, struct xti_why 
 static void general_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     xti_order_step(p, piece, step);
-    step->stream = xti_cost_stream(&p->target, p->bytes_written);
+    step->stream = xti_cost_stream(p);
 }
 
 /* clang-format off */

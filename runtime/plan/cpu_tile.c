@@ -133,7 +133,7 @@ static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     if (!x->t.unit)
         return;
     const struct xti_target *t = &p->target;
-    bool deep = t->prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(t, p->bytes_written);
+    bool deep = t->prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(p);
     widen(x, want, t->prefetch_deep);
     if (deep && (one_run(x) || !xti_sides_ragged(x) || !make_run(p, piece, x)))
         long_columns(x);
@@ -199,7 +199,7 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!cs || !cd)
         return false;
-    bool stream = xti_cost_stream(&p->target, p->bytes_written), deep = stream && p->target.prefetch_deep;
+    bool stream = xti_cost_stream(p), deep = stream && p->target.prefetch_deep;
     if (deep && follow_in_lines(t))
         return !xti_refuse(why, "columns follow each other in the source");
     /* Shorter runs that do not follow each other gain by the dims beside them. */
@@ -211,7 +211,7 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     int64_t enough = fed ? FED_RUN : XTI_LINE;
     bool long_rows = cs->n * t->unit >= enough || x->row.n_dims == 1;
     const struct xti_step step = {.stream = stream, .row = *cs};
-    bool fours = xti_cost_runs(&p->target, &step, p->bytes_written), avx512 = p->target.isa == XTI_ISA_AVX512;
+    bool fours = xti_cost_runs(p, &step), avx512 = p->target.isa == XTI_ISA_AVX512;
     bool apart = wide_columns_apart(t) || (avx512 && near_columns_apart(t));
     if (!long_rows || run < XTI_LINE || (deep && !fours && apart))
         return false;
@@ -260,8 +260,7 @@ static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *
 {
     struct xti_sides tile = *x;
     if (!p->target.prefetch_deep || p->target.isa != XTI_ISA_AVX512 || !xti_cost_lies_alone(p, piece) ||
-        x->t.unit > 1 || !xti_cost_stream(&p->target, p->bytes_written) || !xti_sides_ragged(x) ||
-        x->col.bytes > COLLECT_BYTES)
+        x->t.unit > 1 || !xti_cost_stream(p) || !xti_sides_ragged(x) || x->col.bytes > COLLECT_BYTES)
         return false;
     xti_sides_begin(&p->map, piece, x);
     x->lists = true;

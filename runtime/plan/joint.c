@@ -263,7 +263,7 @@ static bool may_join(const struct xti_plan *p)
     const struct xti_map *m = &p->map;
     bool dense = m->numel && m->numel == m->dst_hi - m->dst_lo + 1;
     return p->target.joint_rows && !p->target.choice.strategy && dense && !p->window.bytes &&
-           xti_cost_stream(&p->target, p->bytes_written) && (m->n_pieces > 1 || xti_joint_short_rows(p));
+           xti_cost_stream(p) && (m->n_pieces > 1 || xti_joint_short_rows(p));
 }
 
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)

@@ -191,6 +191,6 @@ void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xt
 {
     step->kernel = op;
     step->unit = x->t.unit;
-    step->stream = xti_cost_stream(&p->target, p->bytes_written);
+    step->stream = xti_cost_stream(p);
     xti_sides_step(x, step);
 }
