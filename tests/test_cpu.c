@@ -661,7 +661,7 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                 struct xti_parallel par = {pooled ? run_pool : NULL, &calls};
                 struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 0, threads);
                 memset(b.dst, CANARY, b.bytes);
-                ck_assert(!xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, &par, NULL));
+                xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, &par);
                 same_bytes(&p, &b, x->what, threads);
                 ck_assert_int_eq(calls, pooled && threads > 1);
                 ck_assert(threads == 1 || p.assembled || p.step[0].split >= 0);
@@ -721,7 +721,7 @@ START_TEST(an_empty_map_copies_nothing)
     struct xti_map m = {.esize = 4, .dst_hi = -1};
     struct xti_plan p = plan_of(&m, machine(), 0, 4);
     ck_assert_int_eq(p.n_steps, 0);
-    ck_assert(!xti_cpu_run(&p, NULL, NULL, NULL, NULL));
+    xti_cpu_run(&p, NULL, NULL, NULL);
     xti_plan_free(&p);
 }
 END_TEST

@@ -59,8 +59,7 @@ START_TEST(the_cpu_copies_what_the_map_says)
         t.isa = (enum xti_isa)isa;
         memcpy(got, before, (size_t)bytes);
         ck_assert_msg(!xti_plan_make(&m, &t, &p, &err), "%s: %s", chain_of(_i), err.e.message);
-        ck_assert_msg(!xti_cpu_run(&p, got, (const void *const *)src, NULL, &err), "%s: %s", chain_of(_i),
-                      err.e.message);
+        xti_cpu_run(&p, got, (const void *const *)src, NULL);
         ck_assert_msg(!memcmp(want, got, (size_t)bytes), "%s: %s: %s", xti_isa_name[isa],
                       xti_plan_strategy(&p), chain_of(_i));
         xti_plan_free(&p);

@@ -95,7 +95,7 @@ static void run_plan(const struct contest *c, int i)
     if (c->call[i].fn)
         xti_call_run(&c->call[i], c->buffers.dst, src);
     else
-        xti_cpu_run(&c->plan[i].plan, c->buffers.dst, src, c->parallel, NULL);
+        xti_cpu_run(&c->plan[i].plan, c->buffers.dst, src, c->parallel);
 }
 
 /* The plan before, of streaming stores perhaps, has taken from the caches what this one leaves there:

@@ -118,8 +118,8 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
     if (k->backend == XT_REF)
         return run_reference(k, dst, src, err);
     if (k->backend == XT_CPU) {
-        s = xti_cpu_run(k->plan, dst, src, &k->parallel, err);
-        return !s && k->check ? check_result(k, dst, src, err) : s;
+        xti_cpu_run(k->plan, dst, src, &k->parallel);
+        return k->check ? check_result(k, dst, src, err) : XT_OK;
     }
     if (!k->code->module)
         return xti_fail(err, XT_ENODEVICE,

@@ -22,8 +22,7 @@ struct xti_parallel {
 
 /* Runs the plan on host buffers (starts of buffers; src[i] for input i). No allocation, no lock; any thread.
  * post: dst bytes == xti_map_eval(&p->map, ..) (test_cpu: every kernel row, strategy, width, tail). */
-xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src,
-                      const struct xti_parallel *par, struct xti_err *err);
+void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par);
 
 /* A plan that is one micro-kernel in a row of calls at most, made ready: what small copies take is the way to
  * their kernel. */

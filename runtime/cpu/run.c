@@ -385,8 +385,7 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
         repeat_value(piece->value, p->map.esize, out->value);
 }
 
-xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src,
-                      const struct xti_parallel *par, struct xti_err *err)
+void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par)
 {
     struct xti_copy c = {.plan = p, .dst = dst, .src = src};
     bool pool = par && par->fn;
@@ -397,5 +396,4 @@ xt_status xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *sr
         xti_run_pool(&c, parts, par);
     else
         xti_run_threads(&c, parts);
-    return XT_OK;
 }
