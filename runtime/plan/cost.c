@@ -189,7 +189,7 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 /* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines: f32 15 x 15 x 15 x
  * 112 x 5 x 32 permuted 2, 0, 4, 1, 5, 3 does 1.0 of a copy, line by line 0.85; of 8 others whose columns lie
  * further apart 0.9 to 1.04 times as much, those of several dims 0.85 to 1.05 times. (Zen 5, 2026-11) */
-int xti_cost_together(const struct xti_target *t, const struct xti_step *step)
+int xti_cost_lines_together(const struct xti_target *t, const struct xti_step *step)
 {
     enum { MOST = 3, UNIT = 4, NEAR = 4096 };
     bool near = !step->n_col_dims && xti_abs64(step->col.s) < NEAR;

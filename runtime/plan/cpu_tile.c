@@ -180,9 +180,9 @@ static bool wide_columns_apart(const struct xti_nest *n)
 }
 
 /* Columns of 7 to 31 whole lines that lie near each other but apart do more as tiles whose lines leave
- * together (xti_cost_together): f32 15 x 15 x 15 x 112 x 5 x 32 permuted 2, 0, 4, 1, 5, 3 0.93 to 1.03 of a
- * copy, transposed 0.84 to 0.88, 28 x 28 x 352 x 4 x 48 permuted 1, 3, 0, 4, 2 1.04 times as much, the two
- * exchanged without others 0.97 to 1.05 times. (Zen 5, 2026-11) */
+ * together (xti_cost_lines_together): f32 15 x 15 x 15 x 112 x 5 x 32 permuted 2, 0, 4, 1, 5, 3 0.93 to 1.03
+ * of a copy, transposed 0.84 to 0.88, 28 x 28 x 352 x 4 x 48 permuted 1, 3, 0, 4, 2 1.04 times as much, the
+ * two exchanged without others 0.97 to 1.05 times. (Zen 5, 2026-11) */
 static bool near_columns_apart(const struct xti_nest *n)
 {
     enum { UNIT = 4, LEAST = 7 * XTI_LINE, NEAR = 4096 };

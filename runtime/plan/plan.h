@@ -63,7 +63,7 @@ bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format
  *     dst[r*d_row + c*d_col] = src[r*s_row + c*s_col]       (byte strides)
  *
  * and wants some of the strides fixed, in units u of its width, as told here. gen/kernels.py has the rows;
- * `param` is the N of the last five. Order and names: gen/kernels.py reads this list. */
+ * `param` is the N of the last five. Order and names: gen/gen.py reads this list. */
 /* clang-format off */
 #define XTI_CPU_OPS(X)                                                                                       \
     X(BLOCKS, blocks)             /* s_col = d_col = u = 1 byte: rows of runs */                             \
@@ -144,8 +144,8 @@ struct xti_step {
     struct xti_offset *row_at; /* row.n entries */
     int32_t *col_at;           /* col.n entries, of the source */
     bool unstaged;             /* tile: squares are made from where the source lies */
-    int64_t source_run;        /* with it, or wide: bytes of the block's source, one run, fetched a block
-                                * ahead; 0 */
+    int64_t source_run;        /* tile, unstaged or of wide units: bytes of its source, one run, which is
+                                * fetched a tile ahead; 0: it is none */
     int lines;                 /* tile: of a row that leave together; 0: one, or a pair */
     bool collect;              /* tile: rows are put together in a buffer */
     struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
