@@ -9,9 +9,7 @@ enum {
     /* Parts of long rows that a streamed transpose reads where prefetches reach deep: f32 43408 x 1216 does
      * 1.15 times as much in rows of 4864 bytes (Zen 5, 2026-11). */
     XTI_DEEP_ROW_BYTES = 8192,
-    XTI_LINE = 64, /* bytes of a cache line */
-    XTI_LANE = 16, /* bytes that the shuffles of vectors stay inside: the least side of a square */
-    XTI_GROUP = 3  /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
+    XTI_GROUP = 3 /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
 };
 
 /* ---- what is streamed */

@@ -4,7 +4,7 @@
 #ifndef XTI_PLAN_MOSAIC_H
 #define XTI_PLAN_MOSAIC_H
 
-#include "plan/cost.h"
+#include "plan/plan.h"
 
 enum {
     XTI_MOSAIC_COL_BYTES = 2048, /* of a row at most */

@@ -13,6 +13,11 @@
 enum xti_isa { XTI_ISA_SCALAR, XTI_ISA_AVX2, XTI_ISA_AVX512, XTI_ISA_NEON, XTI_ISA_COUNT };
 extern const char *const xti_isa_name[XTI_ISA_COUNT]; /* "scalar", "avx2", "avx512", "neon" */
 
+enum {
+    XTI_LINE = 64, /* bytes of a cache line */
+    XTI_LANE = 16  /* bytes that the shuffles of vectors stay inside: the least side of a square */
+};
+
 /* How CPU plans are forced away from the model's decisions; 0 everywhere: the model decides. Every choice
  * gives the same bytes. (choice.h) */
 struct xti_choice {
