@@ -4,17 +4,17 @@
 
 #include "plan/plan.h"
 
-/* When the pieces that read make up short rows, with or without fills: sets p->joint, and rewrites
- * the map so that its first piece is the first part, then come fills of what lies between the rows, then the
- * other parts. */
+/* When the pieces that read make up short rows, with or without fills: sets p->joint, and rewrites the map so
+ * that its first piece is the first part, then come fills of what lies between the rows, then the other
+ * parts.
+ */
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err);
 
 /* The measured rules (joint_cost.c). Whether the rows of a whole copy should be parts of a joint plan: short
  * ones that share lines. */
 bool xti_joint_short_rows(const struct xti_plan *p);
 
-/* Whether the pieces of a joint plan should be put together in blocks; run: bytes of the
- * source in one. */
+/* Whether the pieces of a joint plan should be put together in blocks; run: bytes of the source in one. */
 bool xti_joint_serves(const struct xti_plan *p, int64_t run);
 
 #endif

@@ -37,7 +37,8 @@ struct xti_target {
     bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
     int stream_banks;     /* tiles: only of rows a multiple of so many bytes apart; 0: of all (cost.h) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
-    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache */
+    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache.
+                           * Rules that were measured only where this holds (Zen 5) ask for it, too */
     bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
     bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
     bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
