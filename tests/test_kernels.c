@@ -180,6 +180,17 @@ START_TEST(squares_of_any_number_are_copied_kept_and_not)
 }
 END_TEST
 
+/* Strips of fewer and of more than eight squares, each in one and two rows of them and some more. */
+START_TEST(strips_of_any_number_of_squares_are_copied)
+{
+    for (int u = 1; u <= 4; u *= 2) {
+        const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_TRANSPOSE, u, 0);
+        for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 64; i++)
+            check_extent(k, (1 + i % 2) * LINE / u + i / 2 % 2, (1 + i / 4) * LINE / u + 7 * (i / 4 % 3));
+    }
+}
+END_TEST
+
 START_TEST(every_run_length_is_copied_whole)
 {
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -247,6 +258,7 @@ int main(void)
     tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
     tcase_add_test(t, streamed_fours_of_few_sets_copy_every_tail);
     tcase_add_test(t, squares_of_any_number_are_copied_kept_and_not);
+    tcase_add_test(t, strips_of_any_number_of_squares_are_copied);
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);

@@ -95,7 +95,7 @@ struct xtk_job {
     bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
     bool prefetch_writes; /* of lines that are then written through the cache */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
-    bool runs;            /* transpose: four lines of each row leave together */
+    bool runs; /* transpose: four lines of each row leave together, through the cache some rows of several */
     bool nta;             /* how lines that are read once are prefetched: xti_target.prefetch_nta */
     bool deep;            /* further ahead and nearer to the core: xti_target.prefetch_deep */
 };

@@ -173,7 +173,7 @@ struct xti_step {
     bool layers;                     /* so along the innermost loop, too */
     bool keeps;                      /* xtk_job.keeps */
     bool turns;                      /* transpose, inside a block: xtk_job.between */
-    bool runs;                       /* transpose: four lines of a row leave together */
+    bool runs;                       /* xtk_job.runs */
     int64_t bytes;                   /* written */
 };
 
