@@ -508,6 +508,10 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
                   {"x: f64[512,512]; x.permute(1,0)", true, false}, /* squares of few rows */
                   {"x: f32[1024,1024]; x.permute(1,0)", true, false}, /* columns share a set, too */
                   {"x: f16[1024,512]; x.permute(1,0)", true, true},
+                  {"x: f16[1024,1024]; x.permute(1,0)", true, false},
+                  {"x: f16[2048,1024]; x.permute(1,0)", true, true}, /* twice as many rows share one */
+                  {"x: u8[1024,512]; x.permute(1,0)", true, false},
+                  {"x: u8[2048,2048]; x.permute(1,0)", true, true},
                   {"x: c128[256,256]; x.permute(1,0)", true, false},
                   {"x: f32[250,512]; x.permute(1,0)", true, false},  /* the source's rows alone share sets */
                   {"x: f32[250,510]; x.permute(1,0)", true, false},  /* nothing does */

@@ -383,21 +383,31 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
     return bytes > 4 * t->l1_bytes && (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);
 }
 
-/* More rows of a square than a set has ways, all in the same sets. When eight rows of each of eight squares
- * leave at a time, u8 2048 x 256 does 2.7 times as much, 4096 x 512 3.0 times, f16 1024 x 256 and 512 1.4 and
- * 1.05 times, 2048 x 128 2.7 times, f32 1024 x 128 and 256 1.8 and 1.4 times, 2048 x 256 1.4 times; f64 and
- * rows a half as far apart 0.6 to 1.0, where columns share sets, too, 0.85.
+/* Of the lines of a square, so far apart, those that share a set of the first cache. */
+static int64_t lines_of_a_set(const struct xti_step *step, int64_t apart)
+{
+    enum { SETS = 4096 };
+    int64_t pitch = apart & -apart;
+    return XTI_LINE / step->unit * (pitch < SETS ? pitch : SETS) / SETS;
+}
+
+/* More rows of a square than a set has ways. When eight rows of each of eight squares leave at a time, u8
+ * 2048 x 256 does 2.7 times as much, 4096 x 512 3.0 times, f16 1024 x 256 and 512 1.4 and 1.05 times, 2048 x
+ * 128 2.7 times, 2048 x 1024 1.8 times, f32 1024 x 128 and 256 1.8 and 1.4 times, 2048 x 256 1.4 times; f64
+ * and 8 rows in a set 0.6 to 1.0, u8 with 16 rows 1.0, others where 16 columns share a set, too, 0.85.
  * Streamed, in runs of four lines a row, transposes of 8 MiB in the third cache do more so: u8 1.15 times as
  * much, f16 1.35 times, f32, f64 and c128 1.7 times; those that come from memory, or whose rows are no 512
  * bytes apart, 0.5 to 1.0. (Zen 5, 2026-11) */
 bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step)
 {
-    enum { SETS = 4096, NARROW_SETS = 2048, NARROW = 2, WIDEST = 4 };
+    enum { MANY = 16 };
     const struct xti_target *t = &p->target;
     if (step->stream)
         return t->stream_banks && step->row.d % t->stream_banks == 0 && p->bytes_written < t->l3_bytes / 2;
-    int sets = step->unit <= NARROW ? NARROW_SETS : SETS;
-    return step->squares && step->unit <= WIDEST && step->row.d % sets == 0 && step->col.s % sets != 0;
+    if (!step->squares)
+        return false;
+    int64_t rows = lines_of_a_set(step, step->row.d), cols = lines_of_a_set(step, step->col.s);
+    return rows > MANY || (step->unit > 1 && rows == MANY && cols < MANY);
 }
 
 static bool begins_on_lines(const struct xti_step *step)
