@@ -176,6 +176,8 @@ START_TEST(squares_of_any_number_are_copied_kept_and_not)
         const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_TRANSPOSE, u, 0);
         for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 256; i++)
             check_extent(k, (1 + i % 4) * LINE / u + i / 16 % 4, (1 + i / 4 % 4) * LINE / u + i / 64);
+        for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 64; i++) /* so many that the next is fetched */
+            check_extent(k, (5 + i % 2) * LINE / u + i / 2 % 4, (5 + i / 8 % 4) * LINE / u + i / 32);
     }
 }
 END_TEST
