@@ -58,7 +58,7 @@ TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weav
                "mirror": "weave"}
 # Templates that others include.
 INCLUDED = {"avx2": ["isa_x86", "streamed"],
-            "avx512": ["isa_x86", "square", "streamed", "fours", "fed", "collect", "apart"],
+            "avx512": ["isa_x86", "square", "streamed", "fours", "fed", "collect", "apart", "abreast"],
             "neon": ["streamed", "weave_neon"]}
 
 
@@ -80,7 +80,7 @@ def cpu_source(templates, isa):
         if name == "turn":
             extra["steps"], extra["columns"] = kernels.transpose_steps(4 * k["esize"])
             extra["spread"], extra["close"] = kernels.turn_selectors(k["n"], k["esize"], isa)
-        if name in ("transpose", "tile"):
+        if name in ("transpose", "tile", "gather"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
         if name == "tile":
             extra["squares"] = kernels.SQUARES

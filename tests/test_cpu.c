@@ -281,7 +281,7 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     ck_assert(xti_cpu_has(isa));
     t.isa = isa;
     t.few_strands = cache != 1024; /* else buffers */
-    t.windows = t.joint_rows = true;
+    t.windows = t.abreast = t.joint_rows = true;
     if (cache)
         t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 16 * cache;
     ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
@@ -686,6 +686,11 @@ static const char *const windows[] = {
     "x: u16[1200,13,31]; x.pad((0,0),(2,1),(2,2), value=513)[:, :, 1:33]",
     "x: u16[800,16,32]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)",
     "x: f32[900,8,8]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)",
+    "x: u8[1103,15,26]; x[:, ::-1].permute(0,2,1)", /* units abreast, with some left over */
+    "x: u8[1040,8,6,20]; x.permute(0,3,2,1)",
+    "x: u16[600,7,3,11]; x.permute(0,2,1,3)",
+    "x: f32[300,9,17]; x.permute(0,2,1)",
+    "x: f64[150,5,9]; x.permute(0,2,1)",
     "x: f32[40000,20]; y: f32[40000,17]; concat(1, x[:, 2:], y, x[:, :3])",
     "x: c128[9000,20]; y: c128[9000,17]; concat(1, x[:, 2:], y)",
     "x: f32[2,9000,40]; x[:, 5:8005, 3:40]",  /* two ranges */

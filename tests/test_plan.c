@@ -318,6 +318,43 @@ START_TEST(blocks_whose_lines_lie_in_few_windows_are_mosaics)
 }
 END_TEST
 
+/* chain, bytes of the units that are permuted side by side; 0: it goes otherwise */
+static const struct {
+    const char *line;
+    int unit;
+} abreast[] = {
+    {"x: u8[512820,15,26]; x.permute(0,2,1)", 390},
+    {"x: u8[512820,15,26]; x[:, ::-1, ::-1].permute(0,2,1)", 390},
+    {"x: u8[208333,8,6,20]; x.permute(0,3,2,1)", 960},
+    {"x: f16[85470,9,5,26]; x.permute(0,3,2,1)", 2340},
+    {"x: f64[115740,8,27]; x.permute(0,2,1)", 0},               /* woven */
+    {"x: f32[163398,9,17]; x.permute(0,2,1)", 612},
+    {"x: u8[1212121,3,5,11]; x.permute(0,2,1,3)", 165},         /* runs that are no units */
+    {"x: u8[113378,9,7,28]; x.permute(0,3,2,1)", 0},            /* too large */
+    {"x: u8[781250,8,32]; x.permute(0,2,1)", 0},                /* lines of one unit */
+    {"x: f16[160256,26,24]; x.permute(0,2,1)", 0},              /* large squares */
+    {"x: u8[512820,15,26]; x[:, ::-1]", 0},                     /* in order */
+    {"x: f16[1000,9,5,26,100]; x.permute(4,0,3,2,1)", 0},       /* apart from each other in the destination */
+    {"x: u8[50000,17,26]:[500,26,1]; x.permute(0,2,1)", 442},
+    {"x: u8[50000,17,26]:[700,40,1]; x.permute(0,2,1)", 0},      /* gaps within them */
+    {"x: c128[100000,3,7]; x.permute(0,2,1)", 0},
+};
+
+START_TEST(small_units_are_permuted_side_by_side)
+{
+    struct xti_target t = cpu;
+    t.prefetch_deep = t.abreast = t.joint_rows = true;
+    struct xti_plan p = plan_of(abreast[_i].line, &t);
+    ck_assert_msg(p.step->abreast == abreast[_i].unit, "%s: %lld", abreast[_i].line,
+                  (long long)p.step->abreast);
+    for (int i = 0; i < 4 && p.step->abreast; i++) {
+        const struct xti_inner *in = p.step->blocks->block[i / 2][i % 2].inner;
+        ck_assert(!in || (in->step.places && in->step.col.n * in->step.unit == p.step->abreast));
+    }
+    xti_plan_free(&p);
+}
+END_TEST
+
 /* clang-format off */
 static const struct {
     const char *line;
@@ -1147,6 +1184,8 @@ int main(void)
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
     tcase_add_loop_test(t, blocks_whose_lines_lie_in_few_windows_are_mosaics, 0,
                         sizeof by_windows / sizeof *by_windows);
+    tcase_add_loop_test(t, small_units_are_permuted_side_by_side, 0,
+                        (int)(sizeof abreast / sizeof *abreast));
     tcase_add_loop_test(t, pieces_that_make_up_short_rows_are_one_step, 0, sizeof joined / sizeof *joined);
     tcase_add_test(t, a_group_holds_what_every_part_of_it_reads);
     tcase_add_loop_test(t, a_copy_of_any_size_has_a_plan, 0, 3);

@@ -106,6 +106,7 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .uneven_steps = is == AMD,
         .keeps_in_order = is == AMD,
         .short_parts = is == AMD,
+        .abreast = is == AMD,
         .joint_rows = is == AMD,
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };

@@ -3,6 +3,7 @@
 #ifndef XTI_CPU_KERNELS_H
 #define XTI_CPU_KERNELS_H
 
+#include "plan/abreast.h"
 #include "plan/mosaic.h"
 
 /* A part of the destination that is put together in a buffer of 64 lines. A kernel may stream lines that a
@@ -72,9 +73,12 @@ struct xtk_job {
                                         * which is fetched a job ahead; 0: by columns alone */
     /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
      * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
-     * rows and of columns, or 16 of rows and 64 of columns. */
+     * rows and of columns, or 16 of rows and 64 of columns. gather by places: so, too. */
     void (*between)(const struct xtk_job *j, int64_t turns);
     struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
+    const int32_t *places;             /* gather, AVX-512, units of up to 8 bytes: of the columns in its
+                                        * buffer (plan/abreast.h). They are a run of the source, of a line at
+                                        * least; NULL: not so */
     const struct xti_mosaic *mosaic;   /* mosaic: its table; NULL: unit by unit */
     struct xtk_collect *collect;       /* tile, of bytes: with lists alone. At last a job without rows */
     struct xti_fetch fetch;            /* with it: of a job's source */

@@ -224,6 +224,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .value = value,
                             .row_at = step->row_at,
                             .col_at = step->col_at,
+                            .places = step->places,
                             .s_group = step->col_at ? step->col.s : 0,
                             .d_group = step->row_at ? step->row.d : 0,
                             .s_next = last ? last->s * points : 0,

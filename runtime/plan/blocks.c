@@ -105,6 +105,8 @@ static void shape_calls(struct xti_step *step)
 static bool takes_turns(const struct xti_step *step)
 {
     enum { WIDEST = 2 };
+    if (step->kernel == XTI_CPU_GATHER)
+        return step->abreast;
     int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit, half = XTI_LINE / 2;
     return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) && rows >= half &&
            cols >= half;
@@ -140,11 +142,12 @@ static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xt
     return XT_OK;
 }
 
-static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, int windows,
-                            struct xti_inner *out, struct xti_err *err)
+static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, const struct xti_piece *piece,
+                            int windows, struct xti_inner *out, struct xti_err *err)
 {
     struct xti_plan sub = xti_block_plan(p, piece);
     sub.most_windows = windows;
+    sub.abreast = step->abreast;
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;
@@ -186,7 +189,7 @@ static xt_status plan_inner(struct xti_plan *p, const struct xti_step *step, con
     for (int k = 0; k < parts && !s; k++) {
         struct xti_dim d[2 * XTI_MAX_DIMS];
         struct xti_piece piece = xti_block_piece(p, step, k, dim, d);
-        s = plan_block(p, &piece, most_windows(p, step, k), &out->inner[k], err);
+        s = plan_block(p, step, &piece, most_windows(p, step, k), &out->inner[k], err);
     }
     if (s)
         return s;

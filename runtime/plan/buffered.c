@@ -5,6 +5,7 @@
 #include "plan/buffered.h"
 
 #include "base/num.h"
+#include "plan/abreast.h"
 #include "plan/blocks.h"
 #include "plan/cpu_tile.h"
 #include "plan/group.h"
@@ -172,15 +173,21 @@ static bool make_less(const struct xti_plan *p, int piece, const struct xti_side
     return r.bytes >= XTI_GROUP_RUN_BYTES && r.bytes * r.n_runs <= LESS_GROUP_BYTES;
 }
 
-/* Whether the strategy that comes next is to pick units one by one. */
+/* The strategy that comes next. */
+static const struct xti_strategy *next_strategy(const struct xti_plan *p, int piece)
+{
+    const struct xti_strategy *x = xti_cpu_strategies;
+    while (x->make != xti_buffered_make)
+        x++;
+    for (x++; !x->applicable(p, piece, NULL);)
+        x++;
+    return x;
+}
+
+/* Whether it is to pick units one by one. */
 static bool gathered(const struct xti_plan *p, int piece)
 {
-    int i = 0;
-    while (xti_cpu_strategies[i].make != xti_buffered_make)
-        i++;
-    for (i++; !xti_cpu_strategies[i].applicable(p, piece, NULL);)
-        i++;
-    return xti_cpu_strategies[i].make == xti_gather_make;
+    return next_strategy(p, piece)->make == xti_gather_make;
 }
 
 /* How many windows a line may have where blocks are mosaics; 0: something else is faster. What else is
@@ -201,6 +208,33 @@ int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_n
         cs->n * cd->n * t->unit <= (t->unit < XTI_LANE / 2 ? AREA : WIDE_AREA))
         return SOME;
     return t->unit <= NARROW && gathered(p, piece) ? MANY / t->unit : 0;
+}
+
+/* What comes next moves whole lines of one unit: weaves, mosaics, and squares of lines. */
+static bool streams_lines(const struct xti_plan *p, int piece)
+{
+    struct xti_loop room[XTI_MAX_LOOPS];
+    struct xti_step step = {.loop = room};
+    next_strategy(p, piece)->make(p, piece, &step);
+    return step.stream && (step.param || step.kernel == XTI_CPU_MOSAIC || step.kernel == XTI_CPU_TRANSPOSE);
+}
+
+/* Blocks of units that are permuted side by side; false: something else serves. */
+static bool abreast_of(const struct xti_plan *p, int piece, struct xti_sides *x, int64_t *unit)
+{
+    if (p->joint.n)
+        return false;
+    xti_sides_begin(&p->map, piece, x);
+    xti_sides_upwards(x);
+    if (!(*unit = xti_abreast_unit(&p->target, &x->t)) || in_order(&x->t) || streams_lines(p, piece))
+        return false;
+    int64_t some = xti_abreast_units(xti_abreast_element(&x->t)) * *unit;
+    int64_t bytes = XTI_ABREAST_BYTES / some * some;
+    x->lists = true;
+    xti_sides_unit(x, x->t.run);
+    xti_side_widen(x, &x->col, *unit, *unit / x->t.run);
+    xti_side_widen(x, &x->col, bytes, bytes / x->t.run);
+    return true;
 }
 
 static bool windows_serve(const struct xti_plan *p, int piece)
@@ -226,9 +260,10 @@ static bool windows_serve(const struct xti_plan *p, int piece)
 bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     struct xti_sides block;
+    int64_t unit;
     if (!xti_cost_streams_alone(p, piece, why))
         return false;
-    if (windows_serve(p, piece))
+    if (abreast_of(p, piece, &block, &unit) || windows_serve(p, piece))
         return true;
     block_of(p, piece, XTI_BLOCK_BYTES, false, &block);
     if (block.col.units * block.row.units == 1)
@@ -252,6 +287,12 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
 {
     const struct xti_step begun = *step;
     struct xti_sides x;
+    int64_t unit;
+    if (abreast_of(p, piece, &x, &unit)) {
+        make_of(p, &x, step);
+        step->abreast = unit;
+        return;
+    }
     if (!p->joint.n && windows_serve(p, piece)) {
         block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
         make_of(p, &x, step);

@@ -3,6 +3,7 @@
 #include "plan/cpu_tile.h"
 
 #include "base/num.h"
+#include "plan/abreast.h"
 #include "plan/sides.h"
 
 enum {
@@ -38,6 +39,21 @@ static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     }
 }
 
+/* Rows: the units, or one alone; columns: what they consist of. */
+static void abreast_of(const struct xti_plan *p, int piece, struct xti_sides *x)
+{
+    xti_sides_begin(&p->map, piece, x);
+    xti_sides_upwards(x);
+    xti_sides_split_run(x, xti_abreast_element(&x->t));
+    x->lists = true;
+    xti_side_widen(x, &x->col, p->abreast, p->abreast / x->t.unit);
+    if (x->taken[0])
+        return;
+    x->row.dim[x->row.n_dims++] = 0;
+    x->row.take = x->row.units = x->t.dim[0].n;
+    x->taken[0] = true;
+}
+
 /* Lines of the destination can be put together by a list. */
 static bool lines_of(const struct xti_plan *p, int piece, struct xti_sides *x, struct xti_why *why)
 {
@@ -69,6 +85,7 @@ bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why
 void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
-    gather_of(p, piece, &x);
+    (p->abreast ? abreast_of : gather_of)(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
+    step->abreast = p->abreast;
 }

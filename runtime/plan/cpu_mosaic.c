@@ -31,19 +31,6 @@ static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
     }
 }
 
-/* Makes a run that is no unit one more dim, of as wide units as it consists of. */
-static void split_run(struct xti_sides *x)
-{
-    struct xti_nest *t = &x->t;
-    if (t->unit || t->n_dims == XTI_MAX_DIMS)
-        return;
-    for (t->unit = t->esize; t->unit < XTI_LANE && t->run % (2 * t->unit) == 0;)
-        t->unit *= 2;
-    t->dim[t->n_dims++] =
-        (struct xti_loop){.n = t->run / t->unit, .s = t->unit, .d = t->unit, .cuts = XTI_CUTS_NONE};
-    xti_sides_unit(x, t->unit);
-}
-
 /* Takes a part of the last dim of the columns that it consists of. */
 static void take_even(struct xti_sides *x)
 {
@@ -71,7 +58,7 @@ static void mosaic_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     } wanted[] = {{64, 64}, {128, 1024}, {256, 2048}, {512, 4096}, {1024, 4096}};
     xti_sides_begin(&p->map, piece, x);
     if (p->most_windows)
-        split_run(x);
+        xti_sides_split_run(x, XTI_LANE);
     if (!x->t.unit)
         return;
     x->lists = true;

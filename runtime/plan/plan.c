@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "map/clone.h"
+#include "plan/abreast.h"
 #include "plan/assemble.h"
 #include "plan/blocks.h"
 #include "plan/buffered.h"
@@ -106,6 +107,22 @@ static xt_status list_runs(struct xti_plan *p, struct xti_step *step, struct xti
     return XT_OK;
 }
 
+/* Rows begin with the lowest column. */
+static xt_status list_places(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+{
+    int32_t low = 0;
+    if (!(step->places = xti_arena_alloc(&p->arena, (size_t)step->col.n * sizeof *step->places)))
+        return xti_fail(err, XT_ENOMEM, "list of %lld places", (long long)step->col.n);
+    for (int64_t i = 0; i < step->col.n; i++)
+        low = step->col_at[i] < low ? step->col_at[i] : low;
+    for (int64_t i = 0; i < step->col.n; i++) {
+        step->col_at[i] -= low;
+        step->places[i] = (int32_t)xti_abreast_place(step->unit, step->col_at[i]);
+    }
+    step->s_byte += low;
+    return XT_OK;
+}
+
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
@@ -123,7 +140,7 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     for (int64_t i = 0; i < cols; i++)
         step->col_at[i] = (int32_t)at[rows + i].s;
     step->col_at = cols ? step->col_at : NULL;
-    return step->collect ? list_runs(p, step, err) : XT_OK;
+    return step->collect ? list_runs(p, step, err) : p->abreast ? list_places(p, step, err) : XT_OK;
 }
 
 static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, int, struct xti_step *))
@@ -142,6 +159,8 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
     int pass = p->target.choice.strategy;
     if (p->joint.n && !piece)
         return made_by(xti_buffered_make);
+    if (p->abreast)
+        return made_by(xti_gather_make);
     if (p->most_windows && xti_mosaic_applies(p, piece, NULL))
         return made_by(xti_mosaic_make);
     for (int i = 0; i + 1 < xti_n_cpu_strategies && pass >= 0; i++)

@@ -46,6 +46,7 @@ struct xti_target {
     bool uneven_steps;    /* lines in the caches want to be moved in such (cost.h: xti_cost_uneven) */
     bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
     bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
+    bool abreast;         /* small units are permuted side by side (abreast.h) */
     bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
     int threads;
     struct xti_choice choice;
@@ -149,6 +150,7 @@ struct xti_step {
     int n_row_dims, n_col_dims;
     struct xti_offset *row_at; /* row.n entries */
     int32_t *col_at;           /* col.n entries, of the source */
+    int32_t *places;           /* gather of units abreast: as many, xti_abreast_place */
     bool unstaged;             /* tile: squares are made from where the source lies */
     int64_t source_run;        /* tile, unstaged or of wide units: bytes of its source, one run, which is
                                 * fetched a tile ahead; 0: it is none */
@@ -157,7 +159,8 @@ struct xti_step {
     struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
-    bool mosaics; /* blocks are mosaics */
+    bool mosaics;    /* blocks are mosaics */
+    int64_t abreast; /* bytes of units that blocks are made of (abreast.h); 0: none */
     int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
     int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
@@ -279,6 +282,7 @@ struct xti_plan {
                   steps */
     int most_windows; /* CPU: of a block inside of a buffered step, which is to be a mosaic where its lines
                          have at most so many; 0: none */
+    int64_t abreast;  /* CPU: of a block inside of a buffered step: xti_step.abreast */
     struct xti_joint joint; /* CPU: of step 0; the map's other pieces are the others' */
     bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
     struct xti_window window;        /* of an assembled plan; bytes == 0: none */

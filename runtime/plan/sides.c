@@ -19,6 +19,25 @@ void xti_sides_unit(struct xti_sides *x, int64_t bytes)
     x->col.units = x->row.units = 1;
 }
 
+void xti_sides_upwards(struct xti_sides *x)
+{
+    for (int i = 0; i < x->t.n_dims; i++)
+        if (x->t.dim[i].d < 0)
+            xti_nest_flip(&x->t, i);
+}
+
+void xti_sides_split_run(struct xti_sides *x, int widest)
+{
+    struct xti_nest *t = &x->t;
+    if (t->unit || t->n_dims == XTI_MAX_DIMS)
+        return;
+    for (t->unit = t->esize; t->unit < widest && t->run % (2 * t->unit) == 0;)
+        t->unit *= 2;
+    t->dim[t->n_dims++] =
+        (struct xti_loop){.n = t->run / t->unit, .s = t->unit, .d = t->unit, .cuts = XTI_CUTS_NONE};
+    xti_sides_unit(x, t->unit);
+}
+
 /* The dim with which the side's run goes on; -1: none. */
 static int next_dim(const struct xti_sides *x, const struct xti_side *a)
 {

@@ -144,6 +144,14 @@ static bool may_take_turns(const struct kernel_job *j)
            !j->job.stream && ((rows >= LINE / 2 && cols >= LINE / 2) || (rows >= LINE / 4 && cols >= LINE));
 }
 
+/* What abreast.c.j2 asks for. */
+static bool may_go_abreast(const struct kernel_job *j)
+{
+    int64_t row = j->job.cols * j->row->unit, units = xti_abreast_units(j->row->unit);
+    return j->row->op == XTI_CPU_GATHER && j->row->isa == XTI_ISA_AVX512 && units > 1 &&
+           j->job.rows >= units && row >= LINE && units * row <= XTI_ABREAST_BYTES;
+}
+
 static void turn(const struct xtk_job *job, int64_t turns)
 {
     struct kernel_job *j = (struct kernel_job *)((char *)job - offsetof(struct kernel_job, job));
@@ -283,6 +291,12 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.between = may_take_turns(j) && (rows / 4 + cols / 2) % 2 ? turn : NULL;
     j->turns = 0;
     make_lists(j);
+    if (may_go_abreast(j) && (rows + cols) % 8) {
+        for (int64_t c = 0; c < j->job.cols; c++)
+            j->places[c] = (int32_t)xti_abreast_place(k->unit, j->col_at[c]);
+        j->job.places = j->places;
+        j->job.between = (rows + cols / 2) % 2 ? turn : NULL;
+    }
     if (op == XTI_CPU_SPLICE)
         make_segments(j);
     if (op == XTI_CPU_MOSAIC) {
