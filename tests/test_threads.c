@@ -506,19 +506,20 @@ static const char *const deep[] = {
     "x: u8[3,3,3,3,3,3,3,3,3,3,3,3,3,3,3]; x.permute(14,13,12,11,10,9,8,7,6,5,4,3,2,1,0)", /* gather */
     "x: f32[2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]; "
     "x.permute(14,20,7,0,16,5,12,3,2,8,9,10,11,18,15,4,1,17,19,13,21,6)", /* mosaic, where gathers are slow */
-    "x: f16[106868,12,7]; x.permute(0,2,1)", /* buffered, blocks by mosaics */
-    "x: f32[1600,1600]; x.permute(1,0)",                                                   /* transpose */
-    "x: u8[2000,224,2,3,4]; x.permute(0,3,2,4,1)", /* buffered, blocks by tiles of few rows */
+    "x: u8[100000,20,5]; x.flip(2)",                                      /* buffered, blocks by mosaics */
+    "x: u8[9000,8,8,20]; x.permute(0,3,2,1)",                             /* buffered, units side by side */
+    "x: f32[1600,1600]; x.permute(1,0)",                                  /* transpose */
+    "x: u8[2000,224,2,3,4]; x.permute(0,3,2,4,1)",       /* buffered, blocks by tiles of few rows */
     "x: f64[8,153516]; x.pad((1,0),(2,1)).permute(1,0)", /* buffered, blocks of several pieces */
     "x: u8[345,307,3]; x.permute(2,1,0).flip(0).flip(1).pad((4,1),(0,0),(1,0))", /* of u8, transposed */
-    "x: u8[2053,4304]; x.permute(1,0) -> [4304,2053]:[2560,1]",                            /* in fours */
-    "x: u8[2053,4096]; x.permute(1,0) -> [4096,2053]:[2560,1]", /* in fours from beside */
-    "x: f32[1600,1600]; x.tril(0)",                                                        /* general */
-    "x: u8[4000,2000,3]; x.permute(1,0,2)",                                                /* turn */
-    "x: u8[7,1500001]; x.permute(1,0)",                                                    /* interleave */
-    "x: u8[1500001,8]; x.permute(1,0)",                                                    /* deinterleave */
-    "x: f32[1200,62,62]; x.pad((0,0),(1,1),(1,1))",                                        /* windows */
-    "x: f32[4,16,160,160]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1)",    /* many pieces */
+    "x: u8[2053,4304]; x.permute(1,0) -> [4304,2053]:[2560,1]",                  /* in fours */
+    "x: u8[2053,4096]; x.permute(1,0) -> [4096,2053]:[2560,1]",                  /* in fours from beside */
+    "x: f32[1600,1600]; x.tril(0)",                                              /* general */
+    "x: u8[4000,2000,3]; x.permute(1,0,2)",                                      /* turn */
+    "x: u8[7,1500001]; x.permute(1,0)",                                          /* interleave */
+    "x: u8[1500001,8]; x.permute(1,0)",                                          /* deinterleave */
+    "x: f32[1200,62,62]; x.pad((0,0),(1,1),(1,1))",                              /* windows */
+    "x: f32[4,16,160,160]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1)", /* many pieces */
 };
 
 enum { STACK_ROOM = 1 << 20, STACK_PROMISED = 96 << 10, PAINT = 0x5c };
