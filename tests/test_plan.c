@@ -332,7 +332,7 @@ static const struct {
     {"x: u8[1212121,3,5,11]; x.permute(0,2,1,3)", 165},         /* runs that are no units */
     {"x: u8[113378,9,7,28]; x.permute(0,3,2,1)", 0},            /* too large */
     {"x: u8[781250,8,32]; x.permute(0,2,1)", 0},                /* lines of one unit */
-    {"x: f16[160256,26,24]; x.permute(0,2,1)", 0},              /* large squares */
+    {"x: f16[160256,26,24]; x.permute(0,2,1)", 0},              /* squares */
     {"x: u8[512820,15,26]; x[:, ::-1]", 0},                     /* in order */
     {"x: f16[1000,9,5,26,100]; x.permute(4,0,3,2,1)", 0},       /* apart from each other in the destination */
     {"x: u8[50000,17,26]:[500,26,1]; x.permute(0,2,1)", 442},
