@@ -337,6 +337,8 @@ static const struct {
     {"x: f16[1000,9,5,26,100]; x.permute(4,0,3,2,1)", 0},       /* apart from each other in the destination */
     {"x: u8[50000,17,26]:[500,26,1]; x.permute(0,2,1)", 442},
     {"x: u8[50000,17,26]:[700,40,1]; x.permute(0,2,1)", 0},      /* gaps within them */
+    {"x: f16[26510,4,12,50]; x.permute(0,2,1,3)", 0},           /* long runs */
+    {"x: f64[801845,3,3]; x.permute(0,2,1)", 0},                /* little more than a line */
     {"x: c128[100000,3,7]; x.permute(0,2,1)", 0},
 };
 

@@ -15,12 +15,14 @@ static bool squares_serve(const struct xti_nest *t)
 /* Ratio to a plain copy, before and after, means of random chains in units of 100 to 4000 bytes (Zen 5,
  * 2026-11): 27 of u8 0.43 and 0.78, 15 of f16 0.40 and 0.74, 13 of f32 0.78 and 0.85, 6 of f64 0.69 and 0.79;
  * u8 8 x 6 x 20 reversed 0.17 and 0.82, transposed f32 7 x 8 0.88 and 0.74. What is woven, or streams lines
- * of one unit, loses by it: 0.5 to 0.9. */
+ * of one unit, loses by it: 0.5 to 0.9; runs of 100 bytes 0.8, units of 72 bytes, little more than a line,
+ * 0.65. */
 int64_t xti_abreast_unit(const struct xti_target *target, const struct xti_nest *t)
 {
-    enum { MANY = 64 }; /* times those that go side by side: what is left over is gathered */
+    enum { LEAST = 96, MANY = 64 /* times those that go side by side: what is left over is gathered */ };
     int64_t bytes = t->run, reach = t->run, units = xti_abreast_units(xti_abreast_element(t));
-    if (!target->abreast || target->isa != XTI_ISA_AVX512 || units < 2 || squares_serve(t))
+    if (!target->abreast || target->isa != XTI_ISA_AVX512 || units < 2 || t->run >= XTI_LINE ||
+        squares_serve(t))
         return 0;
     for (int i = t->n_dims - 1; i > 0 && t->dim[i].d == bytes; i--) {
         const struct xti_loop *next = &t->dim[i - 1];
@@ -28,7 +30,7 @@ int64_t xti_abreast_unit(const struct xti_target *target, const struct xti_nest 
         reach += (t->dim[i].n - 1) * (int64_t)xti_abs64(t->dim[i].s);
         if (units * bytes > XTI_ABREAST_BYTES)
             return 0;
-        if (reach == bytes && bytes >= XTI_LINE)
+        if (reach == bytes && bytes >= LEAST)
             return next->d == bytes && next->n >= MANY * units ? bytes : 0;
     }
     return 0;
