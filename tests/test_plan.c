@@ -340,6 +340,9 @@ static const struct {
     {"x: f16[26510,4,12,50]; x.permute(0,2,1,3)", 0},           /* long runs */
     {"x: f64[801845,3,3]; x.permute(0,2,1)", 0},                /* little more than a line */
     {"x: c128[100000,3,7]; x.permute(0,2,1)", 0},
+    {"x: u8[100000,9,4]:[180,22,1]; x.unsqueeze(1).expand(100000,5,9,4)", 0}, /* no whole elements apart */
+    {"x: u8[100000,5,5,4]:[100,6,18,1]; x", 0},
+    {"x: f64[3000,2]:[4000,999]; x.unsqueeze(1).expand(3000,500,2)", 0}, /* pages that hold nothing */
 };
 
 START_TEST(small_units_are_permuted_side_by_side)
