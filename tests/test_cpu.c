@@ -691,6 +691,8 @@ static const char *const windows[] = {
     "x: u16[600,7,3,11]; x.permute(0,2,1,3)",
     "x: f32[300,9,17]; x.permute(0,2,1)",
     "x: f64[150,5,9]; x.permute(0,2,1)",
+    "x: u8[1103,9,4]:[180,22,1]; x.unsqueeze(1).expand(1103,5,9,4)", /* as long as what they read, yet none */
+    "x: u8[1103,5,5,4]:[100,6,18,1]; x",
     "x: f32[40000,20]; y: f32[40000,17]; concat(1, x[:, 2:], y, x[:, :3])",
     "x: c128[9000,20]; y: c128[9000,17]; concat(1, x[:, 2:], y)",
     "x: f32[2,9000,40]; x[:, 5:8005, 3:40]",  /* two ranges */

@@ -350,11 +350,11 @@ START_TEST(small_units_are_permuted_side_by_side)
     struct xti_target t = cpu;
     t.prefetch_deep = t.abreast = t.joint_rows = true;
     struct xti_plan p = plan_of(abreast[_i].line, &t);
-    ck_assert_msg(p.step->abreast == abreast[_i].unit, "%s: %lld", abreast[_i].line,
-                  (long long)p.step->abreast);
-    for (int i = 0; i < 4 && p.step->abreast; i++) {
+    ck_assert_msg(p.step->abreast_unit == abreast[_i].unit, "%s: %lld", abreast[_i].line,
+                  (long long)p.step->abreast_unit);
+    for (int i = 0; i < 4 && p.step->abreast_unit; i++) {
         const struct xti_inner *in = p.step->blocks->block[i / 2][i % 2].inner;
-        ck_assert(!in || (in->step.places && in->step.col.n * in->step.unit == p.step->abreast));
+        ck_assert(!in || (in->step.places && in->step.col.n * in->step.unit == p.step->abreast_unit));
     }
     xti_plan_free(&p);
 }

@@ -106,7 +106,7 @@ static bool takes_turns(const struct xti_step *step)
 {
     enum { WIDEST = 2 };
     if (step->kernel == XTI_CPU_GATHER)
-        return step->abreast;
+        return step->abreast_unit;
     int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit, half = XTI_LINE / 2;
     return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) && rows >= half &&
            cols >= half;
@@ -147,7 +147,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
 {
     struct xti_plan sub = xti_block_plan(p, piece);
     sub.most_windows = windows;
-    sub.abreast = step->abreast;
+    sub.abreast_unit = step->abreast_unit;
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;

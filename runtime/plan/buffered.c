@@ -220,7 +220,7 @@ static bool streams_lines(const struct xti_plan *p, int piece)
 }
 
 /* Blocks of units that are permuted side by side; false: something else serves. */
-static bool abreast_of(const struct xti_plan *p, int piece, struct xti_sides *x, int64_t *unit)
+static bool abreast_blocks_of(const struct xti_plan *p, int piece, struct xti_sides *x, int64_t *unit)
 {
     if (p->joint.n)
         return false;
@@ -228,8 +228,8 @@ static bool abreast_of(const struct xti_plan *p, int piece, struct xti_sides *x,
     xti_sides_upwards(x);
     if (!(*unit = xti_abreast_unit(&p->target, &x->t)) || in_order(&x->t) || streams_lines(p, piece))
         return false;
-    int64_t some = xti_abreast_units(xti_abreast_element(&x->t)) * *unit;
-    int64_t bytes = XTI_ABREAST_BYTES / some * some;
+    int64_t side_by_side = xti_abreast_units(xti_abreast_element(&x->t)) * *unit;
+    int64_t bytes = XTI_ABREAST_BYTES / side_by_side * side_by_side;
     x->lists = true;
     xti_sides_unit(x, x->t.run);
     xti_side_widen(x, &x->col, *unit, *unit / x->t.run);
@@ -263,7 +263,7 @@ bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *w
     int64_t unit;
     if (!xti_cost_streams_alone(p, piece, why))
         return false;
-    if (abreast_of(p, piece, &block, &unit) || windows_serve(p, piece))
+    if (abreast_blocks_of(p, piece, &block, &unit) || windows_serve(p, piece))
         return true;
     block_of(p, piece, XTI_BLOCK_BYTES, false, &block);
     if (block.col.units * block.row.units == 1)
@@ -288,9 +288,9 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
     const struct xti_step begun = *step;
     struct xti_sides x;
     int64_t unit;
-    if (abreast_of(p, piece, &x, &unit)) {
+    if (abreast_blocks_of(p, piece, &x, &unit)) {
         make_of(p, &x, step);
-        step->abreast = unit;
+        step->abreast_unit = unit;
         return;
     }
     if (!p->joint.n && windows_serve(p, piece)) {

@@ -40,13 +40,13 @@ static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 }
 
 /* Rows: the units, or one alone; columns: what they consist of. */
-static void abreast_of(const struct xti_plan *p, int piece, struct xti_sides *x)
+static void abreast_rows_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     xti_sides_begin(&p->map, piece, x);
     xti_sides_upwards(x);
     xti_sides_split_run(x, xti_abreast_element(&x->t));
     x->lists = true;
-    xti_side_widen(x, &x->col, p->abreast, p->abreast / x->t.unit);
+    xti_side_widen(x, &x->col, p->abreast_unit, p->abreast_unit / x->t.unit);
     if (x->taken[0])
         return;
     x->row.dim[x->row.n_dims++] = 0;
@@ -85,7 +85,7 @@ bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why
 void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
-    (p->abreast ? abreast_of : gather_of)(p, piece, &x);
+    (p->abreast_unit ? abreast_rows_of : gather_of)(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
-    step->abreast = p->abreast;
+    step->abreast_unit = p->abreast_unit;
 }

@@ -140,7 +140,7 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     for (int64_t i = 0; i < cols; i++)
         step->col_at[i] = (int32_t)at[rows + i].s;
     step->col_at = cols ? step->col_at : NULL;
-    return step->collect ? list_runs(p, step, err) : p->abreast ? list_places(p, step, err) : XT_OK;
+    return step->collect ? list_runs(p, step, err) : p->abreast_unit ? list_places(p, step, err) : XT_OK;
 }
 
 static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, int, struct xti_step *))
@@ -159,7 +159,7 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
     int pass = p->target.choice.strategy;
     if (p->joint.n && !piece)
         return made_by(xti_buffered_make);
-    if (p->abreast)
+    if (p->abreast_unit)
         return made_by(xti_gather_make);
     if (p->most_windows && xti_mosaic_applies(p, piece, NULL))
         return made_by(xti_mosaic_make);

@@ -160,7 +160,7 @@ struct xti_step {
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
     bool mosaics;    /* blocks are mosaics */
-    int64_t abreast; /* bytes of units that blocks are made of (abreast.h); 0: none */
+    int64_t abreast_unit; /* bytes of units that blocks are made of (abreast.h); 0: none */
     int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
     int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
@@ -282,7 +282,7 @@ struct xti_plan {
                   steps */
     int most_windows; /* CPU: of a block inside of a buffered step, which is to be a mosaic where its lines
                          have at most so many; 0: none */
-    int64_t abreast;  /* CPU: of a block inside of a buffered step: xti_step.abreast */
+    int64_t abreast_unit;  /* CPU: of a block inside of a buffered step: xti_step.abreast_unit */
     struct xti_joint joint; /* CPU: of step 0; the map's other pieces are the others' */
     bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
     struct xti_window window;        /* of an assembled plan; bytes == 0: none */
