@@ -287,7 +287,7 @@ static void check_launch(const char *line, const char *want)
     drop(&a);
 }
 
-START_TEST(a_launch_names_the_entry_that_its_offsets_allow)
+START_TEST(a_launch_names_the_entry_for_aligned_buffers_whatever_the_offsets)
 {
     check_launch("x: f32[0,4]; x", "[]");
     check_launch(
@@ -297,22 +297,22 @@ START_TEST(a_launch_names_the_entry_that_its_offsets_allow)
         "{\"kind\": \"pointer\", \"of\": \"src1\", \"byte_offset\": 2048}]}]");
     check_launch(
         "x: f32[8]; x[1:]",
-        "[{\"entry\": \"n_e\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
+        "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
         "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
         "{\"kind\": \"pointer\", \"of\": \"src0\", \"byte_offset\": 4}]}]");
 }
 END_TEST
 
 /* Steps are laid one after another and cover the whole grid. */
-static void check_blocks(const struct xti_plan *p)
+static void check_blocks(const struct xti_cuda_plan *p)
 {
     int64_t next = 0;
     ck_assert_int_eq(p->n_steps, p->map.n_pieces);
     for (int i = 0; i < p->n_steps; i++) {
-        ck_assert_int_eq(p->cuda_step[i].piece, i);
-        ck_assert_int_eq(p->cuda_step[i].first_block, next);
-        ck_assert_int_gt(p->cuda_step[i].blocks, 0);
-        next += p->cuda_step[i].blocks;
+        ck_assert_int_eq(p->step[i].piece, i);
+        ck_assert_int_eq(p->step[i].first_block, next);
+        ck_assert_int_gt(p->step[i].blocks, 0);
+        next += p->step[i].blocks;
     }
     ck_assert_int_eq(p->blocks, next);
 }
@@ -321,15 +321,15 @@ START_TEST(a_plan_covers_every_piece_once)
 {
     for (int i = 0; i < 300; i++) {
         struct xti_map m;
-        struct xti_plan p;
+        struct xti_cuda_plan p;
         struct xti_err err = {0};
-        struct xti_target t = {.backend = XT_CUDA, .sm = 90};
+        struct xti_cuda_target t = {.sm = 90};
         struct xt_graph *g = random_graph(5000 + (uint64_t)i, NULL);
         fuse(g, &m);
-        ck_assert_msg(xti_plan_make(&m, &t, &p, &err) == XT_OK, "%s: %s", graph_text(g), err.e.message);
+        ck_assert_msg(xti_cuda_plan_make(&m, &t, &p, &err) == XT_OK, "%s: %s", graph_text(g), err.e.message);
         check_blocks(&p);
         check_blocks(p.elem);
-        xti_plan_free(&p);
+        xti_cuda_plan_free(&p);
         xti_map_free(&m);
         xt_graph_free(g);
     }
@@ -338,14 +338,14 @@ END_TEST
 
 static xt_status plan_and_emit(const struct xti_map *m, struct xti_err *err)
 {
-    struct xti_target t = {.backend = XT_CUDA, .sm = 90};
-    struct xti_plan p = {0};
+    struct xti_cuda_target t = {.sm = 90};
+    struct xti_cuda_plan p = {0};
     struct xti_str source = {0};
-    xt_status s = xti_plan_make(m, &t, &p, err);
+    xt_status s = xti_cuda_plan_make(m, &t, &p, err);
     if (!s)
         s = xti_cuda_emit(&p, "xt_test_00000000", &source, err);
     xti_str_free(&source);
-    xti_plan_free(&p);
+    xti_cuda_plan_free(&p);
     return s;
 }
 
@@ -390,7 +390,7 @@ int main(void)
     tcase_add_test(c, whole_tiles_move_whole_sectors_without_bank_conflicts);
     tcase_add_test(c, a_source_is_deterministic_plain_and_without_includes);
     tcase_add_test(c, a_fill_value_is_data_and_no_part_of_the_source);
-    tcase_add_test(c, a_launch_names_the_entry_that_its_offsets_allow);
+    tcase_add_test(c, a_launch_names_the_entry_for_aligned_buffers_whatever_the_offsets);
     tcase_add_test(c, a_plan_covers_every_piece_once);
     tcase_add_test(c, every_failing_allocation_is_reported_and_leaks_nothing);
     suite_add_tcase(s, c);

@@ -146,7 +146,7 @@ END_TEST
 START_TEST(a_missing_driver_is_no_device)
 {
     struct xti_err err = {0};
-    struct xti_target t;
+    struct xti_cuda_target t;
     setenv("XT_LIBCUDA", "/nonexistent/libcuda.so", 1);
     ck_assert_int_eq(xti_cuda_probe(&err), XT_ENODEVICE);
     ck_assert_ptr_nonnull(strstr(err.e.message, "no CUDA driver"));
@@ -160,12 +160,11 @@ START_TEST(an_architecture_is_named_in_four_ways_and_no_other)
     static const char *const good[] = {"90", "sm_90", "sm_90a", "sm_90f"}, *const bad[] = {"",       "sm_",
                                                                                            "sm_90x", "x90",
                                                                                            "-90",    "9"};
-    struct xti_target t;
+    struct xti_cuda_target t;
     for (int i = 0; i < 4; i++) {
         struct xti_err err = {0};
         ck_assert_int_eq(xti_cuda_arch(good[i], &t, &err), XT_OK);
         ck_assert_int_eq(t.sm, 90);
-        ck_assert_int_eq(t.backend, XT_CUDA);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct xti_err err = {0};
@@ -234,7 +233,7 @@ static void release(struct device_run *r)
 START_TEST(a_kernel_loads_and_launches_through_the_driver)
 {
     struct device_run r;
-    struct xti_target t;
+    struct xti_cuda_target t;
     struct xti_err err = {0};
     if (cuda_skipped() || no_double())
         return;

@@ -46,7 +46,7 @@ struct xti_shared_code {
 };
 /* Finds or builds the code of p for this kernel name. home: also load it there, NULL: do not load it.
  * *origin: "memory", "disk" or "built". what: a line for people, kept in the disk entry. */
-xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char *name, const char *what,
+xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const char *name, const char *what,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err);
 /* Where this thread's loads go. */
@@ -67,8 +67,9 @@ struct xti_read_span {
 struct xti_shared_plan {
     atomic_int refs;
     struct xti_map map; /* as fused: elements, absolute offsets */
-    struct xti_target target;
-    struct xti_plan plan;         /* CPU and CUDA */
+    xt_backend backend;
+    struct xti_plan plan;         /* CPU */
+    struct xti_cuda_plan cuda;    /* CUDA */
     struct xti_call call;         /* CPU */
     struct xti_measured measured; /* CPU */
     struct xti_span dst;
@@ -76,9 +77,15 @@ struct xti_shared_plan {
     struct xti_read_span *read;
     char *_Atomic signature; /* NULL: nobody has asked */
 };
-/* Fuses g, and finds in `plans` or makes what its kernels share. tuning: of CPU plans. */
-xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, xt_backend backend,
-                              const struct xti_target *t, const struct xti_tuning *tuning,
+/* What a plan is made for: of the CPU a target and how its plans are tuned, of CUDA a target. */
+struct xti_purpose {
+    xt_backend backend;
+    const struct xti_target *cpu;
+    struct xti_tuning tuning;
+    struct xti_cuda_target cuda;
+};
+/* Fuses g, and finds in `plans` or makes what its kernels share. */
+xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, const struct xti_purpose *f,
                               struct xti_shared_plan **out, struct xti_err *err);
 void *xti_shared_plan_ref(void *plan);
 void xti_shared_plan_unref(void *plan);
@@ -93,8 +100,9 @@ struct xt_kernel {
     uintptr_t misaligned;                 /* bits that no pointer may have */
     const struct xti_shared_plan *direct; /* shared, when a run is shared->call and nothing else; or NULL */
     struct xti_shared_plan *shared;
-    const struct xti_map *map;   /* shared's */
-    const struct xti_plan *plan; /* shared's */
+    const struct xti_map *map;        /* shared's */
+    const struct xti_plan *plan;      /* shared's; CPU */
+    const struct xti_cuda_plan *cuda; /* shared's; CUDA */
     struct xti_parallel parallel;
     struct xti_shared_code *code;
     char *launch; /* CUDA: launch.json */
@@ -116,9 +124,14 @@ size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char 
 void xti_estimate_text(const struct xt_kernel *k, struct xti_str *b);
 void xti_estimate_json(const struct xt_kernel *k, struct xti_str *b);
 
-/* The signature of a map for a target, as hex. */
-xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],
+/* The signature of a map for a backend, as hex. sm: of CUDA, else 0. */
+xt_status xti_signature(const struct xti_map *m, xt_backend backend, int sm, char out[XTI_SIGNATURE_CHARS],
                         struct xti_err *err);
+
+/* The name of what writes the most bytes: a strategy or a family. */
+const char *xti_kernel_strategy(const struct xt_kernel *k);
+/* Appends a line for each way that was asked before the one taken, with why it said no. */
+void xti_kernel_refusals(const struct xt_kernel *k, struct xti_str *b);
 
 /* Do the bytes [a, a + a_bytes) and [b, b + b_bytes) meet? */
 static inline bool xti_ranges_meet(uintptr_t a, int64_t a_bytes, uintptr_t b, int64_t b_bytes)

@@ -13,7 +13,7 @@
 
 struct request {
     struct xt_ctx *ctx;
-    const struct xti_plan *plan;
+    const struct xti_cuda_plan *plan;
     const char *name, *what;
     const struct xti_home *home; /* NULL: not loaded */
     struct xti_str source, key;
@@ -182,7 +182,7 @@ xt_status xti_home_get(struct xti_home *home, struct xti_err *err)
     return XT_OK;
 }
 
-xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_plan *p, const char *name, const char *what,
+xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const char *name, const char *what,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err)
 {

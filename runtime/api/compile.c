@@ -73,16 +73,13 @@ void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b)
     xt_graph_free(g);
 }
 
-/* *t: the context's, or `cuda`, filled. */
-static xt_status get_target(const struct request *r, struct xti_target *cuda, const struct xti_target **t,
-                            struct xti_err *err)
+static xt_status get_purpose(const struct request *r, struct xti_purpose *f, struct xti_err *err)
 {
-    *t = &r->ctx->cpu;
+    *f = (struct xti_purpose){.backend = r->backend, .cpu = &r->ctx->cpu};
+    f->tuning = (struct xti_tuning){r->ctx->wisdom, &r->ctx->parallel, r->measure};
     if (r->backend != XT_CUDA)
         return XT_OK;
-    *t = cuda;
-    memset(cuda, 0, sizeof *cuda);
-    return r->arch ? xti_cuda_arch(r->arch, cuda, err) : xti_cuda_target(r->ctx->device, cuda, err);
+    return r->arch ? xti_cuda_arch(r->arch, &f->cuda, err) : xti_cuda_target(r->ctx->device, &f->cuda, err);
 }
 
 static xt_status make_code(const struct request *r, struct xt_kernel *k, struct xti_err *err)
@@ -93,14 +90,14 @@ static xt_status make_code(const struct request *r, struct xt_kernel *k, struct 
     const char *signature = xti_shared_plan_signature(k->shared, err);
     if (!signature)
         return XT_ENOMEM;
-    snprintf(name, sizeof name, "xt_%s_%.8s", xti_plan_strategy(k->plan), signature);
-    xti_cuda_launch_json(k->plan, name, &launch);
+    snprintf(name, sizeof name, "xt_%s_%.8s", xti_cuda_plan_family(k->cuda), signature);
+    xti_cuda_launch_json(k->cuda, name, &launch);
     k->launch = launch.s; /* the builder's buffer changes owner */
     xti_kernel_text(k, &text);
     if (launch.failed || text.failed)
         s = xti_fail(err, XT_ENOMEM, "launch record");
     else
-        s = xti_code_get(r->ctx, k->plan, name, text.s, r->load ? &r->home : NULL, &k->code, &k->origin, err);
+        s = xti_code_get(r->ctx, k->cuda, name, text.s, r->load ? &r->home : NULL, &k->code, &k->origin, err);
     xti_str_free(&text);
     return s;
 }
@@ -111,12 +108,12 @@ static void log_kernel(const struct xt_kernel *k)
     const char *signature = xti_shared_plan_signature(k->shared, NULL);
     xti_kernel_text(k, &text);
     xti_map_text(k->map, &map);
-    xti_plan_refusals(k->plan, &refused);
+    xti_kernel_refusals(k, &refused);
     xti_logf(XTI_LOG_GRAPH, "%s", text.s ? text.s : "");
     xti_logf(XTI_LOG_MAP, "%s %s\n%s", xti_class_name(xti_map_class(k->map)), signature ? signature : "",
              map.s ? map.s : "");
     if (k->backend != XT_REF)
-        xti_logf(XTI_LOG_PLAN, "%s; refused:\n%s", xti_plan_strategy(k->plan), refused.s ? refused.s : "");
+        xti_logf(XTI_LOG_PLAN, "%s; refused:\n%s", xti_kernel_strategy(k), refused.s ? refused.s : "");
     xti_str_free(&text);
     xti_str_free(&map);
     xti_str_free(&refused);
@@ -128,6 +125,7 @@ static void take_shared(struct xt_kernel *k, struct xti_shared_plan *p)
     k->shared = p;
     k->map = &p->map;
     k->plan = &p->plan;
+    k->cuda = &p->cuda;
     k->misaligned = (uintptr_t)align - 1;
     k->direct = k->backend == XT_CPU && p->call.fn && !k->check ? p : NULL;
 }
@@ -135,8 +133,7 @@ static void take_shared(struct xt_kernel *k, struct xti_shared_plan *p)
 static xt_status build(void *arg, void **out, struct xti_err *err)
 {
     const struct request *r = arg;
-    struct xti_target cuda;
-    const struct xti_target *target;
+    struct xti_purpose purpose;
     struct xti_shared_plan *shared;
     xt_status s = XT_OK;
     struct xt_kernel *k = xti_alloc(sizeof *k + r->key_bytes);
@@ -150,10 +147,9 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))
         goto done;
-    if ((s = get_target(r, &cuda, &target, err)))
+    if ((s = get_purpose(r, &purpose, err)))
         goto done;
-    struct xti_tuning tuning = {r->ctx->wisdom, &r->ctx->parallel, r->measure};
-    if ((s = xti_shared_plan_get(r->ctx->plans, r->graph, k->backend, target, &tuning, &shared, err)))
+    if ((s = xti_shared_plan_get(r->ctx->plans, r->graph, &purpose, &shared, err)))
         goto done;
     take_shared(k, shared);
     if (r->ctx->log)

@@ -15,7 +15,7 @@ static void target_text(const struct xt_kernel *k, struct xti_str *b)
 {
     xti_str_add(b, backend_name(k->backend));
     if (k->backend == XT_CUDA)
-        xti_str_addf(b, " sm_%d", k->plan->target.sm);
+        xti_str_addf(b, " sm_%d", k->cuda->target.sm);
     else if (k->backend == XT_CPU)
         xti_str_addf(b, " %s", xti_isa_name[k->plan->target.isa]);
 }
@@ -84,7 +84,7 @@ static void add_refusals(const struct xt_kernel *k, void (*add)(const char *refu
                          struct xti_str *b)
 {
     struct xti_str refused = {0};
-    xti_plan_refusals(k->plan, &refused);
+    xti_kernel_refusals(k, &refused);
     add(refused.s, b);
     b->failed |= refused.failed;
     xti_str_free(&refused);
@@ -127,9 +127,10 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 
 static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 {
-    const struct xti_cuda_step *s = &k->plan->cuda_step[i];
+    const struct xti_cuda_step *s = &k->cuda->step[i];
     xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte accesses, blocks %" PRId64 "..%" PRId64 "\n", i,
-                 s->piece, s->strategy->name, s->vec_bytes, s->first_block, s->first_block + s->blocks - 1);
+                 s->piece, xti_cuda_family_name(s->family), s->vec_bytes, s->first_block,
+                 s->first_block + s->blocks - 1);
 }
 
 static void map_text(const struct xti_map *m, struct xti_str *b)
@@ -158,12 +159,10 @@ static void plan_text(const struct xt_kernel *k, struct xti_str *b)
         xti_str_addf(b,
                      "            rows of %" PRId64 " B, from %d piece%s, are step 0; others fill between\n",
                      k->plan->joint.row, k->plan->joint.n, k->plan->joint.n == 1 ? "" : "s");
-    for (int i = 0; i < k->plan->n_steps && k->backend != XT_REF; i++) {
-        if (k->backend == XT_CUDA)
-            cuda_step_text(k, i, b);
-        else
-            cpu_step_text(k, i, b);
-    }
+    for (int i = 0; i < k->plan->n_steps; i++)
+        cpu_step_text(k, i, b);
+    for (int i = 0; i < k->cuda->n_steps; i++)
+        cuda_step_text(k, i, b);
     add_refusals(k, refusals_text, b);
 }
 

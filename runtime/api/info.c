@@ -69,11 +69,21 @@ static int64_t bytes_read(const struct xti_map *m)
     return n * m->esize;
 }
 
-static const char *strategy(const struct xt_kernel *k)
+const char *xti_kernel_strategy(const struct xt_kernel *k)
 {
     if (k->map->n_pieces == 0)
         return "nothing";
-    return k->backend == XT_REF ? "reference" : xti_plan_strategy(k->plan);
+    return k->backend == XT_REF    ? "reference"
+           : k->backend == XT_CUDA ? xti_cuda_plan_family(k->cuda)
+                                   : xti_plan_strategy(k->plan);
+}
+
+void xti_kernel_refusals(const struct xt_kernel *k, struct xti_str *b)
+{
+    if (k->backend == XT_CUDA)
+        xti_str_add(b, k->cuda->refused.s ? k->cuda->refused.s : "");
+    else
+        xti_plan_refusals(k->plan, b);
 }
 
 xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
@@ -89,7 +99,7 @@ xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
         return xti_publish(XT_ENOMEM, &err);
     *out = (struct xt_kernel_info){
         .backend = k->backend,
-        .strategy = strategy(k),
+        .strategy = xti_kernel_strategy(k),
         .map_class = xti_class_name(xti_map_class(k->map)),
         .signature = signature,
         .origin = k->origin,

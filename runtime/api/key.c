@@ -27,7 +27,7 @@ size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char 
     return (size_t)(w - key);
 }
 
-xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, char out[XTI_SIGNATURE_CHARS],
+xt_status xti_signature(const struct xti_map *m, xt_backend backend, int sm, char out[XTI_SIGNATURE_CHARS],
                         struct xti_err *err)
 {
     xt_status s = XT_OK;
@@ -39,8 +39,8 @@ xt_status xti_signature(const struct xti_map *m, const struct xti_target *t, cha
         goto done;
     if ((s = xti_map_normalize(&wide, &normal, &origin, err)))
         goto done;
-    xti_str_u64le(&key, (uint64_t)t->backend);
-    xti_str_u64le(&key, (uint64_t)t->sm);
+    xti_str_u64le(&key, (uint64_t)backend);
+    xti_str_u64le(&key, (uint64_t)sm);
     xti_map_key(&normal, &key);
     if (key.failed) {
         s = xti_fail(err, XT_ENOMEM, "signature");

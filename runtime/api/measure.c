@@ -230,7 +230,7 @@ static bool identify(const struct xti_map *m, const struct xti_target *t, struct
     struct xti_str key = {0};
     unsigned char digest[XTI_SHA256_BYTES];
     const int64_t numbers[] = {(int64_t)t->isa, t->threads, t->l1_bytes, t->l2_bytes, t->l3_bytes};
-    if (xti_signature(m, t, signature, NULL))
+    if (xti_signature(m, t->backend, 0, signature, NULL))
         return false;
     xti_str_add(&key, signature);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)

@@ -88,7 +88,7 @@ static xt_status check_result(const struct xt_kernel *k, const void *dst, const 
         return XT_OK;
     xti_kernel_text(k, &text);
     xti_fail(err, XT_EINTERNAL, "XT_CHECK: destination element %lld is wrong (%s): %s", (long long)c.bad,
-             xti_plan_strategy(k->plan), text.s ? text.s : "");
+             xti_kernel_strategy(k), text.s ? text.s : "");
     xti_str_free(&text);
     return XT_EINTERNAL;
 }
@@ -124,8 +124,8 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
     if (!k->code->module)
         return xti_fail(err, XT_ENODEVICE,
                         "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
-                        k->plan->target.sm);
-    return xti_cuda_launch(k->plan, k->code->module, dst, src, stream, err);
+                        k->cuda->target.sm);
+    return xti_cuda_launch(k->cuda, k->code->module, dst, src, stream, err);
 }
 
 /* Apart from xt_run, so that a direct run pays for no stack frame. */
@@ -158,7 +158,7 @@ static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *co
         return xti_fail(err, XT_ENOMEM, "sizes of %d inputs", k->map->n_srcs);
     for (int i = 0; i < k->map->n_srcs; i++)
         bytes[i] = (size_t)xt_src_min_bytes(k, i);
-    s = xti_cuda_run_host(k->plan, k->code->module, dst, (size_t)((k->map->dst_hi + 1) * k->map->esize), src,
+    s = xti_cuda_run_host(k->cuda, k->code->module, dst, (size_t)((k->map->dst_hi + 1) * k->map->esize), src,
                           bytes, k->map->n_srcs, err);
     xti_free(bytes);
     return s;

@@ -48,9 +48,7 @@ static bool list_reads(struct xti_shared_plan *p)
 
 struct request {
     struct xti_map *map; /* goes into the plan */
-    xt_backend backend;
-    const struct xti_target *target;
-    const struct xti_tuning *tuning;
+    const struct xti_purpose *purpose;
 };
 
 /* Threads would not be used for it, and a loop cut for them is a loop more. */
@@ -62,28 +60,35 @@ static struct xti_target target_for(const struct xti_map *m, const struct xti_ta
     return one;
 }
 
+static xt_status plan_cpu(struct xti_shared_plan *p, const struct xti_purpose *f, struct xti_err *err)
+{
+    struct xti_target target = target_for(&p->map, f->cpu);
+    xti_choose(&f->tuning, &p->map, &target, &p->measured);
+    xt_status s = xti_plan_make(&p->map, &target, &p->plan, err);
+    if (!s)
+        xti_call_make(&p->plan, &p->call);
+    return s;
+}
+
 static xt_status make(void *arg, void **out, struct xti_err *err)
 {
     const struct request *r = arg;
-    struct xti_target target = target_for(r->map, r->target);
     xt_status s = XT_OK;
     struct xti_shared_plan *p = xti_alloc(sizeof *p);
     if (!p)
         return xti_fail(err, XT_ENOMEM, "kernel record");
     atomic_init(&p->refs, 1);
-    p->target = target;
+    p->backend = r->purpose->backend;
     p->map = *r->map;
     *r->map = (struct xti_map){0};
     if (!list_reads(p)) {
         s = xti_fail(err, XT_ENOMEM, "kernel record");
         goto done;
     }
-    if (r->backend == XT_CPU)
-        xti_choose(r->tuning, &p->map, &target, &p->measured);
-    if (r->backend != XT_REF && (s = xti_plan_make(&p->map, &target, &p->plan, err)))
+    if (p->backend == XT_CPU && (s = plan_cpu(p, r->purpose, err)))
         goto done;
-    if (r->backend == XT_CPU)
-        xti_call_make(&p->plan, &p->call);
+    if (p->backend == XT_CUDA && (s = xti_cuda_plan_make(&p->map, &r->purpose->cuda, &p->cuda, err)))
+        goto done;
     *out = p;
     p = NULL;
 done:
@@ -94,8 +99,8 @@ done:
 /* The map's own key leaves out what fills are filled with. */
 static void exact_key(const struct request *r, struct xti_str *key)
 {
-    xti_str_u64le(key, (uint64_t)r->backend);
-    xti_str_u64le(key, r->tuning->measure);
+    xti_str_u64le(key, (uint64_t)r->purpose->backend);
+    xti_str_u64le(key, r->purpose->tuning.measure);
     xti_map_key(r->map, key);
     for (int i = 0; i < r->map->n_pieces; i++)
         if (r->map->piece[i].src < 0)
@@ -113,18 +118,17 @@ static xt_status find_or_make(struct xti_memo *plans, struct request *r, void **
     return s;
 }
 
-xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, xt_backend backend,
-                              const struct xti_target *t, const struct xti_tuning *tuning,
+xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, const struct xti_purpose *f,
                               struct xti_shared_plan **out, struct xti_err *err)
 {
     struct xti_map m;
     void *p = NULL;
-    struct request r = {&m, backend, t, tuning};
+    struct request r = {&m, f};
     xt_status s = xti_map_fuse(g, NULL, &m, err);
     if (!s)
         s = check_bytes(&m, err);
     if (!s)
-        s = backend == XT_CUDA ? make(&r, &p, err) : find_or_make(plans, &r, &p, err);
+        s = f->backend == XT_CUDA ? make(&r, &p, err) : find_or_make(plans, &r, &p, err);
     xti_map_free(&m);
     *out = p;
     return s;
@@ -145,6 +149,7 @@ void xti_shared_plan_unref(void *plan)
     xti_free(atomic_load_explicit(&p->signature, memory_order_relaxed));
     xti_map_free(&p->map);
     xti_plan_free(&p->plan);
+    xti_cuda_plan_free(&p->cuda);
     xti_free(p);
 }
 
@@ -161,7 +166,7 @@ const char *xti_shared_plan_signature(const struct xti_shared_plan *shared, stru
         xti_fail(err, XT_ENOMEM, "signature");
         return NULL;
     }
-    if (xti_signature(&p->map, &p->target, made, err)) {
+    if (xti_signature(&p->map, p->backend, p->cuda.target.sm, made, err)) {
         xti_free(made);
         return NULL;
     }

@@ -13,7 +13,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
-#include "cuda/emit.h"
+#include "cuda/writer.h"
 #include "cuda/nvrtc.h"
 
 enum { STACK_BYTES = 16 << 20 };

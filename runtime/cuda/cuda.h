@@ -5,15 +5,15 @@
 #define XTI_CUDA_CUDA_H
 
 #include "base/str.h"
-#include "plan/plan.h"
+#include "cuda/plan.h"
 
 /* ---- emit.c: plan -> source. Deterministic: the same map, target and templates give the same bytes. */
 
-/* Emits one translation unit with two entries: <name> wants pointers aligned to 16 bytes after the byte
- * offsets were added, <name>_e only to the element. Parameters of both, in order: dst, the sources read (in
+/* Emits one translation unit with two entries: <name> wants buffers that begin at multiples of 16 bytes,
+ * <name>_e only of the element. Parameters of both, in order: dst, the sources read (in
  * the normalised order), then the fill values (16 bytes for each fill piece, in piece order). name:
  * "xt_<strategy>_<first 8 hex digits of the signature>". */
-xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source,
+xt_status xti_cuda_emit(const struct xti_cuda_plan *p, const char *name, struct xti_str *source,
                         struct xti_err *err);
 
 /* ---- nvrtc.c */
@@ -41,9 +41,9 @@ void xti_nvrtc_options(int sm, struct xti_str *out);
 /* XT_ENODEVICE with the reason when there is no driver or no device. */
 xt_status xti_cuda_probe(struct xti_err *err);
 /* The device of the current context, else ordinal `device`: its target. */
-xt_status xti_cuda_target(int device, struct xti_target *t, struct xti_err *err);
+xt_status xti_cuda_target(int device, struct xti_cuda_target *t, struct xti_err *err);
 /* "sm_90" (also "90", "sm_90a") -> target; XT_EINVAL otherwise. */
-xt_status xti_cuda_arch(const char *arch, struct xti_target *t, struct xti_err *err);
+xt_status xti_cuda_arch(const char *arch, struct xti_cuda_target *t, struct xti_err *err);
 
 struct xti_module; /* loaded code: both entries, per context */
 xt_status xti_module_load(const struct xti_code *c, const char *name, int device, struct xti_module **out,
@@ -52,16 +52,17 @@ void xti_module_free(struct xti_module *m);
 
 /* Launches on `stream`. dst, src: buffer starts on the device, src[i] for input i of the graph (p->origin
  * maps them). No allocation. XT_EFORKED in a forked child. */
-xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst,
+xt_status xti_cuda_launch(const struct xti_cuda_plan *p, const struct xti_module *m, void *dst,
                           const void *const *src, void *stream, struct xti_err *err);
 
 /* The same on host buffers: device copies of them are made, the kernel run, the destination brought back.
  * Bytes of dst that the map does not write keep their value. dst_bytes, src_bytes[i]: what the map reaches,
  * from the buffers' starts; 0: not read. Waits. */
-xt_status xti_cuda_run_host(const struct xti_plan *p, const struct xti_module *m, void *dst, size_t dst_bytes,
-                            const void *const *src, const size_t *src_bytes, int n_srcs, struct xti_err *err);
+xt_status xti_cuda_run_host(const struct xti_cuda_plan *p, const struct xti_module *m, void *dst,
+                            size_t dst_bytes, const void *const *src, const size_t *src_bytes, int n_srcs,
+                            struct xti_err *err);
 
 /* The launch.json of `xt emit`. */
-void xti_cuda_launch_json(const struct xti_plan *p, const char *name, struct xti_str *b);
+void xti_cuda_launch_json(const struct xti_cuda_plan *p, const char *name, struct xti_str *b);
 
 #endif

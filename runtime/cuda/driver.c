@@ -160,7 +160,7 @@ static xt_status current_device(const struct xti_cu_api *api, int ordinal, xti_c
                : XT_OK;
 }
 
-xt_status xti_cuda_target(int device, struct xti_target *t, struct xti_err *err)
+xt_status xti_cuda_target(int device, struct xti_cuda_target *t, struct xti_err *err)
 {
     const struct xti_cu_api *api;
     xti_cu_device dev = 0;
@@ -175,18 +175,18 @@ xt_status xti_cuda_target(int device, struct xti_target *t, struct xti_err *err)
         (r = api->device_attribute(&minor, XTI_CU_ATTR_MINOR, dev)) ||
         (r = api->device_attribute(&sms, XTI_CU_ATTR_MULTIPROCESSORS, dev)))
         return xti_driver_fail(api, "cuDeviceGetAttribute", r, err);
-    *t = (struct xti_target){.backend = XT_CUDA, .sm = 10 * major + minor, .n_sms = sms};
+    *t = (struct xti_cuda_target){.sm = 10 * major + minor, .n_sms = sms};
     return XT_OK;
 }
 
 /* "sm_90a" gives sm_90: no kernel of xt needs what only one architecture has. */
-xt_status xti_cuda_arch(const char *arch, struct xti_target *t, struct xti_err *err)
+xt_status xti_cuda_arch(const char *arch, struct xti_cuda_target *t, struct xti_err *err)
 {
     const char *p = !strncmp(arch, "sm_", 3) ? arch + 3 : arch;
     char *end;
     long sm = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : 0;
     if (sm < 20 || sm > 999 || (*end && strcmp(end, "a") && strcmp(end, "f")))
         return xti_fail(err, XT_EINVAL, "architecture '%.32s': want one like sm_90", arch);
-    *t = (struct xti_target){.backend = XT_CUDA, .sm = (int)sm};
+    *t = (struct xti_cuda_target){.sm = (int)sm};
     return XT_OK;
 }

@@ -10,7 +10,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
-#include "cuda/emit.h"
+#include "cuda/writer.h"
 #include "cuda/skeletons.h"
 
 /* ptx: 4096 bytes of parameters on every device, 32764 from sm_70 with CUDA 12.1. */
@@ -36,7 +36,7 @@ void xti_cuda_log_text(enum xti_log what, const char *name, const char *text)
     }
 }
 
-int xti_emit_fill(const struct xti_plan *p, int piece)
+int xti_emit_fill(const struct xti_cuda_plan *p, int piece)
 {
     int n = 0;
     for (int i = 0; i < piece; i++)
@@ -44,7 +44,7 @@ int xti_emit_fill(const struct xti_plan *p, int piece)
     return n;
 }
 
-static void put_params(const struct xti_plan *p, struct xti_str *b)
+static void put_params(const struct xti_cuda_plan *p, struct xti_str *b)
 {
     xti_str_add(b, "unsigned char *__restrict__ dst");
     for (int i = 0; i < p->map.n_srcs; i++)
@@ -54,7 +54,7 @@ static void put_params(const struct xti_plan *p, struct xti_str *b)
 }
 
 /* "s0, xt_zero()" */
-static void put_operands(const struct xti_plan *p, int piece, struct xti_str *b)
+static void put_operands(const struct xti_cuda_plan *p, int piece, struct xti_str *b)
 {
     if (p->map.piece[piece].src < 0)
         xti_str_addf(b, "0, f%d", xti_emit_fill(p, piece));
@@ -63,10 +63,10 @@ static void put_operands(const struct xti_plan *p, int piece, struct xti_str *b)
 }
 
 /* A function for each piece: a chain of ifs. */
-static void put_chain(const struct xti_plan *p, const char *prefix, struct xti_str *b)
+static void put_chain(const struct xti_cuda_plan *p, const char *prefix, struct xti_str *b)
 {
     for (int i = 0; i < p->n_steps; i++) {
-        const struct xti_cuda_step *s = &p->cuda_step[i];
+        const struct xti_cuda_step *s = &p->step[i];
         if (i + 1 < p->n_steps) {
             xti_str_add(b, "if (block < ");
             xti_emit_number(p, s->first_block + s->blocks, b);
@@ -82,9 +82,9 @@ static void put_chain(const struct xti_plan *p, const char *prefix, struct xti_s
     }
 }
 
-static void put_leaf(const struct xti_plan *p, int i, const int64_t *row, struct xti_str *b)
+static void put_leaf(const struct xti_cuda_plan *p, int i, const int64_t *row, struct xti_str *b)
 {
-    const struct xti_cuda_step *s = &p->cuda_step[i];
+    const struct xti_cuda_step *s = &p->step[i];
     int src = p->map.piece[s->piece].src;
     xti_str_add(b, "first = ");
     xti_emit_number(p, s->first_block, b);
@@ -103,7 +103,7 @@ struct pending {
 };
 
 /* Few functions for many pieces: a tree of ifs finds the piece's row. Its depth is log2(XTI_MAX_PIECES). */
-static void put_tree(const struct xti_plan *p, const int64_t *row, struct xti_str *b)
+static void put_tree(const struct xti_cuda_plan *p, const int64_t *row, struct xti_str *b)
 {
     struct pending stack[4 * 16];
     int n = 0;
@@ -117,7 +117,7 @@ static void put_tree(const struct xti_plan *p, const int64_t *row, struct xti_st
         } else {
             int mid = at.lo + (at.hi - at.lo) / 2;
             xti_str_add(b, "if (block < ");
-            xti_emit_number(p, p->cuda_step[mid].first_block, b);
+            xti_emit_number(p, p->step[mid].first_block, b);
             xti_str_add(b, ") {\n");
             stack[n++] = (struct pending){"}\n", 0, 0};
             stack[n++] = (struct pending){NULL, mid, at.hi};
@@ -127,7 +127,7 @@ static void put_tree(const struct xti_plan *p, const int64_t *row, struct xti_st
     }
 }
 
-static void put_table_calls(const struct xti_plan *p, const char *prefix, struct xti_str *b)
+static void put_table_calls(const struct xti_cuda_plan *p, const char *prefix, struct xti_str *b)
 {
     for (int i = 0; i < p->n_bodies; i++) {
         if (i + 1 < p->n_bodies)
@@ -140,18 +140,18 @@ static void put_table_calls(const struct xti_plan *p, const char *prefix, struct
     }
 }
 
-static int64_t shared_bytes(const struct xti_plan *p)
+static int64_t shared_bytes(const struct xti_cuda_plan *p)
 {
     int64_t most = 0;
     for (int i = 0; i < p->n_steps; i++)
-        if (p->cuda_step[i].shared_bytes > most)
-            most = p->cuda_step[i].shared_bytes;
+        if (p->step[i].shared_bytes > most)
+            most = p->step[i].shared_bytes;
     return most;
 }
 
 /* The loop exists only past the limit of grid.x: elsewhere it would cost a third (measured by others on
  * GH200). */
-static void put_entry(const struct xti_plan *p, const char *name, const char *prefix, const int64_t *row,
+static void put_entry(const struct xti_cuda_plan *p, const char *name, const char *prefix, const int64_t *row,
                       struct xti_str *b)
 {
     bool loop = p->grid < p->blocks;
@@ -182,7 +182,7 @@ static void put_entry(const struct xti_plan *p, const char *name, const char *pr
 }
 
 /* The ranks of the generic body that several pieces share. */
-static struct xti_emit_pad widest(const struct xti_plan *p)
+static struct xti_emit_pad widest(const struct xti_cuda_plan *p)
 {
     struct xti_emit_pad w = {0, 0, 0};
     for (int i = 0; i < p->map.n_pieces; i++) {
@@ -196,7 +196,8 @@ static struct xti_emit_pad widest(const struct xti_plan *p)
 
 /* Writes each body once, from its first step, and every step's row of numbers; row[i] is where step i's
  * begins. */
-static void put_table_bodies(const struct xti_plan *p, const char *prefix, int64_t *row, struct xti_str *b)
+static void put_table_bodies(const struct xti_cuda_plan *p, const char *prefix, int64_t *row,
+                             struct xti_str *b)
 {
     struct xti_emit_table table = {{0}, 0};
     struct xti_emit_pad pad = widest(p);
@@ -204,9 +205,9 @@ static void put_table_bodies(const struct xti_plan *p, const char *prefix, int64
     int written = 0;
     for (int i = 0; i < p->n_steps; i++) {
         struct xti_str again = {0};
-        bool first = p->cuda_step[i].body == written;
+        bool first = p->step[i].body == written;
         row[i] = table.n;
-        xti_emit_body(p, &p->cuda_step[i], prefix, &pad, &table, first ? &bodies : &again);
+        xti_emit_body(p, &p->step[i], prefix, &pad, &table, first ? &bodies : &again);
         written += first;
         bodies.failed |= again.failed;
         xti_str_free(&again);
@@ -222,8 +223,8 @@ static void put_table_bodies(const struct xti_plan *p, const char *prefix, int64
     xti_str_free(&table.text);
 }
 
-static xt_status put_plan(const struct xti_plan *p, const char *name, const char *prefix, struct xti_str *b,
-                          struct xti_err *err)
+static xt_status put_plan(const struct xti_cuda_plan *p, const char *name, const char *prefix,
+                          struct xti_str *b, struct xti_err *err)
 {
     int64_t *row = p->table ? xti_alloc_array((size_t)p->n_steps, sizeof *row) : NULL;
     if (p->table && !row)
@@ -235,7 +236,7 @@ static xt_status put_plan(const struct xti_plan *p, const char *name, const char
     if (p->table)
         put_table_bodies(p, prefix, row, b);
     for (int i = 0; i < p->n_steps && !p->table; i++)
-        xti_emit_body(p, &p->cuda_step[i], prefix, NULL, NULL, b);
+        xti_emit_body(p, &p->step[i], prefix, NULL, NULL, b);
     put_entry(p, name, prefix, row, b);
     xti_str_add(b, "#undef xt_index\n#undef xt_signed\n");
     xti_free(row);
@@ -259,7 +260,7 @@ static void override(const char *name, struct xti_str *source)
     xti_logf(XTI_LOG_SRC, "%s: replaced by %s", name, path);
 }
 
-xt_status xti_cuda_emit(const struct xti_plan *p, const char *name, struct xti_str *source,
+xt_status xti_cuda_emit(const struct xti_cuda_plan *p, const char *name, struct xti_str *source,
                         struct xti_err *err)
 {
     char elem[128];

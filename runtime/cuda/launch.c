@@ -3,14 +3,14 @@
 
 #include <inttypes.h>
 
-#include "cuda/emit.h"
+#include "cuda/writer.h"
 #include "cuda/module.h"
 
 /* Most kernels have a handful of parameters; the others use a larger frame. */
 enum { FEW_PARAMS = 32, MOST_PARAMS = 4096 };
 
 struct call {
-    const struct xti_plan *plan;
+    const struct xti_cuda_plan *plan;
     const struct xti_module *module;
     xti_cu_function entry;
     uintptr_t dst;
@@ -19,14 +19,14 @@ struct call {
     struct xti_err *err;
 };
 
-static int count_params(const struct xti_plan *p)
+static int count_params(const struct xti_cuda_plan *p)
 {
     return 1 + p->map.n_srcs + xti_emit_fill(p, p->map.n_pieces);
 }
 
 static xt_status launch(const struct call *c, void **param, uintptr_t *address)
 {
-    const struct xti_plan *p = c->plan;
+    const struct xti_cuda_plan *p = c->plan;
     int n = 0;
     address[n] = c->dst;
     param[n] = &address[n];
@@ -73,7 +73,7 @@ static xt_status launch_in_home(const struct call *c)
     return s;
 }
 
-xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, void *dst,
+xt_status xti_cuda_launch(const struct xti_cuda_plan *p, const struct xti_module *m, void *dst,
                           const void *const *src, void *stream, struct xti_err *err)
 {
     struct call c = {.plan = p, .module = m, .src = src, .stream = stream, .err = err};
@@ -86,9 +86,9 @@ xt_status xti_cuda_launch(const struct xti_plan *p, const struct xti_module *m, 
     if (r)
         return xti_driver_fail(m->api, "cuCtxGetCurrent", r, err);
     c.dst = (uintptr_t)dst + (uintptr_t)p->origin.dst_bytes;
-    uintptr_t bits = c.dst;
+    uintptr_t bits = (uintptr_t)dst;
     for (int i = 0; i < p->map.n_srcs; i++)
-        bits |= (uintptr_t)src[p->origin.src_of[i]] + (uintptr_t)p->origin.src_bytes[i];
+        bits |= (uintptr_t)src[p->origin.src_of[i]];
     bool wide = bits % 16 == 0;
     c.plan = wide ? p : p->elem;
     c.entry = m->entry[!wide];
@@ -108,26 +108,17 @@ static void put_pointer(const char *of, int input, int64_t byte_offset, struct x
     xti_str_addf(b, "\", \"byte_offset\": %" PRId64 "}", byte_offset);
 }
 
-/* Buffers are taken to be aligned to 16 bytes: the offsets then decide which entry runs. */
-static const struct xti_plan *entry_plan(const struct xti_plan *p)
+/* Buffers are taken to be aligned to 16 bytes. */
+void xti_cuda_launch_json(const struct xti_cuda_plan *p, const char *name, struct xti_str *b)
 {
-    int64_t bits = p->origin.dst_bytes;
-    for (int i = 0; i < p->origin.n_srcs; i++)
-        bits |= p->origin.src_bytes[i];
-    return bits % 16 ? p->elem : p;
-}
-
-void xti_cuda_launch_json(const struct xti_plan *plan, const char *name, struct xti_str *b)
-{
-    if (!plan->n_steps) {
+    if (!p->n_steps) {
         xti_str_add(b, "[]");
         return;
     }
-    const struct xti_plan *p = entry_plan(plan);
     xti_str_addf(b,
-                 "[{\"entry\": \"%s%s\", \"grid\": [%" PRId64
+                 "[{\"entry\": \"%s\", \"grid\": [%" PRId64
                  ", 1, 1], \"block\": [%d, 1, 1], \"shared\": 0, \"params\": [",
-                 name, p == plan ? "" : "_e", p->grid, p->threads_per_block);
+                 name, p->grid, p->threads_per_block);
     put_pointer("dst", -1, p->origin.dst_bytes, b);
     for (int i = 0; i < p->map.n_srcs; i++) {
         xti_str_add(b, ", ");

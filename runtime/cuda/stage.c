@@ -21,7 +21,7 @@ static xt_status upload(struct stage *s, int i, const void *host, size_t bytes, 
     return r ? xti_driver_fail(s->api, "cuMemcpyHtoD", r, err) : XT_OK;
 }
 
-static xt_status run(struct stage *s, const struct xti_plan *p, const struct xti_module *m, void *dst,
+static xt_status run(struct stage *s, const struct xti_cuda_plan *p, const struct xti_module *m, void *dst,
                      size_t dst_bytes, const void *const *src, const size_t *src_bytes, struct xti_err *err)
 {
     xt_status st = XT_OK;
@@ -39,8 +39,9 @@ static xt_status run(struct stage *s, const struct xti_plan *p, const struct xti
     return r ? xti_driver_fail(s->api, "cuMemcpyDtoH", r, err) : XT_OK;
 }
 
-xt_status xti_cuda_run_host(const struct xti_plan *p, const struct xti_module *m, void *dst, size_t dst_bytes,
-                            const void *const *src, const size_t *src_bytes, int n_srcs, struct xti_err *err)
+xt_status xti_cuda_run_host(const struct xti_cuda_plan *p, const struct xti_module *m, void *dst,
+                            size_t dst_bytes, const void *const *src, const size_t *src_bytes, int n_srcs,
+                            struct xti_err *err)
 {
     struct xti_driver_scope scope;
     xt_status st = xti_driver_enter((int)m->device, &scope, err);

@@ -1,12 +1,8 @@
-/* plan.c: makes a plan of a map for a target. CPU: one step a piece, by the first strategy that applies.
- * CUDA: hands over to cuda_strategies.c. Layer 3. */
+/* plan.c: makes a plan of a map for a CPU: one step a piece, by the first strategy that applies.
+ * Layer 3. */
 #include "plan/plan.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "base/num.h"
-#include "map/clone.h"
 #include "plan/abreast.h"
 #include "plan/assemble.h"
 #include "plan/blocks.h"
@@ -24,39 +20,19 @@ const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT] = {
 #undef X
 };
 
-bool xti_refuse(struct xti_why *why, const char *fmt, ...)
-{
-    va_list ap;
-    if (!why)
-        return false;
-    va_start(ap, fmt);
-    vsnprintf(why->text, sizeof why->text, fmt, ap);
-    va_end(ap);
-    return false;
-}
-
 static void add_refusal(struct xti_str *b, int piece, const char *strategy, const struct xti_why *why)
 {
     xti_str_addf(b, "piece %d: %s: %s\n", piece, strategy, why->text);
 }
 
-void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const struct xti_why *why)
-{
-    add_refusal(&p->refused, piece, strategy, why);
-}
-
 void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
 {
     struct xti_why why;
-    if (p->refused.s)
-        xti_str_addn(b, p->refused.s, p->refused.n);
-    for (int k = 0; k < p->n_steps && p->step; k++)
+    for (int k = 0; k < p->n_steps; k++)
         for (int i = 0; &xti_cpu_strategies[i] != p->step[k].strategy; i++)
             if (!xti_cpu_strategies[i].applicable(p, p->step[k].piece, &why))
                 add_refusal(b, p->step[k].piece, xti_cpu_strategies[i].name, &why);
 }
-
-/* ---- CPU */
 
 /* Lists the offsets of n dims, the last one fastest. */
 static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *at)
@@ -238,8 +214,6 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
     return s;
 }
 
-/* ---- both */
-
 /* Guards hide points of a box from reading: what they cannot hide is bounded by what is written at all. */
 static void count_bytes(struct xti_plan *p)
 {
@@ -255,19 +229,10 @@ xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, str
                         struct xti_err *err)
 {
     *p = (struct xti_plan){.target = *t};
-    xt_status s = XT_OK;
-    if (t->backend == XT_CUDA) {
-        s = xti_map_clone(m, &p->map, err);
-    } else {
-        p->map = *m;
-        p->map.arena = (struct xti_arena){0}; /* the caller's */
-    }
-    if (!s) {
-        count_bytes(p);
-        s = t->backend == XT_CUDA ? xti_plan_cuda(p, err) : plan_cpu(p, err);
-    }
-    if (!s && p->refused.failed)
-        s = xti_fail(err, XT_ENOMEM, "text of refused strategies");
+    p->map = *m;
+    p->map.arena = (struct xti_arena){0}; /* the caller's */
+    count_bytes(p);
+    xt_status s = plan_cpu(p, err);
     if (s)
         xti_plan_free(p);
     return s;
@@ -277,12 +242,8 @@ void xti_plan_free(struct xti_plan *p)
 {
     if (!p)
         return;
-    xti_plan_cuda_free(p);
-    xti_map_free(&p->map);
     xti_arena_free(&p->arena);
     xti_free(p->step);
-    xti_free(p->cuda_step);
-    xti_str_free(&p->refused);
     *p = (struct xti_plan){0};
 }
 
@@ -291,11 +252,10 @@ const char *xti_plan_strategy(const struct xti_plan *p)
     const struct xti_strategy *best = NULL;
     int64_t most = -1;
     for (int i = 0; i < p->n_steps; i++) {
-        int piece = p->cuda_step ? p->cuda_step[i].piece : p->step[i].piece;
-        int64_t n = xti_piece_numel(&p->map.piece[piece]);
+        int64_t n = xti_piece_numel(&p->map.piece[p->step[i].piece]);
         if (n > most) {
             most = n;
-            best = p->cuda_step ? p->cuda_step[i].strategy : p->step[i].strategy;
+            best = p->step[i].strategy;
         }
     }
     return best ? best->name : "empty";

@@ -6,6 +6,7 @@
 #define XTI_PLAN_PLAN_H
 
 #include "base/str.h"
+#include "base/why.h"
 #include "map/map.h"
 
 /* Each processor's sets from narrow to wide; gen/kernels.py has the same order. Compare for equality: no
@@ -30,7 +31,6 @@ enum xti_order { XTI_ORDER_MODEL, XTI_ORDER_SOURCE, XTI_ORDER_DESTINATION, XTI_O
 
 struct xti_target {
     xt_backend backend;
-    /* CPU */
     enum xti_isa isa;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     bool prefetch_nta;    /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
@@ -50,18 +50,7 @@ struct xti_target {
     bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
     int threads;
     struct xti_choice choice;
-    /* CUDA */
-    int sm;    /* 90 for sm_90 */
-    int n_sms; /* 0: unknown */
 };
-
-/* Why a strategy does not serve a piece: written by its `applicable`, one condition a line, when somebody
- * wants to know: choosing goes without. */
-struct xti_why {
-    char text[120];
-};
-/* Sets why, unless it is NULL, and is false: `return xti_refuse(why, "inner run %d B < 16 B", n);` */
-bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---------------------------------------------------------------------------------------------- CPU plans */
 
@@ -159,7 +148,7 @@ struct xti_step {
     struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
     bool buffered;
-    bool mosaics;    /* blocks are mosaics */
+    bool mosaics;         /* blocks are mosaics */
     int64_t abreast_unit; /* bytes of units that blocks are made of (abreast.h); 0: none */
     int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
     const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
@@ -246,59 +235,22 @@ struct xti_window {
     int64_t bytes, row, range;
 };
 
-/* --------------------------------------------------------------------------------------------- CUDA plans */
-
-/* How a thread gets what it writes. */
-enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_FILL };
-
-/* One piece of a launch: `blocks` consecutive blocks starting at first_block run `strategy`'s skeleton.
- * Extents and tiles are in units of the plan's map. */
-struct xti_cuda_step {
-    const struct xti_strategy *strategy;
-    int piece;
-    enum xti_cuda_from from;
-    int vec_bytes; /* bytes of a thread's widest access; the map's unit is <= this */
-    int src_bytes,
-        dst_bytes;    /* the widest access that strides, offsets and base alignment allow on each side */
-    int per_thread;   /* independent accesses of a thread (rows, generic) */
-    int dim_a, dim_b; /* transpose: index of the dim with s = +-1 and of the dim with d = 1 */
-    int64_t tile_a, tile_b; /* transpose: units of the tile, powers of two */
-    int64_t first_block, blocks;
-    int64_t shared_bytes;
-    int body; /* steps with the same body share one function: see xti_plan.table */
-};
-
-/* More pieces than this do not get a function each. */
-enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 256 };
-
 struct xti_plan {
     struct xti_target target;
-    struct xti_map map; /* CUDA: normalised and widened, owned; CPU: as fused, with the caller's arrays */
-    struct xti_origin origin; /* CUDA only */
+    struct xti_map map; /* as fused, with the caller's arrays */
     int n_steps;
-    struct xti_step *step; /* CPU; owned */
-    int slabs; /* CPU, >= 1, or 0 when assembled: the outermost loops of all steps go over the same bytes of
-                  the destination, and run so many parts of them one after the other, each part through all
-                  steps */
-    int most_windows; /* CPU: of a block inside of a buffered step, which is to be a mosaic where its lines
-                         have at most so many; 0: none */
-    int64_t abreast_unit;  /* CPU: of a block inside of a buffered step: xti_step.abreast_unit */
-    struct xti_joint joint; /* CPU: of step 0; the map's other pieces are the others' */
-    bool assembled; /* CPU: the steps are in the order of the destination, and run part by part of it */
-    struct xti_window window;        /* of an assembled plan; bytes == 0: none */
-    struct xti_cuda_step *cuda_step; /* CUDA; owned */
-    struct xti_plan
-        *elem; /* CUDA: the same copy for pointers aligned to the element alone; owned. Its elem is NULL */
-    int base_align; /* CUDA: bytes every pointer is aligned to after its byte offset was added */
-    int threads_per_block;
-    int64_t blocks;
-    int64_t grid; /* CUDA: blocks launched; fewer than `blocks` when the device's limit says so */
-    int n_bodies; /* CUDA: functions of the kernel */
-    bool table;   /* CUDA: their numbers come from a table, because several pieces share one */
-    bool index32;
+    struct xti_step *step; /* owned */
+    int slabs; /* >= 1, or 0 when assembled: the outermost loops of all steps go over the same bytes of the
+                  destination, and run so many parts of them one after the other, each part through all steps
+                */
+    int most_windows; /* of a block inside of a buffered step, which is to be a mosaic where its lines have at
+                         most so many; 0: none */
+    int64_t abreast_unit;     /* of a block inside of a buffered step: xti_step.abreast_unit */
+    struct xti_joint joint;   /* of step 0; the map's other pieces are the others' */
+    bool assembled;           /* the steps are in the order of the destination, and run part by part of it */
+    struct xti_window window; /* of an assembled plan; bytes == 0: none */
     int64_t bytes_read, bytes_written;
-    struct xti_str refused; /* CUDA: what xti_plan_refusals tells */
-    struct xti_arena arena; /* tables of CPU steps */
+    struct xti_arena arena; /* tables of steps */
 };
 
 /* Bytes written by a CPU plan. Below it one thread is faster: two pthreads cost 50 us to start and join, in
@@ -308,35 +260,18 @@ enum { XTI_THREAD_BYTES = 4 << 20 };
 struct xti_strategy {
     const char *name;
     bool (*applicable)(const struct xti_plan *p, int piece, struct xti_why *why);
-    /* Fills the step of this piece; cannot fail once applicable said yes. CPU rows set `make`, CUDA rows
-     * `make_cuda`. */
+    /* Fills the step of this piece; cannot fail once applicable said yes. */
     void (*make)(const struct xti_plan *p, int piece, struct xti_step *step);
-    void (*make_cuda)(const struct xti_plan *p, int piece, struct xti_cuda_step *step);
-    const char *skeleton; /* CUDA: file name in templates/cuda, without ".cu" */
 };
 
-/* Tables, last row of each serves everything. (cpu_strategies.c, cuda_strategies.c) */
+/* The last row serves everything. (cpu_strategies.c) */
 extern const struct xti_strategy xti_cpu_strategies[];
 extern const int xti_n_cpu_strategies;
-extern const struct xti_strategy xti_cuda_strategies[];
-extern const int xti_n_cuda_strategies;
-
-/* The CUDA half of xti_plan_make (cuda_strategies.c). In: p->target, and p->map, a copy of the caller's map
- * that may be replaced (normalised, widened). Fills origin, cuda_step, n_steps, threads_per_block, blocks,
- * index32, refused. On failure the caller frees what p then holds. bytes_read and bytes_written are already
- * set. */
-xt_status xti_plan_cuda(struct xti_plan *p, struct xti_err *err);
-
-/* Frees p->elem; part of xti_plan_free. */
-void xti_plan_cuda_free(struct xti_plan *p);
-
-/* Appends "piece 0: transpose: inner extent 3 < 16\n" to p->refused. */
-void xti_plan_refused(struct xti_plan *p, int piece, const char *strategy, const struct xti_why *why);
 
 /* Appends a line for every strategy that was asked before the chosen one and said no. */
 void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b);
 
-/* Plans m for t. On failure *p is zeroed. m is not kept on CUDA; on the CPU it outlives the plan.
+/* Plans m for t. On failure *p is zeroed. m outlives the plan.
  * post: every piece of p->map is covered by exactly one step. */
 xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
                         struct xti_err *err);

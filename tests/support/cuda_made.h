@@ -24,17 +24,17 @@ static inline bool cuda_skipped(void)
 
 struct made {
     struct xti_map map;
-    struct xti_plan plan;
+    struct xti_cuda_plan plan;
     struct xti_str source; /* empty: there is nothing to launch */
 };
 
 static inline void make(const char *line, struct made *o)
 {
-    struct xti_target t = {.backend = XT_CUDA, .sm = 90};
+    struct xti_cuda_target t = {.sm = 90};
     struct xti_err err = {0};
     memset(o, 0, sizeof *o);
     map_of(line, &o->map);
-    ck_assert_msg(xti_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
+    ck_assert_msg(xti_cuda_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
     if (o->plan.n_steps)
         ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s",
                       err.e.message);
@@ -43,7 +43,7 @@ static inline void make(const char *line, struct made *o)
 static inline void drop(struct made *o)
 {
     xti_str_free(&o->source);
-    xti_plan_free(&o->plan);
+    xti_cuda_plan_free(&o->plan);
     xti_map_free(&o->map);
 }
 

@@ -10,7 +10,7 @@
 
 struct run {
     const struct xti_map *m;
-    struct xti_plan plan;
+    struct xti_cuda_plan plan;
     struct xti_str source;
     struct xti_code code;
     struct ptx_module *module;
@@ -117,7 +117,7 @@ static void shift_buffers(struct run *r, size_t shift)
 
 static bool launch(struct run *r, const char *name, bool elem, size_t shift, struct proof *out)
 {
-    const struct xti_plan *p = elem ? r->plan.elem : &r->plan;
+    const struct xti_cuda_plan *p = elem ? r->plan.elem : &r->plan;
     char entry[160];
     int n_fills = 0, n = 0;
     for (int i = 0; i < p->map.n_pieces; i++)
@@ -148,14 +148,6 @@ static bool launch(struct run *r, const char *name, bool elem, size_t shift, str
     return bad ? fail(out, entry, out->report.error) : true;
 }
 
-static bool origin_aligned(const struct xti_plan *p)
-{
-    int64_t bits = p->origin.dst_bytes;
-    for (int i = 0; i < p->origin.n_srcs; i++)
-        bits |= p->origin.src_bytes[i];
-    return bits % 16 == 0;
-}
-
 static void measure(struct run *r, struct proof *out)
 {
     out->load_ratio = r->compulsory_load ? (double)out->report.load_sectors / (double)r->compulsory_load : 0;
@@ -175,7 +167,7 @@ static bool compare(struct run *r, size_t shift, struct proof *out)
     return true;
 }
 
-static void force(struct xti_plan *p, const struct proof_options *opt)
+static void force(struct xti_cuda_plan *p, const struct proof_options *opt)
 {
     if (opt->grid && opt->grid < p->grid)
         p->grid = opt->grid;
@@ -184,15 +176,15 @@ static void force(struct xti_plan *p, const struct proof_options *opt)
 
 static bool prove(struct run *r, int sm, const struct proof_options *opt, struct proof *out)
 {
-    struct xti_target target = {.backend = XT_CUDA, .sm = sm};
+    struct xti_cuda_target target = {.sm = sm};
     char name[64], error[256];
-    if (xti_plan_make(r->m, &target, &r->plan, &r->err))
+    if (xti_cuda_plan_make(r->m, &target, &r->plan, &r->err))
         return fail(out, "plan", r->err.e.message);
     if (!r->plan.n_steps)
         return true;
     force(&r->plan, opt);
     force(r->plan.elem, opt);
-    snprintf(out->strategy, sizeof out->strategy, "%s", xti_plan_strategy(&r->plan));
+    snprintf(out->strategy, sizeof out->strategy, "%s", xti_cuda_plan_family(&r->plan));
     snprintf(name, sizeof name, "xt_%s_00000000", out->strategy);
     if (xti_cuda_emit(&r->plan, name, &r->source, &r->err))
         return fail(out, "emit", r->err.e.message);
@@ -201,7 +193,7 @@ static bool prove(struct run *r, int sm, const struct proof_options *opt, struct
         return fail(out, "compile", r->err.e.message);
     if (ptx_load(r->code.ptx, &r->module, error, sizeof error))
         return fail(out, "load", error);
-    bool elem = opt->misaligned || !origin_aligned(&r->plan);
+    bool elem = opt->misaligned;
     size_t shift = opt->misaligned ? (size_t)(r->m->esize < 16 ? r->m->esize : 0) : 0;
     make_buffers(r);
     shift_buffers(r, shift);
@@ -240,6 +232,6 @@ bool cuda_prove_with(const struct xti_map *m, int sm, const struct proof_options
     free(r.want);
     xti_code_free(&r.code);
     xti_str_free(&r.source);
-    xti_plan_free(&r.plan);
+    xti_cuda_plan_free(&r.plan);
     return ok;
 }

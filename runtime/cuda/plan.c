@@ -1,9 +1,10 @@
-/* cuda_plan.c: plans a map for CUDA, twice: for pointers aligned to 16 bytes, in the widest units, and for
- * pointers aligned to the element alone. Pieces lie one after another in a one-dimensional grid. In: p->map
- * as fused. Out: p->map normalised and widened, p->elem->map normalised; steps, bodies, grid. Layer 3. */
-#include "plan/cuda_plan.h"
+/* plan.c: plans a map for CUDA, twice: for buffers aligned to 16 bytes, in the widest units, and for buffers
+ * aligned to the element alone. Pieces lie one after another in a one-dimensional grid. In: a map as fused.
+ * Out: p->map normalised and widened, p->elem->map normalised; steps, bodies, grid. Layer 4. */
+#include "cuda/plan.h"
 
-#include <string.h>
+#include "base/num.h"
+#include "cuda/family.h"
 
 /* Points beyond the last one that a kernel may compute an index of: a block's worth, and a tile's. */
 enum { INDEX_SLACK = 1 << 16 };
@@ -12,68 +13,64 @@ enum { EXPLAINED = 16 };
 /* The device's limit of grid.x, and of a 32-bit block number. */
 #define GRID_LIMIT INT64_C(0x7fffffff)
 
-static void choose(struct xti_plan *p, int piece, struct xti_cuda_step *s)
+static void choose(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
 {
-    for (int i = 0; i < xti_n_cuda_strategies; i++) {
-        const struct xti_strategy *row = &xti_cuda_strategies[i];
+    for (int f = 0; f < XTI_CUDA_FAMILY_COUNT; f++) {
         struct xti_why why = {""};
-        if (row->applicable(p, piece, &why)) {
-            s->strategy = row;
-            row->make_cuda(p, piece, s);
+        if (xti_cuda_families[f]->applicable(p, piece, &why)) {
+            s->family = (enum xti_cuda_family)f;
+            xti_cuda_families[f]->make(p, piece, s);
             return;
         }
         if (p->elem && piece < EXPLAINED) /* once for both plans: the reasons are the same */
-            xti_plan_refused(p, piece, row->name, &why);
+            xti_str_addf(&p->refused, "piece %d: %s: %s\n", piece, xti_cuda_families[f]->name, why.text);
     }
 }
 
-static bool is_generic(const struct xti_cuda_step *s)
-{
-    return s->strategy == &xti_cuda_strategies[xti_n_cuda_strategies - 1];
-}
+static bool is_generic(const struct xti_cuda_step *s) { return s->family == XTI_CUDA_GENERIC; }
 
 /* Do two steps differ in nothing but numbers? The generic body is padded to the largest rank that uses it. */
-static bool same_body(const struct xti_plan *p, const struct xti_cuda_step *a, const struct xti_cuda_step *b)
+static bool same_body(const struct xti_cuda_plan *p, const struct xti_cuda_step *a,
+                      const struct xti_cuda_step *b)
 {
-    return a->strategy->skeleton == b->strategy->skeleton && a->from == b->from &&
-           a->vec_bytes == b->vec_bytes && a->src_bytes == b->src_bytes && a->dst_bytes == b->dst_bytes &&
-           a->per_thread == b->per_thread && a->dim_a == b->dim_a && a->dim_b == b->dim_b &&
-           a->tile_a == b->tile_a && a->tile_b == b->tile_b &&
+    return xti_cuda_families[a->family]->skeleton == xti_cuda_families[b->family]->skeleton &&
+           a->from == b->from && a->vec_bytes == b->vec_bytes && a->src_bytes == b->src_bytes &&
+           a->dst_bytes == b->dst_bytes && a->per_thread == b->per_thread && a->dim_a == b->dim_a &&
+           a->dim_b == b->dim_b && a->tile_a == b->tile_a && a->tile_b == b->tile_b &&
            (is_generic(a) || p->map.piece[a->piece].n_dims == p->map.piece[b->piece].n_dims);
 }
 
 /* Gives each step the first earlier step's body that fits. True when there are few enough. */
-static bool share_bodies(struct xti_plan *p)
+static bool share_bodies(struct xti_cuda_plan *p)
 {
     int first[XTI_CUDA_MAX_BODIES];
     p->n_bodies = 0;
     for (int i = 0; i < p->n_steps; i++) {
         int b = 0;
-        while (b < p->n_bodies && !same_body(p, &p->cuda_step[first[b]], &p->cuda_step[i]))
+        while (b < p->n_bodies && !same_body(p, &p->step[first[b]], &p->step[i]))
             b++;
         if (b == XTI_CUDA_MAX_BODIES)
             return false;
         if (b == p->n_bodies)
             first[p->n_bodies++] = i;
-        p->cuda_step[i].body = b;
+        p->step[i].body = b;
     }
     return true;
 }
 
-static void make_generic(struct xti_plan *p, int i)
+static void make_generic(struct xti_cuda_plan *p, int i)
 {
-    p->cuda_step[i] = (struct xti_cuda_step){
-        .strategy = &xti_cuda_strategies[xti_n_cuda_strategies - 1], .piece = i, .dim_a = -1, .dim_b = -1};
-    xti_plan_cuda_generic(p, i, false, &p->cuda_step[i]);
+    p->step[i] = (struct xti_cuda_step){.family = XTI_CUDA_GENERIC, .piece = i, .dim_a = -1, .dim_b = -1};
+    xti_cuda_generic_step(p, i, false, &p->step[i]);
 }
 
-static void choose_bodies(struct xti_plan *p)
+static void choose_bodies(struct xti_cuda_plan *p)
 {
     p->table = p->n_steps > XTI_CUDA_MAX_BODIES;
     p->n_bodies = p->n_steps;
     for (int i = 0; i < p->n_steps; i++) {
-        p->cuda_step[i].body = i;
-        if (p->table && is_generic(&p->cuda_step[i]))
+        p->step[i].body = i;
+        if (p->table && is_generic(&p->step[i]))
             make_generic(p, i);
     }
     if (!p->table || share_bodies(p))
@@ -113,12 +110,12 @@ static bool guards_fit32(const struct xti_piece *q)
     return true;
 }
 
-static xt_status number_blocks(struct xti_plan *p, struct xti_err *err)
+static xt_status number_blocks(struct xti_cuda_plan *p, struct xti_err *err)
 {
     p->blocks = 0;
     for (int i = 0; i < p->n_steps; i++) {
-        p->cuda_step[i].first_block = p->blocks;
-        if (!xti_add64(p->blocks, p->cuda_step[i].blocks, &p->blocks))
+        p->step[i].first_block = p->blocks;
+        if (!xti_add64(p->blocks, p->step[i].blocks, &p->blocks))
             return xti_fail(err, XT_EOVERFLOW, "kernel of more than 2^63 blocks");
     }
     p->grid = p->blocks < GRID_LIMIT ? p->blocks : GRID_LIMIT;
@@ -129,18 +126,18 @@ static xt_status number_blocks(struct xti_plan *p, struct xti_err *err)
     return XT_OK;
 }
 
-static xt_status plan_one(struct xti_plan *p, struct xti_err *err)
+static xt_status plan_one(struct xti_cuda_plan *p, struct xti_err *err)
 {
     p->n_steps = p->map.n_pieces;
     if (!p->n_steps)
         return XT_OK;
-    p->cuda_step = xti_alloc_array((size_t)p->n_steps, sizeof *p->cuda_step);
-    if (!p->cuda_step)
+    p->step = xti_alloc_array((size_t)p->n_steps, sizeof *p->step);
+    if (!p->step)
         return xti_fail(err, XT_ENOMEM, "CUDA plan of %d pieces", p->n_steps);
     for (int i = 0; i < p->n_steps; i++) {
-        p->cuda_step[i].piece = i;
-        p->cuda_step[i].dim_a = p->cuda_step[i].dim_b = -1;
-        choose(p, i, &p->cuda_step[i]);
+        p->step[i].piece = i;
+        p->step[i].dim_a = p->step[i].dim_b = -1;
+        choose(p, i, &p->step[i]);
     }
     choose_bodies(p);
     return number_blocks(p, err);
@@ -154,37 +151,67 @@ static void repeat_values(struct xti_map *m)
             m->piece[i].value[k] = m->piece[i].value[k - m->esize];
 }
 
-xt_status xti_plan_cuda(struct xti_plan *p, struct xti_err *err)
+/* Offsets bound the unit, too: a unit of 16 bytes cannot begin at byte 4. */
+static int widest_unit(const struct xti_cuda_plan *p)
 {
-    xt_status s = XT_OK;
-    struct xti_map wide;
+    uint64_t bits = (uint64_t)xti_map_unit(&p->elem->map) | (uint64_t)p->origin.dst_bytes;
+    for (int i = 0; i < p->origin.n_srcs; i++)
+        bits |= (uint64_t)p->origin.src_bytes[i];
+    return (int)(bits & (~bits + 1));
+}
+
+static xt_status plan_both(const struct xti_map *m, struct xti_cuda_plan *p, struct xti_err *err)
+{
+    xt_status s;
     if (!(p->elem = xti_alloc(sizeof *p->elem)))
         return xti_fail(err, XT_ENOMEM, "CUDA plan");
-    p->elem->target = p->target;
-    if ((s = xti_map_normalize(&p->map, &p->elem->map, &p->origin, err)))
+    if ((s = xti_map_normalize(m, &p->elem->map, &p->origin, err)))
         return s;
-    if ((s = xti_map_widen(&p->elem->map, xti_map_unit(&p->elem->map), &wide, err)))
+    if ((s = xti_map_widen(&p->elem->map, widest_unit(p), &p->map, err)))
         return s;
-    xti_map_free(&p->map);
-    p->map = wide;
     repeat_values(&p->map);
     repeat_values(&p->elem->map);
     p->base_align = 16;
     p->elem->base_align = p->elem->map.esize;
+    p->elem->target = p->target;
     p->elem->origin = p->origin; /* its arrays live in elem->map */
-    p->elem->bytes_read = p->bytes_read;
-    p->elem->bytes_written = p->bytes_written;
-    if ((s = plan_one(p->elem, err)))
+    if ((s = plan_one(p->elem, err)) || (s = plan_one(p, err)))
         return s;
-    return plan_one(p, err);
+    return p->refused.failed ? xti_fail(err, XT_ENOMEM, "text of refused families") : XT_OK;
 }
 
-void xti_plan_cuda_free(struct xti_plan *p)
+xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,
+                             struct xti_cuda_plan *p, struct xti_err *err)
 {
-    if (!p->elem)
-        return;
-    xti_map_free(&p->elem->map);
-    xti_free(p->elem->cuda_step);
+    *p = (struct xti_cuda_plan){.target = *t};
+    xt_status s = plan_both(m, p, err);
+    if (s)
+        xti_cuda_plan_free(p);
+    return s;
+}
+
+static void release(struct xti_cuda_plan *p)
+{
+    xti_map_free(&p->map);
+    xti_free(p->step);
+    xti_str_free(&p->refused);
+}
+
+void xti_cuda_plan_free(struct xti_cuda_plan *p)
+{
+    if (p->elem)
+        release(p->elem);
     xti_free(p->elem);
-    p->elem = NULL;
+    release(p);
+    *p = (struct xti_cuda_plan){0};
+}
+
+const char *xti_cuda_plan_family(const struct xti_cuda_plan *p)
+{
+    const struct xti_cuda_step *best = NULL;
+    for (int i = 0; i < p->n_steps; i++)
+        if (!best ||
+            xti_piece_numel(&p->map.piece[p->step[i].piece]) > xti_piece_numel(&p->map.piece[best->piece]))
+            best = &p->step[i];
+    return best ? xti_cuda_family_name(best->family) : "empty";
 }

@@ -1,0 +1,14 @@
+/* why.h: why a way to run a piece does not serve: explain prints it. Layer 0. */
+#ifndef XTI_BASE_WHY_H
+#define XTI_BASE_WHY_H
+
+#include <stdbool.h>
+
+/* Written by an `applicable`, one condition a line, when somebody wants to know: choosing goes without. */
+struct xti_why {
+    char text[120];
+};
+/* Sets why, unless it is NULL, and is false: `return xti_refuse(why, "inner run %d B < 16 B", n);` */
+bool xti_refuse(struct xti_why *why, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,81 @@
+/* plan.h: how a map is run on a CUDA device: for each piece a family of kernels, its geometry, its blocks.
+ * It shares nothing with the plans of the CPU. Layer 4. */
+#ifndef XTI_CUDA_PLAN_H
+#define XTI_CUDA_PLAN_H
+
+#include "base/str.h"
+#include "base/why.h"
+#include "map/map.h"
+
+struct xti_cuda_target {
+    int sm;    /* 90 for sm_90 */
+    int n_sms; /* 0: unknown */
+};
+
+/* The rows of xti_cuda_families (family.h), in the order in which they are asked. */
+enum xti_cuda_family {
+    XTI_CUDA_REALIGNED,
+    XTI_CUDA_CONTIGUOUS,
+    XTI_CUDA_FILL,
+    XTI_CUDA_ROWS,
+    XTI_CUDA_BROADCAST,
+    XTI_CUDA_REVERSED,
+    XTI_CUDA_TRANSPOSE,
+    XTI_CUDA_GENERIC,
+    XTI_CUDA_FAMILY_COUNT
+};
+
+/* How a thread gets what it writes. */
+enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_FILL };
+
+/* One piece of a launch: `blocks` consecutive blocks starting at first_block run the family's skeleton.
+ * Extents and tiles are in units of the plan's map. */
+struct xti_cuda_step {
+    enum xti_cuda_family family;
+    int piece;
+    enum xti_cuda_from from;
+    int vec_bytes; /* bytes of a thread's widest access; the map's unit is <= this */
+    int src_bytes,
+        dst_bytes;    /* the widest access that strides, offsets and base alignment allow on each side */
+    int per_thread;   /* independent accesses of a thread (rows, generic) */
+    int dim_a, dim_b; /* transpose: index of the dim with s = +-1 and of the dim with d = 1 */
+    int64_t tile_a, tile_b; /* transpose: units of the tile, powers of two */
+    int64_t first_block, blocks;
+    int64_t shared_bytes;
+    int body; /* steps with the same body share one function: see xti_cuda_plan.table */
+};
+
+/* More pieces than this do not get a function each. */
+enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 256 };
+
+struct xti_cuda_plan {
+    struct xti_cuda_target target;
+    struct xti_map map; /* normalised and widened; owned */
+    struct xti_origin
+        origin;     /* where the map's origin lies in the buffers; its arrays live in a map's arena */
+    int base_align; /* bytes that every buffer's start is aligned to */
+    int n_steps;
+    struct xti_cuda_step *step; /* one a piece; owned */
+    struct xti_cuda_plan *elem; /* the same copy for buffers aligned to the element alone; owned. Its elem is
+                                   NULL */
+    int threads_per_block;
+    int64_t blocks;
+    int64_t grid; /* blocks launched; fewer than `blocks` when the device's limit says so */
+    int n_bodies; /* functions of the kernel */
+    bool table;   /* their numbers come from a table, because several pieces share one */
+    bool index32;
+    struct xti_str refused; /* "piece 0: transpose: inner extent 3 < 16\n" .. */
+};
+
+/* Plans m for t. On failure *p is zeroed. m is not kept.
+ * post: every piece of p->map, and of p->elem->map, is covered by exactly one step; their blocks follow each
+ *       other from 0 (test_cuda: a_plan_covers_every_piece_once). */
+xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,
+                             struct xti_cuda_plan *p, struct xti_err *err);
+void xti_cuda_plan_free(struct xti_cuda_plan *p);
+
+/* The name of the family that writes the most units. */
+const char *xti_cuda_plan_family(const struct xti_cuda_plan *p);
+const char *xti_cuda_family_name(enum xti_cuda_family f);
+
+#endif
