@@ -330,6 +330,7 @@ static void run_warp(struct machine *mc, struct warp *w)
             break;
         case OP_CP_WAIT:
             ptx_copy_wait(mc, w, lanes, (uint32_t)in->target, in->uniform);
+            ptx_watch(mc, w, PTX_SEEN_WAIT, lanes, 0, NULL, NULL);
             break;
         case OP_SHUFFLE:
             run_shuffle(mc, w, in, lanes);
@@ -350,6 +351,7 @@ static void run_warp(struct machine *mc, struct warp *w)
             release_warp_barrier(mc, w); /* an exited lane is no longer waited for */
             continue;
         case OP_BARRIER:
+            ptx_watch(mc, w, PTX_SEEN_WAIT, lanes, 0, NULL, NULL);
             retire(w, lanes, &w->at_barrier);
             continue;
         case OP_WARP_BARRIER:

@@ -145,9 +145,9 @@ struct copy {
 
 struct warp {
     uint64_t (*reg)[LANES];
-    uint32_t *defined;  /* per register: which lanes hold a value */
+    uint32_t *defined;   /* per register: which lanes hold a value */
     uint32_t (*part)[4]; /* of the other lanes: which hold a value in byte 0..3, see run_alu */
-    uint32_t pc[LANES]; /* of lanes that are not active */
+    uint32_t pc[LANES];  /* of lanes that are not active */
     uint32_t live, active, at_barrier, at_warp_barrier;
     uint32_t member[LANES]; /* mask given to bar.warp.sync */
     uint32_t now, next;     /* pc of the active lanes; smallest pc of the other running lanes */
@@ -168,6 +168,7 @@ struct machine {
     const struct ptx_module *m;
     const struct entry *e;
     const struct ptx_launch *l;
+    const struct ptx_sample *sample; /* never NULL */
     struct ptx_world *w;
     struct ptx_report *r;
     jmp_buf failed;
@@ -186,6 +187,7 @@ struct machine {
     int undefined_line;    /* where an undefined register was first read, for error messages; 0: nowhere */
     const struct insn *in; /* for error messages */
     struct warp *cur;
+    unsigned char imagined[LANES][64]; /* what a lane loads from or stores to an imaginary buffer */
 };
 
 /* exec.c: the block at mc->block, from its first instruction to its last exit. */
@@ -212,6 +214,10 @@ void ptx_copy_wait(struct machine *mc, struct warp *w, uint32_t lanes, uint32_t 
 /* The variable that holds all of [address, address + bytes) in a space, or NULL. */
 const struct range *ptx_find_range(struct machine *mc, enum space space, uint64_t address, uint64_t bytes);
 
+/* Tells the launch's watch; address and data may be NULL. */
+void ptx_watch(struct machine *mc, const struct warp *w, enum ptx_seen seen, uint32_t lanes, uint32_t bytes,
+               const uint64_t *address, unsigned char *const *data);
+
 /* race.c: checks and notes a shared access; `pending` is PTX_PENDING for a cp.async that is only issued, else
  * 0. */
 enum { PTX_PENDING = 0x4000 };
@@ -222,7 +228,7 @@ uint64_t ptx_record_now(const struct machine *mc, const struct warp *w, int lane
 
 /* world.c */
 struct world_buffer {
-    unsigned char *base;
+    unsigned char *base; /* NULL: imaginary */
     size_t bytes;
     int writable, scratch;
     uint64_t *allowed; /* bit a byte: may be written; NULL when all may */

@@ -128,6 +128,21 @@ static void tear_down(struct machine *mc)
     free(mc->local_written);
 }
 
+static void run_listed(struct machine *mc)
+{
+    const uint32_t *n = mc->l->grid;
+    for (int i = 0; i < mc->sample->n_only; i++) {
+        uint64_t b = mc->sample->only[i], row = b / n[0];
+        if (row / n[1] >= n[2])
+            ptx_stop(mc, PTX_BAD_LAUNCH, -1, "block %llu of a grid %u x %u x %u", (unsigned long long)b, n[0],
+                     n[1], n[2]);
+        mc->block[0] = (uint32_t)(b % n[0]);
+        mc->block[1] = (uint32_t)(row % n[1]);
+        mc->block[2] = (uint32_t)(row / n[1]);
+        ptx_run_block(mc);
+    }
+}
+
 static void run_grid(struct machine *mc)
 {
     for (int i = 0; i < mc->m->n_entries; i++)
@@ -136,6 +151,10 @@ static void run_grid(struct machine *mc)
     if (!mc->e)
         ptx_stop(mc, PTX_BAD_LAUNCH, -1, "no entry %s", mc->l->entry);
     set_up(mc);
+    if (mc->sample->only) {
+        run_listed(mc);
+        return;
+    }
     for (mc->block[2] = 0; mc->block[2] < mc->l->grid[2]; mc->block[2]++)
         for (mc->block[1] = 0; mc->block[1] < mc->l->grid[1]; mc->block[1]++)
             for (mc->block[0] = 0; mc->block[0] < mc->l->grid[0]; mc->block[0]++)
@@ -145,6 +164,13 @@ static void run_grid(struct machine *mc)
 int ptx_run(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
             struct ptx_report *report)
 {
+    static const struct ptx_sample all;
+    return ptx_run_sample(w, m, l, &all, report);
+}
+
+int ptx_run_sample(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
+                   const struct ptx_sample *s, struct ptx_report *report)
+{
     struct machine *mc = calloc(1, sizeof *mc);
     memset(report, 0, sizeof *report);
     if (!mc) {
@@ -152,7 +178,7 @@ int ptx_run(struct ptx_world *w, const struct ptx_module *m, const struct ptx_la
         snprintf(report->error, sizeof report->error, "no memory: machine");
         return 1;
     }
-    mc->m = m, mc->l = l, mc->w = w, mc->r = report;
+    mc->m = m, mc->l = l, mc->sample = s, mc->w = w, mc->r = report;
     if (setjmp(mc->failed) == 0)
         run_grid(mc);
     tear_down(mc);

@@ -56,6 +56,16 @@ static void check_alignment(struct machine *mc, int lane, enum space space, uint
              (unsigned long long)address, (int)align);
 }
 
+static unsigned char *host_bytes(struct machine *mc, const struct world_buffer *b, int lane, uint64_t off,
+                                 uint64_t bytes, int store)
+{
+    if (b->base || !bytes)
+        return b->base + off;
+    for (uint64_t i = 0; !store && i < bytes; i++)
+        mc->imagined[lane][i] = ptx_imagined((int)(b - mc->w->b), off + i);
+    return mc->imagined[lane];
+}
+
 /* Checks a global access of `bytes` bytes that do not cross a multiple of 64, marks a store. Returns its host
  * bytes. */
 static unsigned char *reach_global(struct machine *mc, int lane, uint64_t address, uint64_t bytes, int store)
@@ -78,7 +88,7 @@ static unsigned char *reach_global(struct machine *mc, int lane, uint64_t addres
     }
     uint64_t bits = (bytes == 64 ? ~(uint64_t)0 : ((uint64_t)1 << bytes) - 1) << off % 64;
     if (!b->writable && !store)
-        return b->base + off;
+        return host_bytes(mc, b, lane, off, bytes, store);
 
     const char *wrong = NULL;
     enum ptx_fault fault = PTX_FORBIDDEN;
@@ -98,7 +108,7 @@ static unsigned char *reach_global(struct machine *mc, int lane, uint64_t addres
     }
     if (store)
         b->written[off / 64] |= bits;
-    return b->base + off;
+    return host_bytes(mc, b, lane, off, bytes, store);
 }
 
 /* ---- loads and stores ---- */
@@ -235,6 +245,25 @@ static void transfer(struct machine *mc, struct warp *w, const struct insn *in, 
             w->defined[in->dst[i]] |= lanes;
     }
     count(mc, space, address, lanes, bytes, store);
+    if (space == SPACE_GLOBAL)
+        ptx_watch(mc, w, store ? PTX_SEEN_STORE : PTX_SEEN_LOAD, lanes, bytes, address, store ? host : NULL);
+    else if (space == SPACE_SHARED && store)
+        ptx_watch(mc, w, PTX_SEEN_SHARED, lanes, bytes, address, host);
+}
+
+void ptx_watch(struct machine *mc, const struct warp *w, enum ptx_seen seen, uint32_t lanes, uint32_t bytes,
+               const uint64_t *address, unsigned char *const *data)
+{
+    const uint32_t *n = mc->l->grid, *b = mc->block;
+    struct ptx_access a = {.seen = seen,
+                           .block = b[0] + n[0] * (b[1] + (uint64_t)n[1] * b[2]),
+                           .warp = w->first_thread / LANES,
+                           .lanes = lanes,
+                           .bytes = bytes,
+                           .address = address,
+                           .data = (const unsigned char *const *)data};
+    if (mc->sample->watch)
+        mc->sample->watch(mc->sample->arg, &a);
 }
 
 static void add_offset(uint64_t *address, const uint64_t *base, int64_t offset, uint64_t mask)
@@ -314,8 +343,10 @@ void ptx_copy_async(struct machine *mc, struct warp *w, const struct insn *in, u
         reading |= (uint32_t)(n != 0) << l;
     }
     count_shared(mc, to, lanes, in->size, 1);
-    if (reading)
-        count_global(mc, from, reading, in->size, asked, 0);
+    if (!reading)
+        return;
+    count_global(mc, from, reading, in->size, asked, 0);
+    ptx_watch(mc, w, PTX_SEEN_LOAD, reading, in->size, from, NULL);
 }
 
 void ptx_copy_wait(struct machine *mc, struct warp *w, uint32_t lanes, uint32_t pending, int all)

@@ -59,10 +59,11 @@ const char *ptx_entry_name(const struct ptx_module *m, int entry);
 /* pre: 0 <= entry < ptx_entry_count(m) */
 void ptx_entry_info(const struct ptx_module *m, int entry, struct ptx_entry_info *out);
 
-/* A block of device memory, backed by `base` on the host (any alignment). Its device address is a multiple of
- * 256, far away from every other buffer. Read only: may be loaded, never stored to. Writable: a destination,
- * whose bytes are each written exactly once and never loaded. Scratch: written any number of times, loaded
- * once written. */
+/* A block of device memory, backed by `base` on the host (any alignment), or imaginary when base is NULL: a
+ * load from it gives ptx_imagined, and what is stored only a sample's `watch` gets to see. Its device address
+ * is a multiple of 256, far away from every other buffer. Read only: may be loaded, never stored to.
+ * Writable: a destination, whose bytes are each written exactly once and never loaded. Scratch: written any
+ * number of times, loaded once written. */
 struct ptx_buffer {
     void *base;
     size_t bytes;
@@ -71,6 +72,9 @@ struct ptx_buffer {
     const unsigned char *must_write; /* destinations only. NULL: every byte. Else one byte for each byte:
                                         nonzero = has to be written, 0 = has to stay untouched. Copied. */
 };
+
+/* The byte of imaginary buffer `buffer` at `offset`: a hash of both. */
+unsigned char ptx_imagined(int buffer, uint64_t offset);
 
 /* One kernel parameter. A pointer is buffer's device address + byte_offset (the offset may be odd, negative
  * or past the end: that is how a merely element-aligned or a reversed view is tested). Anything else is
@@ -122,12 +126,42 @@ void ptx_world_free(struct ptx_world *w);
 
 /* The device address of buffer + byte_offset. pre: 0 <= buffer < n */
 uint64_t ptx_address(const struct ptx_world *w, int buffer, int64_t byte_offset);
+/* The buffer that an address lies in or near, and how far from its start; -1: none (a module variable). */
+int ptx_locate(uint64_t address, int64_t *byte_offset);
 
 /* Runs one launch to its end: blocks one after another in x, y, z order, warps of a block in turn up to their
  * next barrier, threads of a warp in lockstep, lowest program counter first. Returns 0, or nonzero at the
  * first fault (report says which; buffers then hold what had been written). */
 int ptx_run(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
             struct ptx_report *report);
+
+/* What `watch` of a sample is told, once a request was served: a memory instruction of one warp. */
+enum ptx_seen {
+    PTX_SEEN_LOAD,   /* from a buffer or module variable; cp.async too, which stores into shared memory unseen
+                      */
+    PTX_SEEN_STORE,  /* to a buffer */
+    PTX_SEEN_SHARED, /* a store into shared memory */
+    PTX_SEEN_WAIT    /* for cp.async, or at a barrier; lanes and addresses are not set */
+};
+struct ptx_access {
+    enum ptx_seen seen;
+    uint64_t block; /* x + grid.x * (y + grid.y * z) */
+    uint32_t warp, lanes;
+    uint32_t bytes;                   /* of each lane, at .. */
+    const uint64_t *address;          /* [32]; those of `lanes` are set; device addresses, see ptx_locate */
+    const unsigned char *const *data; /* [32]; stores: the bytes, else NULL */
+};
+
+/* Some blocks of a launch, in this order, numbered as in ptx_access; only NULL: all. */
+struct ptx_sample {
+    const uint64_t *only;
+    int n_only;
+    void (*watch)(void *arg, const struct ptx_access *a); /* may be NULL */
+    void *arg;
+};
+/* ptx_run of the sample alone. */
+int ptx_run_sample(struct ptx_world *w, const struct ptx_module *m, const struct ptx_launch *l,
+                   const struct ptx_sample *s, struct ptx_report *report);
 
 /* After the last launch: every byte that had to be written was. (Second writes and writes to forbidden bytes
  * fail in ptx_run already.) Returns 0, or nonzero with PTX_NOT_WRITTEN. May be called again after more

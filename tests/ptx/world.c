@@ -52,6 +52,27 @@ uint64_t ptx_address(const struct ptx_world *w, int buffer, int64_t byte_offset)
     return SLOT_BASE(buffer + 1) + (uint64_t)byte_offset;
 }
 
+int ptx_locate(uint64_t address, int64_t *byte_offset)
+{
+    uint64_t slot = address >> SLOT_SHIFT;
+    *byte_offset = (int64_t)(address - SLOT_BASE(slot));
+    return (int)slot - 1;
+}
+
+/* splitmix64 of eight bytes' place. */
+static uint64_t imagined_word(int buffer, uint64_t word)
+{
+    uint64_t z = ((uint64_t)buffer << 56 ^ word) + 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+unsigned char ptx_imagined(int buffer, uint64_t offset)
+{
+    return (unsigned char)(imagined_word(buffer, offset / 8) >> offset % 8 * 8);
+}
+
 void ptx_world_add(struct ptx_world *w, const struct ptx_report *r)
 {
     static const size_t counters[] = {offsetof(struct ptx_report, threads),
