@@ -58,7 +58,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib run test test-arm ways lint clean help one gpu-check bench-kernels need-build need-test
+.PHONY: all lib run test test-arm ways lint clean help one gpu-check transactions bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	@$(SUBMAKE) lib $(XT)
@@ -150,6 +150,17 @@ $(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS
 gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its figures into bench/results/
 	@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check
 	@$(B)/tests/gpu_check --json bench/results/gpu-$(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown).json
+
+# Counts at full size what CUDA kernels ask of the memory, in the PTX interpreter.
+$(B)/tests/transactions: $(B)/obj/tests/transactions.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+ARCH ?= sm_90
+transactions: need-build ## sectors, instructions, bytes in flight of CUDA kernels, no GPU: FILE='list list:u8' ARCH=sm_90 JSON=file
+	@$(SUBMAKE) $(B)/tests/transactions
+	@$(B)/tests/transactions --arch $(ARCH) $(if $(JSON),--json $(JSON)) $(FILE)
 
 $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/kernel_job.o $(LIB_A)
 	@mkdir -p $(@D)

@@ -1,0 +1,439 @@
+/* block_sample.c: see block_sample.h. A launch is cut into strata of blocks that are alike: the first and the
+ * last block of every piece, what is between, in equal ranges with a random block of each. */
+#include "support/block_sample.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/cuda.h"
+#include "support/cubin.h"
+#include "support/inverse.h"
+#include "tests/ptx/ptx.h"
+
+/* ---- the plan: all that is known of it here */
+
+struct made {
+    struct xti_plan plan;
+    const struct xti_plan *runs; /* the plan itself, or that of the element entry */
+    char name[64], entry[80];
+    struct xti_str source;
+    struct xti_code code;
+    struct ptx_param *param;
+    unsigned char (*value)[16];
+    int n_params;
+};
+
+/* Buffers are aligned to 256 bytes: the byte offsets decide which entry runs. */
+static const struct xti_plan *choose_entry(const struct xti_plan *p)
+{
+    int64_t bits = p->origin.dst_bytes;
+    for (int i = 0; i < p->origin.n_srcs; i++)
+        bits |= p->origin.src_bytes[i];
+    return bits % 16 ? p->elem : p;
+}
+
+static bool make_code(const struct xti_map *m, int sm, struct made *o, struct xti_err *err)
+{
+    struct xti_target target = {.backend = XT_CUDA, .sm = sm};
+    if (xti_plan_make(m, &target, &o->plan, err))
+        return false;
+    snprintf(o->name, sizeof o->name, "xt_%s_00000000", xti_plan_strategy(&o->plan));
+    o->runs = choose_entry(&o->plan);
+    snprintf(o->entry, sizeof o->entry, "%s%s", o->name, o->runs == &o->plan ? "" : "_e");
+    return !o->plan.n_steps || (!xti_cuda_emit(&o->plan, o->name, &o->source, err) &&
+                                !xti_nvrtc_compile(o->source.s, o->name, sm, &o->code, err));
+}
+
+static bool make_params(struct made *o)
+{
+    const struct xti_plan *p = o->runs;
+    int most = 1 + p->map.n_srcs + p->map.n_pieces, f = 0;
+    o->param = calloc((size_t)most, sizeof *o->param);
+    o->value = calloc((size_t)most, sizeof *o->value);
+    if (!o->param || !o->value)
+        return false;
+    o->param[o->n_params++] = (struct ptx_param){.is_pointer = 1, .byte_offset = p->origin.dst_bytes};
+    for (int i = 0; i < p->map.n_srcs; i++)
+        o->param[o->n_params++] = (struct ptx_param){
+            .is_pointer = 1, .buffer = 1 + p->origin.src_of[i], .byte_offset = p->origin.src_bytes[i]};
+    for (int i = 0; i < p->map.n_pieces; i++)
+        if (p->map.piece[i].src < 0) {
+            memcpy(o->value[f], p->map.piece[i].value, sizeof *o->value);
+            o->param[o->n_params++] = (struct ptx_param){.bytes = o->value[f++], .n_bytes = 16};
+        }
+    return true;
+}
+
+static int64_t grid_of(const struct made *o) { return o->runs->grid; }
+static int threads_of(const struct made *o) { return o->runs->threads_per_block; }
+
+/* Blocks lo..hi - 1 of part i of the grid; false: there are no more parts. */
+static bool part_of(const struct made *o, int i, int64_t *lo, int64_t *hi)
+{
+    if (i >= o->runs->n_steps)
+        return false;
+    *lo = o->runs->cuda_step[i].first_block;
+    *hi = *lo + o->runs->cuda_step[i].blocks;
+    return true;
+}
+
+static const char *family_of(const struct made *o, int part)
+{
+    return o->runs->cuda_step[part].strategy->name;
+}
+
+static void drop(struct made *o)
+{
+    free(o->param);
+    free(o->value);
+    xti_code_free(&o->code);
+    xti_str_free(&o->source);
+    xti_plan_free(&o->plan);
+}
+
+/* ---- what a run of blocks does */
+
+enum { MAX_WARPS = 32, READER_SAMPLE = 251, MOST_READERS = 1 << 12 };
+
+struct tally {
+    double load_sectors, load_need, store_sectors,
+        store_need;                            /* need: bytes over bytes of the sector that matter */
+    double dst_bytes, load_bytes, early_bytes; /* early: loaded by warps that have not stored or waited yet */
+    double moved_early; /* destination bytes of each block, times the part of its loads that is early */
+    double instructions, wavefronts, ideal_wavefronts, loading_blocks;
+    double read_points, read_elements; /* of a few elements: 1, and 1 / readers */
+};
+
+struct watcher {
+    const struct xti_map *m;
+    struct inverse *inverse;
+    struct tally t;
+    uint64_t block;
+    bool in_block, waited[MAX_WARPS];
+    double block_loads, block_early, block_dst;
+    int64_t elements;
+    char error[256];
+};
+
+static void close_block(struct watcher *w)
+{
+    w->t.load_bytes += w->block_loads;
+    w->t.early_bytes += w->block_early;
+    w->t.dst_bytes += w->block_dst;
+    w->t.loading_blocks += w->block_loads > 0;
+    w->t.moved_early += w->block_loads > 0 ? w->block_dst * w->block_early / w->block_loads : 0;
+    w->block_loads = w->block_early = w->block_dst = 0;
+    memset(w->waited, 0, sizeof w->waited);
+    w->in_block = false;
+}
+
+static int distinct_sectors(const struct ptx_access *a)
+{
+    uint64_t seen[32];
+    int n = 0;
+    for (uint32_t rest = a->lanes; rest; rest &= rest - 1) {
+        uint64_t sector = a->address[__builtin_ctz(rest)] / INVERSE_SECTOR;
+        int i = n;
+        while (i > 0 && seen[i - 1] != sector)
+            i--;
+        if (!i)
+            seen[n++] = sector;
+    }
+    return n;
+}
+
+static void need_source(struct watcher *w, const struct xti_piece *p, int64_t s, int bytes)
+{
+    w->t.load_need +=
+        (double)bytes / inverse_sector_bytes(w->inverse, p->src, s * w->m->esize / INVERSE_SECTOR);
+    if (w->elements++ % READER_SAMPLE)
+        return;
+    int64_t readers = inverse_readers(w->inverse, p->src, s, MOST_READERS);
+    w->t.read_points++;
+    w->t.read_elements += 1.0 / (double)(readers > 1 ? readers : 1);
+}
+
+/* `bytes` bytes at `off`, all of one element. */
+static void check_element(struct watcher *w, int64_t off, int bytes, const unsigned char *data)
+{
+    int64_t size = w->m->esize, d = off / size, s = 0;
+    const struct xti_piece *p = inverse_piece(w->inverse, d, &s);
+    if (!p) {
+        snprintf(w->error, sizeof w->error, "block %llu writes element %lld, which the map leaves alone",
+                 (unsigned long long)w->block, (long long)d);
+        return;
+    }
+    for (int i = 0; i < bytes; i++) {
+        int64_t at = s * size + off % size + i;
+        unsigned char want = p->src < 0 ? p->value[off % size + i] : ptx_imagined(1 + p->src, (uint64_t)at);
+        if (data[i] != want && !*w->error)
+            snprintf(w->error, sizeof w->error,
+                     "block %llu: element %lld of the destination is not element %lld of %d",
+                     (unsigned long long)w->block, (long long)d, (long long)s, p->src);
+    }
+    w->t.store_need += (double)bytes / inverse_sector_bytes(w->inverse, -1, off / INVERSE_SECTOR);
+    if (p->src >= 0)
+        need_source(w, p, s, bytes);
+}
+
+static void watch_store(struct watcher *w, const struct ptx_access *a)
+{
+    int size = w->m->esize;
+    for (uint32_t rest = a->lanes; rest; rest &= rest - 1) {
+        int lane = __builtin_ctz(rest);
+        int64_t off;
+        ptx_locate(a->address[lane], &off);
+        for (int i = 0; i < (int)a->bytes && !*w->error;) {
+            int n = size - (int)((off + i) % size);
+            n = n < (int)a->bytes - i ? n : (int)a->bytes - i;
+            check_element(w, off + i, n, a->data[lane] + i);
+            i += n;
+        }
+    }
+    w->block_dst += (double)a->bytes * __builtin_popcount(a->lanes);
+}
+
+static void watch(void *arg, const struct ptx_access *a)
+{
+    struct watcher *w = arg;
+    int64_t off;
+    bool global = a->seen == PTX_SEEN_LOAD || a->seen == PTX_SEEN_STORE;
+    if (global && ptx_locate(a->address[__builtin_ctz(a->lanes)], &off) < 0)
+        return; /* a table of the module's: its few lines are in every cache */
+    if (w->in_block && w->block != a->block)
+        close_block(w);
+    w->block = a->block;
+    w->in_block = true;
+    if (a->seen != PTX_SEEN_LOAD)
+        w->waited[a->warp] = true;
+    if (a->seen == PTX_SEEN_STORE) {
+        w->t.store_sectors += distinct_sectors(a);
+        watch_store(w, a);
+    } else if (a->seen == PTX_SEEN_LOAD) {
+        double bytes = (double)a->bytes * __builtin_popcount(a->lanes);
+        w->t.load_sectors += distinct_sectors(a);
+        w->block_loads += bytes;
+        w->block_early += w->waited[a->warp] ? 0 : bytes;
+    }
+}
+
+/* ---- the sample */
+
+struct sampler {
+    const struct xti_map *m;
+    int sm;
+    uint64_t seed;
+    struct made made;
+    struct ptx_module *module;
+    struct ptx_world *world;
+    struct inverse *inverse;
+    uint64_t *only; /* of one stratum */
+    struct tally sum;
+    struct block_sample *out;
+};
+
+static bool fail(struct block_sample *out, const char *what, const char *why)
+{
+    snprintf(out->error, sizeof out->error, "%s: %s", what, why);
+    return false;
+}
+
+static uint64_t next(uint64_t *seed)
+{
+    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static void add_tally(struct tally *sum, const struct tally *t, double weight)
+{
+    double *to = (double *)sum;
+    const double *from = (const double *)t;
+    for (size_t i = 0; i < sizeof *t / sizeof *to; i++)
+        to[i] += weight * from[i];
+}
+
+/* Runs s->only[0..n), each of which stands for `weight` blocks. */
+static bool run_blocks(struct sampler *s, int n, double weight)
+{
+    struct watcher *w = &(struct watcher){.m = s->m, .inverse = s->inverse};
+    struct ptx_launch l = {.entry = s->made.entry,
+                           .grid = {(uint32_t)grid_of(&s->made), 1, 1},
+                           .block = {(uint32_t)threads_of(&s->made), 1, 1},
+                           .params = s->made.param,
+                           .n_params = s->made.n_params};
+    struct ptx_sample sample = {.only = s->only, .n_only = n, .watch = watch, .arg = w};
+    struct ptx_report r;
+    if (!n)
+        return true;
+    if (ptx_run_sample(s->world, s->module, &l, &sample, &r))
+        return fail(s->out, "run", r.error);
+    if (*w->error)
+        return fail(s->out, s->made.entry, w->error);
+    close_block(w);
+    w->t.instructions = (double)r.instructions;
+    w->t.wavefronts = (double)(r.shared_load_wavefronts + r.shared_store_wavefronts);
+    w->t.ideal_wavefronts = (double)(r.shared_load_ideal + r.shared_store_ideal);
+    add_tally(&s->sum, &w->t, weight);
+    s->out->sampled += n;
+    return true;
+}
+
+/* n random blocks of lo..hi - 1, one of each of n equal ranges; all when there are no more. */
+static bool run_range(struct sampler *s, int64_t lo, int64_t hi, int n)
+{
+    int64_t blocks = hi - lo;
+    n = blocks < n ? (int)blocks : n;
+    for (int i = 0; i < n; i++) {
+        int64_t from = lo + (int64_t)((__int128)blocks * i / n),
+                to = lo + (int64_t)((__int128)blocks * (i + 1) / n);
+        s->only[i] = (uint64_t)from + next(&s->seed) % (uint64_t)(to - from);
+    }
+    return run_blocks(s, n, n ? (double)blocks / n : 0);
+}
+
+static bool run_part(struct sampler *s, int64_t lo, int64_t hi, int n)
+{
+    if (hi - lo <= n || n < 3)
+        return run_range(s, lo, hi, n);
+    s->only[0] = (uint64_t)lo;
+    s->only[1] = (uint64_t)hi - 1;
+    return run_blocks(s, 2, 1) && run_range(s, lo + 1, hi - 1, n - 2);
+}
+
+/* Many pieces are sampled as one: then pieces with few blocks may have none in the sample. */
+enum { MOST_PARTS = 16, LEAST_OF_A_PART = 4 };
+
+static bool run_parts(struct sampler *s, int n)
+{
+    int64_t lo, hi, all = grid_of(&s->made);
+    int parts = 0;
+    while (part_of(&s->made, parts, &lo, &hi))
+        parts++;
+    if (parts > MOST_PARTS)
+        return run_part(s, 0, all, n);
+    for (int i = 0; i < parts; i++) {
+        part_of(&s->made, i, &lo, &hi);
+        int share = (int)((double)n * (double)(hi - lo) / (double)all);
+        if (!run_part(s, lo, hi, share > LEAST_OF_A_PART ? share : LEAST_OF_A_PART))
+            return false;
+    }
+    return true;
+}
+
+static bool make_world(struct sampler *s)
+{
+    const struct xti_map *m = s->m;
+    struct ptx_buffer *b = calloc((size_t)m->n_srcs + 1, sizeof *b);
+    for (int i = 0; b && i <= m->n_srcs; i++) {
+        int64_t hi = i ? m->src_hi[i - 1] : m->dst_hi, lo = i ? m->src_lo[i - 1] : m->dst_lo;
+        b[i] = (struct ptx_buffer){.bytes = hi < lo ? 0 : (size_t)((hi + 1) * m->esize), .writable = i == 0};
+    }
+    s->world = b ? ptx_world_new(b, m->n_srcs + 1) : NULL;
+    free(b);
+    return s->world || fail(s->out, "world", "no memory");
+}
+
+/* ---- figures */
+
+static void name_families(const struct made *o, struct block_sample *out)
+{
+    int64_t lo, hi;
+    for (int i = 0; part_of(o, i, &lo, &hi); i++) {
+        const char *name = family_of(o, i), *at = strstr(out->family, name);
+        size_t n = strlen(out->family);
+        if (!at && n + strlen(name) + 2 < sizeof out->family)
+            snprintf(out->family + n, sizeof out->family - n, "%s%s", n ? "+" : "", name);
+    }
+}
+
+static double ratio(double a, double b) { return b > 0 ? a / b : 1; }
+
+/* Multiprocessors of a device of that architecture: T4, A100, L4 and its like, H200, B200, RTX 5090. */
+static int processors(int sm)
+{
+    return sm >= 120 ? 170 : sm >= 100 ? 148 : sm >= 90 ? 132 : sm >= 86 ? 84 : sm >= 80 ? 108 : 40;
+}
+
+/* See bench/README.md. */
+static double estimate(const struct sampler *s)
+{
+    const struct tally *t = &s->sum;
+    const struct block_sample *o = s->out;
+    double compulsory = t->load_need / o->rereads + t->store_need;
+    double sectors = 1 + (fmax(t->load_sectors + t->store_sectors, compulsory) - compulsory) / compulsory / 3;
+    double per_sm = (double)o->blocks / processors(s->sm);
+    double moved = t->loading_blocks > 0 ? t->moved_early / t->loading_blocks * fmin(o->resident, per_sm) : 0;
+    double copied = fmin(65536, t->dst_bytes / processors(s->sm)), latency = 6700;
+    double time = pow(sectors, 2.5) + pow(o->instructions_per_16b / 132, 2.5) +
+                  (moved > 0 ? pow(latency / moved, 2.5) : 0);
+    double copy = 1 + pow(latency / copied, 2.5) + pow(19.0 / 132, 2.5);
+    return fmin(1, pow(copy / time, 0.4));
+}
+
+static void conclude(struct sampler *s)
+{
+    const struct tally *t = &s->sum;
+    struct block_sample *o = s->out;
+    o->load_ratio = ratio(t->load_sectors, t->load_need);
+    o->store_ratio = ratio(t->store_sectors, t->store_need);
+    o->rereads = ratio(t->read_points, t->read_elements);
+    o->wavefront_ratio = ratio(t->wavefronts, t->ideal_wavefronts);
+    o->instructions_per_16b = ratio(t->instructions * 16, t->dst_bytes);
+    o->in_flight = t->loading_blocks > 0 ? t->early_bytes / t->loading_blocks * o->resident : 0;
+    o->estimate = estimate(s);
+}
+
+static bool read_cubin(struct sampler *s)
+{
+    struct cubin_entry e;
+    struct block_sample *o = s->out;
+    if (!cubin_read(s->made.code.cubin, s->made.code.cubin_bytes, s->made.entry, &e))
+        return fail(o, "cubin", "not understood");
+    o->registers = e.registers;
+    o->spill_bytes = e.local_bytes;
+    o->shared_bytes = (int)e.shared_bytes;
+    o->store_before_load = e.store_before_load;
+    o->resident = cubin_resident(&e, s->sm, threads_of(&s->made));
+    return true;
+}
+
+static bool sample(struct sampler *s, int n)
+{
+    struct xti_err err = {0};
+    char why[256];
+    if (!make_code(s->m, s->sm, &s->made, &err))
+        return fail(s->out, "plan, emit, compile", err.e.message);
+    s->out->blocks = grid_of(&s->made);
+    s->out->dst_bytes = s->m->numel * s->m->esize;
+    if (!s->out->blocks)
+        return fail(s->out, "plan", "nothing to launch");
+    name_families(&s->made, s->out);
+    if (ptx_load(s->made.code.ptx, &s->module, why, sizeof why))
+        return fail(s->out, "load", why);
+    s->inverse = inverse_new(s->m);
+    s->only = calloc((size_t)n + LEAST_OF_A_PART, sizeof *s->only);
+    if (!s->inverse || !s->only || !make_params(&s->made))
+        return fail(s->out, "sample", "no memory");
+    if (!make_world(s) || !read_cubin(s) || !run_parts(s, n))
+        return false;
+    conclude(s);
+    return true;
+}
+
+bool block_sample(const struct xti_map *m, int sm, uint64_t seed, int n, struct block_sample *out)
+{
+    struct sampler s = {.m = m, .sm = sm, .seed = seed, .out = out};
+    memset(out, 0, sizeof *out);
+    out->store_before_load = -1;
+    bool ok = sample(&s, n);
+    ptx_world_free(s.world);
+    ptx_free(s.module);
+    inverse_free(s.inverse);
+    free(s.only);
+    drop(&s.made);
+    return ok;
+}
