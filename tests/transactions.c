@@ -25,7 +25,7 @@ struct row {
 };
 
 struct options {
-    struct xti_target target;
+    struct xti_cuda_target target;
     const char *json;
     int every, blocks;
     uint64_t seed;
@@ -295,7 +295,7 @@ static struct shared *share(const struct rows *rows)
 int main(int argc, char **argv)
 {
     static const char *const usual[] = {"bench/problems/ttc57.txt", "bench/workloads.txt"};
-    struct options opt = {.target = {.backend = XT_CUDA, .sm = 90}, .every = 1, .blocks = 64, .seed = 1};
+    struct options opt = {.target = {.sm = 90}, .every = 1, .blocks = 64, .seed = 1};
     struct xti_err err = {0};
     struct rows rows = {0};
     char why[256];

@@ -15,9 +15,8 @@
 /* ---- the plan: all that is known of it here */
 
 struct made {
-    struct xti_plan plan;
-    const struct xti_plan *runs; /* the plan itself, or that of the element entry */
-    char name[64], entry[80];
+    struct xti_cuda_plan plan;
+    char name[64];
     struct xti_str source;
     struct xti_code code;
     struct ptx_param *param;
@@ -25,30 +24,25 @@ struct made {
     int n_params;
 };
 
-/* Buffers are aligned to 256 bytes: the byte offsets decide which entry runs. */
-static const struct xti_plan *choose_entry(const struct xti_plan *p)
+/* Multiprocessors of a device of that architecture: T4, A100, L4 and its like, H200, B200, RTX 5090. */
+static int processors(int sm)
 {
-    int64_t bits = p->origin.dst_bytes;
-    for (int i = 0; i < p->origin.n_srcs; i++)
-        bits |= p->origin.src_bytes[i];
-    return bits % 16 ? p->elem : p;
+    return sm >= 120 ? 170 : sm >= 100 ? 148 : sm >= 90 ? 132 : sm >= 86 ? 84 : sm >= 80 ? 108 : 40;
 }
 
 static bool make_code(const struct xti_map *m, int sm, struct made *o, struct xti_err *err)
 {
-    struct xti_target target = {.backend = XT_CUDA, .sm = sm};
-    if (xti_plan_make(m, &target, &o->plan, err))
+    struct xti_cuda_target target = {.sm = sm, .n_sms = processors(sm)};
+    if (xti_cuda_plan_make(m, &target, &o->plan, err))
         return false;
-    snprintf(o->name, sizeof o->name, "xt_%s_00000000", xti_plan_strategy(&o->plan));
-    o->runs = choose_entry(&o->plan);
-    snprintf(o->entry, sizeof o->entry, "%s%s", o->name, o->runs == &o->plan ? "" : "_e");
+    snprintf(o->name, sizeof o->name, "xt_%s_00000000", xti_cuda_plan_family(&o->plan));
     return !o->plan.n_steps || (!xti_cuda_emit(&o->plan, o->name, &o->source, err) &&
                                 !xti_nvrtc_compile(o->source.s, o->name, sm, &o->code, err));
 }
 
 static bool make_params(struct made *o)
 {
-    const struct xti_plan *p = o->runs;
+    const struct xti_cuda_plan *p = &o->plan;
     int most = 1 + p->map.n_srcs + p->map.n_pieces, f = 0;
     o->param = calloc((size_t)most, sizeof *o->param);
     o->value = calloc((size_t)most, sizeof *o->value);
@@ -66,22 +60,22 @@ static bool make_params(struct made *o)
     return true;
 }
 
-static int64_t grid_of(const struct made *o) { return o->runs->grid; }
-static int threads_of(const struct made *o) { return o->runs->threads_per_block; }
+static int64_t grid_of(const struct made *o) { return o->plan.grid; }
+static int threads_of(const struct made *o) { return o->plan.threads_per_block; }
 
 /* Blocks lo..hi - 1 of part i of the grid; false: there are no more parts. */
 static bool part_of(const struct made *o, int i, int64_t *lo, int64_t *hi)
 {
-    if (i >= o->runs->n_steps)
+    if (i >= o->plan.n_steps)
         return false;
-    *lo = o->runs->cuda_step[i].first_block;
-    *hi = *lo + o->runs->cuda_step[i].blocks;
+    *lo = o->plan.step[i].first_block;
+    *hi = *lo + o->plan.step[i].blocks;
     return true;
 }
 
 static const char *family_of(const struct made *o, int part)
 {
-    return o->runs->cuda_step[part].strategy->name;
+    return xti_cuda_family_name(o->plan.step[part].family);
 }
 
 static void drop(struct made *o)
@@ -90,12 +84,12 @@ static void drop(struct made *o)
     free(o->value);
     xti_code_free(&o->code);
     xti_str_free(&o->source);
-    xti_plan_free(&o->plan);
+    xti_cuda_plan_free(&o->plan);
 }
 
 /* ---- what a run of blocks does */
 
-enum { MAX_WARPS = 32, READER_SAMPLE = 251, MOST_READERS = 1 << 12 };
+enum { MAX_WARPS = 32, READER_SAMPLE = 251, MOST_READERS = 1 << 24 };
 
 struct tally {
     double load_sectors, load_need, store_sectors,
@@ -260,7 +254,7 @@ static void add_tally(struct tally *sum, const struct tally *t, double weight)
 static bool run_blocks(struct sampler *s, int n, double weight)
 {
     struct watcher *w = &(struct watcher){.m = s->m, .inverse = s->inverse};
-    struct ptx_launch l = {.entry = s->made.entry,
+    struct ptx_launch l = {.entry = s->made.name,
                            .grid = {(uint32_t)grid_of(&s->made), 1, 1},
                            .block = {(uint32_t)threads_of(&s->made), 1, 1},
                            .params = s->made.param,
@@ -272,7 +266,7 @@ static bool run_blocks(struct sampler *s, int n, double weight)
     if (ptx_run_sample(s->world, s->module, &l, &sample, &r))
         return fail(s->out, "run", r.error);
     if (*w->error)
-        return fail(s->out, s->made.entry, w->error);
+        return fail(s->out, s->made.name, w->error);
     close_block(w);
     w->t.instructions = (double)r.instructions;
     w->t.wavefronts = (double)(r.shared_load_wavefronts + r.shared_store_wavefronts);
@@ -352,12 +346,6 @@ static void name_families(const struct made *o, struct block_sample *out)
 
 static double ratio(double a, double b) { return b > 0 ? a / b : 1; }
 
-/* Multiprocessors of a device of that architecture: T4, A100, L4 and its like, H200, B200, RTX 5090. */
-static int processors(int sm)
-{
-    return sm >= 120 ? 170 : sm >= 100 ? 148 : sm >= 90 ? 132 : sm >= 86 ? 84 : sm >= 80 ? 108 : 40;
-}
-
 /* See bench/README.md. */
 static double estimate(const struct sampler *s)
 {
@@ -391,7 +379,7 @@ static bool read_cubin(struct sampler *s)
 {
     struct cubin_entry e;
     struct block_sample *o = s->out;
-    if (!cubin_read(s->made.code.cubin, s->made.code.cubin_bytes, s->made.entry, &e))
+    if (!cubin_read(s->made.code.cubin, s->made.code.cubin_bytes, s->made.name, &e))
         return fail(o, "cubin", "not understood");
     o->registers = e.registers;
     o->spill_bytes = e.local_bytes;
