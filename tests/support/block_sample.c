@@ -371,7 +371,8 @@ static void conclude(struct sampler *s)
     o->rereads = ratio(t->read_points, t->read_elements);
     o->wavefront_ratio = ratio(t->wavefronts, t->ideal_wavefronts);
     o->instructions_per_16b = ratio(t->instructions * 16, t->dst_bytes);
-    o->in_flight = t->loading_blocks > 0 ? t->early_bytes / t->loading_blocks * o->resident : 0;
+    double there = fmin(o->resident, (double)o->blocks / processors(s->sm)); /* a small launch fills no SM */
+    o->in_flight = t->loading_blocks > 0 ? t->early_bytes / t->loading_blocks * there : 0;
     o->estimate = estimate(s);
 }
 
