@@ -22,6 +22,13 @@ def one_list(args):
     return list(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else list(args)
 
 
+def parts(n, r):
+    """n // r, which has to be whole."""
+    if n % r:
+        raise ValueError("%d is not a multiple of %d" % (n, r))
+    return n // r
+
+
 class T:
     """The problem language's tensor over an array of `lib`, which has NumPy's functions."""
 
@@ -109,6 +116,78 @@ class T:
         return self.triangle(~self.lib.tri(*self.a.shape[-2:], k - 1, dtype=bool), value)
 
 
+    def contiguous(self):
+        return self
+
+    clone = copy = contiguous
+
+    def narrow(self, axis, start, length):
+        start += self.a.shape[axis] if start < 0 else 0
+        return self[(slice(None),) * (axis % self.a.ndim) + (slice(start, start + length),)]
+
+    def select(self, axis, index):
+        return self[(slice(None),) * (axis % self.a.ndim) + (index,)]
+
+    swapdims = swapaxes
+    movedim = moveaxis
+
+    def unflatten(self, axis, sizes):
+        axis %= self.a.ndim
+        return self.of(self.lib.reshape(self.a, self.a.shape[:axis] + tuple(sizes) + self.a.shape[axis + 1:]))
+
+    def fliplr(self):
+        return self.of(self.lib.fliplr(self.a))
+
+    def flipud(self):
+        return self.of(self.lib.flipud(self.a))
+
+    def rot90(self, k=1, axes=(0, 1)):
+        return self.of(self.lib.rot90(self.a, k, axes))
+
+    def rearrange(self, pattern, **lengths):
+        import einops
+        return self.of(einops.repeat(self.a, pattern, **lengths))
+
+    def blocks(self, split, axes, join):
+        """Reshapes the last three axes to `split`, permutes those, reshapes to `join`."""
+        n = self.a.ndim - 3
+        a = self.lib.reshape(self.a, self.a.shape[:n] + split)
+        a = self.lib.transpose(a, list(range(n)) + [n + i for i in axes])
+        return self.of(self.lib.reshape(a, self.a.shape[:n] + join))
+
+    def pixel_shuffle(self, r):
+        c, h, w = self.a.shape[-3:]
+        d = parts(c, r * r)
+        return self.blocks((d, r, r, h, w), (0, 3, 1, 4, 2), (d, h * r, w * r))
+
+    def pixel_unshuffle(self, r):
+        c, h, w = self.a.shape[-3:]
+        h, w = parts(h, r), parts(w, r)
+        return self.blocks((c, h, r, w, r), (0, 2, 4, 1, 3), (c * r * r, h, w))
+
+    def depth_to_space(self, r):
+        h, w, c = self.a.shape[-3:]
+        d = parts(c, r * r)
+        return self.blocks((h, w, r, r, d), (0, 2, 1, 3, 4), (h * r, w * r, d))
+
+    def space_to_depth(self, r):
+        h, w, c = self.a.shape[-3:]
+        h, w = parts(h, r), parts(w, r)
+        return self.blocks((h, r, w, r, c), (0, 2, 1, 3, 4), (h, w, r * r * c))
+
+
+def hstack(*xs):
+    return xs[0].of(xs[0].lib.hstack([x.a for x in xs]))
+
+
+def vstack(*xs):
+    return xs[0].of(xs[0].lib.vstack([x.a for x in xs]))
+
+
+def dstack(*xs):
+    return xs[0].of(xs[0].lib.dstack([x.a for x in xs]))
+
+
 def concat(axis, *xs):
     return xs[0].of(xs[0].lib.concatenate([x.a for x in xs], axis))
 
@@ -117,7 +196,8 @@ def stack(axis, *xs):
     return xs[0].of(xs[0].lib.stack([x.a for x in xs], axis))
 
 
-FUNCTIONS = {"concat": concat, "stack": stack, "bits": int, "inf": math.inf, "nan": math.nan}
+FUNCTIONS = {"concat": concat, "stack": stack, "hstack": hstack, "vstack": vstack, "dstack": dstack,
+             "bits": int, "inf": math.inf, "nan": math.nan}
 LAYOUT = r"(?::(\[[^]]*\])(?:\+(\d+))?)?"
 
 

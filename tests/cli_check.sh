@@ -9,14 +9,22 @@ ok() { passed=$((passed + 1)); }
 no() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
 expect() { if eval "$2"; then ok; else no "$1: $2"; fi; }
 
-# bad NAME WORDS ARGS..: exit status 2, one line to stderr with all the words, nothing on stdout.
+# bad NAME WORDS ARGS..: exit status 2, one line to stderr with all the words, nothing on stdout. Below a line
+# that names a column of the chain: the chain, and a caret under that column.
 bad() {
     name=$1 words=$2
     shift 2
     "$xt" "$@" >"$dir/out" 2>"$dir/err"
     status=$?
     [ $status -eq 2 ] || { no "$name: status $status"; return; }
-    [ "$(wc -l <"$dir/err")" -eq 1 ] || { no "$name: $(wc -l <"$dir/err") lines"; return; }
+    want=1
+    if grep -q '^xt: chain: column' "$dir/err"; then
+        want=3
+        column=$(sed -n '1s/^xt: chain: column \([0-9]*\).*/\1/p' "$dir/err")
+        caret=$(printf '%*s^' $((column + 1)) '')
+        [ "$(sed -n 3p "$dir/err")" = "$caret" ] || { no "$name: caret"; return; }
+    fi
+    [ "$(wc -l <"$dir/err")" -eq $want ] || { no "$name: $(wc -l <"$dir/err") lines"; return; }
     [ -s "$dir/out" ] && { no "$name: wrote to stdout"; return; }
     for w in $words; do
         grep -qF -- "$w" "$dir/err" || { no "$name: no '$w' in: $(cat "$dir/err")"; return; }
@@ -76,6 +84,16 @@ expect 'output untouched' 'cmp -s "$dir/a.npy" "$dir/keep.npy"'
 bad 'syntax' 'column' run 'x; x.permute(1,0' "$dir/a.npy" -o "$dir/none.npy"
 expect 'no output file' '[ ! -e "$dir/none.npy" ]'
 bad 'unknown operation' 'frobnicate' run 'x; x.frobnicate(1)' "$dir/a.npy" -o "$dir/none.npy"
+expect 'the chain is shown' '[ "$(sed -n 2p "$dir/err")" = "  x; x.frobnicate(1)" ]'
+bad 'a typo' "'permut' 'permute'?" run 'x; x.permut(1,0)' "$dir/a.npy" -o "$dir/none.npy"
+bad 'a typo of a type' "'float32'?" explain 'x: flaot32[2,3]; x'
+bad 'pattern' "'a (b c) -> b a c' [2,3] b=2" explain 'x: u8[2,3]; x.rearrange("a (b c) -> b a c", b=2)'
+bad 'arithmetic' 'computes nothing' run 'x; x + 1' "$dir/a.npy" -o "$dir/none.npy"
+"$xt" explain "x: u8[2,3]; $(printf '%0300d' 0 | sed 's/0/x.flip(0)[:] /g')" 2>"$dir/err"
+expect 'of a long line the part around the place' \
+    '[ "$(sed -n 3p "$dir/err" | wc -c)" -lt 80 ] && [ "$(sed -n 2p "$dir/err" | wc -c)" -lt 110 ]'
+"$xt" run 'x; x.rearrange("a b -> b a").contiguous()' "$dir/a.npy" -o "$dir/o.npy"
+expect 'einops pattern' '[ "$(body "$dir/o.npy" 6)" = " 1 4 2 5 3 6 " ]'
 bad 'missing file' 'missing.npy' run 'x; x' "$dir/missing.npy" -o "$dir/none.npy"
 bad 'declared shape differs' '[3,2] [2,3]' run 'x: u8[3,2]; x' "$dir/a.npy" -o "$dir/none.npy"
 bad 'declared dtype differs' 'f32 u8' run 'x: f32[2,3]; x' "$dir/a.npy" -o "$dir/none.npy"

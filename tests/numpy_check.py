@@ -175,7 +175,8 @@ class Random:
         reps = [self.choice([1, 2, 1, 3]) for _ in range(max(1, r + self.below(3) - 1))]
         return [self.reshape(shape), self.index(shape), self.index(shape), ".squeeze()", ".flatten()", ".T",
                 ".unsqueeze(%d)" % self.below(r + 1), ".tile(%s)" % ",".join(map(str, reps)),
-                ".expand(%s)" % ",".join(map(str, self.choice([[], [], [2]]) + grown))]
+                ".expand(%s)" % ",".join(map(str, self.choice([[], [], [2]]) + grown)),
+                self.choice([".contiguous()", ".clone()", ".copy()"])]
 
     def with_axis(self, shape, a, value):
         r = len(shape)
@@ -186,14 +187,27 @@ class Random:
                 ".moveaxis(%d,%d)" % (self.axis(r), self.axis(r)), ".flip(%d)" % a, ".flip()",
                 ".repeat(%d,%d)" % (self.choice([1, 2, 3]), a), ".repeat(axis=%d, repeats=2)" % a,
                 ".roll(%d,%d)" % (self.below(15) - 7, a), ".roll(%d)" % (self.below(15) - 7),
-                ".pad(%s, %s)" % (self.pairs(shape), value), ".pad([%s])" % ",".join([self.pairs([1])] * r)]
+                ".pad(%s, %s)" % (self.pairs(shape), value), ".pad([%s])" % ",".join([self.pairs([1])] * r),
+                self.choice([".movedim(%d,%d)", ".swapdims(%d,%d)"]) % (self.axis(r), self.axis(r)),
+                ".unflatten(%d, (%s))" % (a, ",".join(map(str, self.split(shape[a]) + [1]))), ".flipud()",
+                ".narrow(%d,%d,%d)" % ((a,) + self.part(shape[a]))]
+
+    def part(self, n):
+        """Start and length inside n; the start from either end."""
+        start = self.below(n + 1)
+        return start - self.choice([0, n if start < n else 0]), self.below(n - start + 1)
+
+    def with_three_axes(self, shape):
+        names = ["pixel_shuffle", "pixel_unshuffle", "depth_to_space", "space_to_depth"]
+        return [".%s(%d)" % (self.choice(names), self.choice([1, 2, 2, 3]))] * 3
 
     def with_two_axes(self, shape, value):
         p = self.shuffle(len(shape))
         small = lambda: self.below(7) - 3
         return [".diagonal(%d,%d,%d)" % (self.below(5) - 2, p[0], p[1]), ".mT", ".tril()",
                 ".tril(%d, %s)" % (small(), value), ".triu(%d, %s)" % (small(), value),
-                ".roll((%d,%d),(%d,%d))" % (small(), small(), p[0], p[1])]
+                ".roll((%d,%d),(%d,%d))" % (small(), small(), p[0], p[1]), ".fliplr()",
+                ".rot90(%d)" % small(), ".rot90(%d, (%d,%d))" % (small(), p[0], p[1])]
 
     def step(self, shape):
         r, value = len(shape), "value=" + self.value()
@@ -208,8 +222,11 @@ class Random:
         if n:
             size = self.below(n) + 1
             rows += [".unfold(%d,%d,%d)" % (a, size, self.choice([1, 1, 2, 3, size]))] * 2
+            rows += [".select(%d,%d)" % (a, self.below(n) - self.choice([0, n]))]
         if r > 1:
             rows += self.with_two_axes(shape, value)
+        if r > 2:
+            rows += self.with_three_axes(shape)
         return self.choice(rows)
 
     def join(self, text, t):
@@ -222,6 +239,8 @@ class Random:
         picked = [(text, t)] + [self.choice(others) for _ in range(self.choice([0, 1, 1, 2]))]
         picked = [picked[i] for i in self.shuffle(len(picked))]
         axis = self.axis(len(shape)) if shape else 0
+        if self.below(4) == 0:
+            return "%s(%s)" % (self.choice(["hstack", "vstack", "dstack"]), ", ".join(k for k, _ in picked))
         return "%s(%d, %s)" % (self.choice(["concat", "stack"]), axis, ", ".join(k for k, _ in picked))
 
     def try_eval(self, text):

@@ -37,6 +37,11 @@ done
 python=$(sh tools/bootstrap.sh --python numpy 2>/dev/null || echo python3)
 "$python" tests/numpy_check.py --xt "$B/xt" --n "${XT_TEST_NUMPY:-300}" --seed 1 >"$log" 2>&1
 count numpy_check.py $?
+if [ -z "${SAN:-}" ]; then # a Python without sanitizers cannot load the library
+    python=$(sh tools/bootstrap.sh --python einops 2>/dev/null || echo python3)
+    "$python" tests/einops_check.py --lib "$B/libxtview.so.0" >"$log" 2>&1
+    count einops_check.py $?
+fi
 
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

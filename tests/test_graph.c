@@ -588,6 +588,72 @@ START_TEST(the_first_error_stays_and_later_builders_do_nothing)
 }
 END_TEST
 
+START_TEST(rearrange_makes_the_nodes_that_change_something_and_names_its_pattern)
+{
+    static const char *const heads[] = {"h"}, *const none[] = {NULL};
+    begin();
+    xt_node x = in(SHAPE(2, 5, 12)), y = xt_rearrange(g, x, "b s (h d) -> b h s d", 1, heads, (int64_t[]){3});
+    check_node(y, "[2,3,5,4]", "[0,2,1,3]");
+    check_node(xt_rearrange(g, x, "b s c -> (b s) c", 0, NULL, NULL), "[10,12]", "[10,12]");
+    ck_assert_int_eq(xt_rearrange(g, x, "a b c -> a b c", 0, NULL, NULL), x);
+    check_node(xt_rearrange(g, x, "... -> 2 ...", 0, NULL, NULL), "[2,2,5,12]", "[2,2,5,12]");
+    check_fails(
+        xt_rearrange(g, x, "b s (h d) -> b h s d", 1, heads, (int64_t[]){5}), XT_ESHAPE,
+        "rearrange: op 6: 'b s (h d) -> b h s d' of [2,5,12] with h=5: axis 2 of 12 elements is not a "
+        "multiple of 5");
+    x = in(SHAPE(6));
+    check_fails(xt_rearrange(g, x, NULL, 0, NULL, NULL), XT_EINVAL, "rearrange: op 1: an argument is NULL");
+    x = in(SHAPE(6));
+    check_fails(xt_rearrange(g, x, "a -> a", 1, NULL, NULL), XT_EINVAL,
+                "rearrange: op 1: an argument is NULL");
+    x = in(SHAPE(6));
+    check_fails(xt_rearrange(g, x, "a -> a", 1, none, (int64_t[]){1}), XT_EINVAL,
+                "rearrange: op 1: an argument is NULL");
+    x = in(SHAPE(6));
+    check_fails(xt_rearrange(g, x, "a -> a", -1, heads, (int64_t[]){1}), XT_EINVAL,
+                "rearrange: op 1: n is negative");
+    ck_assert_int_eq(xt_rearrange(NULL, 0, "a -> a", 0, NULL, NULL), -1);
+    end();
+}
+END_TEST
+
+/* A pattern of many axes, as text. */
+static void repeat_axes(char *to, const char *before, int n, const char *after)
+{
+    to += sprintf(to, "%s", before);
+    for (int i = 0; i < n; i++)
+        to += sprintf(to, "a%d ", i);
+    sprintf(to, "%s", after);
+}
+
+START_TEST(patterns_of_more_than_32_axes_are_refused)
+{
+    char text[1024];
+    for (int n = 31; n <= 34; n++) {
+        begin();
+        const char *names[40];
+        static char name[40][8];
+        int64_t lengths[40];
+        for (int i = 0; i < n; i++) {
+            sprintf(name[i], "a%d", i);
+            names[i] = name[i];
+            lengths[i] = 1 + i % 2;
+        }
+        repeat_axes(text, "1 -> ", n, "");
+        xt_node x = in(SHAPE(1)), y = xt_rearrange(g, x, text, n, names, lengths);
+        ck_assert_int_eq(y >= 0, n <= XT_MAX_RANK);
+        if (y < 0)
+            ck_assert_int_eq(xt_last_error()->status, XT_ERANK);
+        end();
+        begin();
+        repeat_axes(text, "1 -> (", n, ")");
+        y = xt_rearrange(g, in(SHAPE(1)), text, n, names, lengths);
+        ck_assert_int_eq(y >= 0, n <= XT_MAX_RANK);
+        end();
+    }
+}
+END_TEST
+
 START_TEST(null_graphs_and_foreign_nodes_are_refused)
 {
     struct xt_node_info n;
@@ -733,6 +799,8 @@ int main(void)
     tcase_add_test(t, indexing_refuses_what_does_not_fit_and_says_why);
     tcase_add_test(t, outputs_that_make_no_sense_are_refused);
     tcase_add_test(t, the_first_error_stays_and_later_builders_do_nothing);
+    tcase_add_test(t, rearrange_makes_the_nodes_that_change_something_and_names_its_pattern);
+    tcase_add_test(t, patterns_of_more_than_32_axes_are_refused);
     tcase_add_test(t, null_graphs_and_foreign_nodes_are_refused);
     tcase_add_test(t, a_hundred_thousand_operations_are_refused_in_bounded_memory);
     suite_add_tcase(s, plain);

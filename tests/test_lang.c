@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "graph/graph.h"
+#include "graph/hint.h"
 #include "graph/parse.h"
 #include "graph/value.h"
 #include "tests/support/random_graph.h"
@@ -208,6 +209,100 @@ static const struct { const char *typed, *canonical; } spelling[] = {
     {"a: f32[4]; b = a[1:]; concat(0, b, b)",           "a: f32[4]; t1 = a[1:]; concat(0, t1, t1)"},
     {"t: f32[4]; b = t[1:]; concat(0, b, b)",           "t: f32[4]; t_1 = t[1:]; concat(0, t_1, t_1)"},
     {"x: f32[4]; y = x[1:]; y",                         "x: f32[4]; x[1:]"},
+    {"x: f32[2,5,12]; x.rearrange(\"b s (h d) -> b h s d\", h=3)",
+     "x: f32[2,5,12]; x.reshape(2,5,3,4).permute(0,2,1,3)"},
+    {"x: f32[2,6]; einops.rearrange(x, 'b c -> c b')",
+     "x: f32[2,6]; x.permute(1,0)"},
+    {"x: f32[2,6]; x.rearrange(\"b c -> b c\")",
+     "x: f32[2,6]; x"},
+    {"x: f32[2,6]; x.rearrange(\"b c -> b 1 c ()\")",
+     "x: f32[2,6]; x.reshape(2,1,6,1)"},
+    {"x: f32[2,6]; x.rearrange(\"... -> (...)\")",
+     "x: f32[2,6]; x.reshape(12)"},
+    {"x: f32[2,6]; x.repeat(\"b c -> b (c n)\", n=2)",
+     "x: f32[2,6]; x.reshape(2,6,1).expand(2,6,2).reshape(2,12)"},
+    {"x: f32[2,6]; x.repeat(pattern=\"b c -> 3 b c\")",
+     "x: f32[2,6]; x.reshape(1,2,6).expand(3,2,6)"},
+    {"x: f32[6]; rearrange([x, x], \"n c -> c n\")",
+     "x: f32[6]; stack(0, x, x).permute(1,0)"},
+    {"x: f32[2,6]; x.contiguous().clone().copy()",
+     "x: f32[2,6]; x"},
+    {"x: f32[2,6]; x.narrow(1,2,3)",
+     "x: f32[2,6]; x[:, 2:5]"},
+    {"x: f32[2,6]; x.narrow(dim=-1, start=-2, length=2)",
+     "x: f32[2,6]; x[:, 4:]"},
+    {"x: f32[2,6]; x.select(-1,-1)",
+     "x: f32[2,6]; x[:, 5]"},
+    {"x: f32[2,6]; x.swapdims(0,1)",
+     "x: f32[2,6]; x.permute(1,0)"},
+    {"x: f32[2,6]; x.movedim(0,1)",
+     "x: f32[2,6]; x.permute(1,0)"},
+    {"x: f32[2,6]; x.unflatten(-1,(2,-1))",
+     "x: f32[2,6]; x.reshape(2,2,3)"},
+    {"x: f32[2,6]; x.unflatten(dim=0, sizes=(2,1))",
+     "x: f32[2,6]; x.reshape(2,1,6)"},
+    {"x: f32[2,6]; np.fliplr(x)",
+     "x: f32[2,6]; x.flip(1)"},
+    {"x: f32[2,6]; np.flipud(x)",
+     "x: f32[2,6]; x.flip(0)"},
+    {"x: f32[2,6]; np.rot90(x)",
+     "x: f32[2,6]; x.flip(1).permute(1,0)"},
+    {"x: f32[2,6]; x.rot90(2)",
+     "x: f32[2,6]; x.flip(0,1)"},
+    {"x: f32[2,6]; torch.rot90(x, -1, [0, 1])",
+     "x: f32[2,6]; x.flip(0).permute(1,0)"},
+    {"x: f32[2,6]; x.rot90(4)",
+     "x: f32[2,6]; x"},
+    {"x: f32[4]; np.hstack([x, x])",
+     "x: f32[4]; concat(0, x, x)"},
+    {"x: f32[2,4]; hstack((x, x))",
+     "x: f32[2,4]; concat(1, x, x)"},
+    {"x: f32[4]; vstack(x, x)",
+     "x: f32[4]; concat(0, x.unsqueeze(0), x.unsqueeze(0))"},
+    {"x: f32[4]; dstack((x,))",
+     "x: f32[4]; concat(2, x.unsqueeze(0).unsqueeze(2))"},
+    {"x: f32[8,2,3]; x.pixel_shuffle(2)",
+     "x: f32[8,2,3]; x.reshape(2,2,2,2,3).permute(0,3,1,4,2).reshape(2,4,6)"},
+    {"x: f32[2,4,6]; x.pixel_unshuffle(2)",
+     "x: f32[2,4,6]; x.reshape(2,2,2,3,2).permute(0,2,4,1,3).reshape(8,2,3)"},
+    {"x: f32[1,2,3,8]; tf.nn.depth_to_space(x, 2)",
+     "x: f32[1,2,3,8]; x.reshape(1,2,3,2,2,2).permute(0,1,3,2,4,5).reshape(1,4,6,2)"},
+    {"x: f32[8,2,3]; depth_to_space(x, 2, data_format=\"NCHW\")",
+     "x: f32[8,2,3]; x.reshape(2,2,2,2,3).permute(2,3,0,4,1).reshape(2,4,6)"},
+    {"x: f32[4,6,2]; space_to_depth(x, block_size=2)",
+     "x: f32[4,6,2]; x.reshape(2,2,3,2,2).permute(0,2,1,3,4).reshape(2,3,8)"},
+    {"x: f32[2,4]; F.pad(x, (1,2))",
+     "x: f32[2,4]; x.pad((0,0),(1,2))"},
+    {"x: f32[2,4]; torch.nn.functional.pad(x, (1,2,3,4), \"constant\", 7)",
+     "x: f32[2,4]; x.pad((3,4),(1,2), value=7)"},
+    {"x: f32[2,4]; x.pad((1,2,3,4))",
+     "x: f32[2,4]; x.pad((3,4),(1,2))"},
+    {"x: f32[2,4]; np.pad(x, (1,2))",
+     "x: f32[2,4]; x.pad((1,2),(1,2))"},
+    {"x: f32[2,4]; np.pad(x, 1, 'constant', constant_values=7)",
+     "x: f32[2,4]; x.pad((1,1),(1,1), value=7)"},
+    {"x: f32[2,4]; np.pad(x, ((1,2),(3,4)), mode=\"constant\")",
+     "x: f32[2,4]; x.pad((1,2),(3,4))"},
+    {"x: <f4[2]; x",
+     "x: f32[2]; x"},
+    {"x: |u1[2]; x",
+     "x: u8[2]; x"},
+    {"x: <i8[2]; x",
+     "x: i64[2]; x"},
+    {"x: i8[2]; x",
+     "x: i8[2]; x"},
+    {"x: c16[2]; x",
+     "x: c128[2]; x"},
+    {"x: int[2]; x",
+     "x: i32[2]; x"},
+    {"x: long[2]; x",
+     "x: i64[2]; x"},
+    {"x: half[2]; x",
+     "x: f16[2]; x"},
+    {"x: torch.bfloat16[2]; x",
+     "x: bf16[2]; x"},
+    {"copy: f32[2]; copy.flip(0)",
+     "copy: f32[2]; copy.flip(0)"},
 };
 /* clang-format on */
 
@@ -233,6 +328,84 @@ START_TEST(an_error_names_column_operation_node_and_both_shapes)
     ck_assert_int_eq(e->axis, 4);
     xt_graph_free(parse_line("x: f32[2]; x"));
     ck_assert_int_eq(xt_last_error()->status, XT_OK);
+}
+END_TEST
+
+static const struct {
+    const char *line, *message;
+} refusal[] = {
+    {"x: f32[4,6]; x.permut(1,0)", "column 16: there is no operation 'permut': did you mean 'permute'?"},
+    {"x: f32[4,6]; x.tranpsose(1,0)",
+     "column 16: there is no operation 'tranpsose': did you mean 'transpose'?"},
+    {"x: f32[4,6]; frobnicate(x)", "column 14: there is no operation 'frobnicate'"},
+    {"x: flaot32[4,6]; x", "column 4: 'flaot32' is not an element type: did you mean 'float32'?"},
+    {"x: quux[4,6]; x",
+     "column 4: 'quux' is not an element type: bool u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 "
+     "f64 f8e4m3 f8e5m2 c64 c128"},
+    {"x: f8[4,6]; x", "column 4: 'f8' is NumPy's f64, and short for 8 bits: write f64, f8e4m3 or f8e5m2"},
+    {"x: >f4[4,6]; x", "column 4: '>f4': xt does not swap the bytes of elements"},
+    {"image: f32[4]; imgae.flip(0)", "column 16: 'imgae' is not declared: did you mean 'image'?"},
+    {"x: f32[4,6]; x.sum(0)",
+     "column 16: there is no operation 'sum': xt moves elements, it computes nothing"},
+    {"x: f32[4,6]; x.astype(f16)",
+     "column 16: there is no operation 'astype': xt moves elements, it does not convert them"},
+    {"x: f32[4,6]; x + 1", "column 16: '+': xt moves elements, it computes nothing"},
+    {"x: f32[4,6]; x +1", "column 16: '+': xt moves elements, it computes nothing"},
+    {"x: f32[4,6]; concat(0, x * 2, x)", "column 26: '*': xt moves elements, it computes nothing"},
+    {"x: f32[4,6]; -x", "column 14: '-': xt moves elements, it computes nothing"},
+    {"x: f32[4,6]; x[[1,2]]",
+     "column 16: an index is an integer or a slice: lists and tensors (fancy indexing) are "
+     "not known when the chain is compiled"},
+    {"x: f32[4,6]; x.split(2)",
+     "column 16: there is no operation 'split': a chain has one result: slice each part, as in x[:, 0:4]"},
+    {"x: f32[4,6]; x.repeat(2,2)",
+     "column 16: repeat: axis 2 is not in [-2,2): repeat is NumPy's, PyTorch's is tile"},
+    {"x: f32[4,6]; x.pad((1,2))",
+     "column 16: pad: one pair for several axes: np.pad repeats it, F.pad pads the last one"},
+    {"x: f32[4,6]; np.pad(x, 1, 'reflect')",
+     "column 17: pad: pads with one value alone, not by mode reflect"},
+    {"x: f32[4,6]; x.narrow(0,3,2)", "column 16: narrow: 2 elements from 3 on are not in an axis of 4"},
+    {"x: f32[4,6]; x.unflatten(1,(4,-1))",
+     "column 16: unflatten: the sizes do not make up the 6 elements of axis 1"},
+    {"x: f32[4,6]; x.rearrange(\"a b -> b a)", "column 26: the string is not closed"},
+    {"x: f32[4,6]; x.rearrange(\"a (b c) -> b a c\", b=4)",
+     "column 16: rearrange: op 1: 'a (b c) -> b a c' of [4,6] with b=4: axis 1 of 6 elements is not a "
+     "multiple of 4"},
+    {"x: f32[4,6]; x.rearrange(\"a b c -> c b a\")",
+     "column 16: rearrange: op 1: 'a b c -> c b a' of [4,6]: the left side has 3 axes, the tensor 2"},
+    {"x: f32[4,6]; x.rearrange(\"a b -> b\")",
+     "column 16: rearrange: op 1: 'a b -> b' of [4,6]: axis 'a' stands on "
+     "the left alone: rearrange drops nothing"},
+    {"x: f32[4,6]; x.rearrange(\"a b -> b a c\")",
+     "column 16: rearrange: op 1: 'a b -> b a c' of [4,6]: give the length of the new axis: c=.."},
+    {"x: f32[4,6]; x.pixel_shuffle(2)", "column 16: pixel_shuffle: op 1: '... (c i j) h w -> ... c (h i) (w "
+                                        "j)' of [4,6] with i=2, j=2: the left side "
+                                        "has at least 3 axes, the tensor 2"},
+};
+
+START_TEST(a_refusal_says_what_was_meant_or_what_xt_does_not_do)
+{
+    for (size_t i = 0; i < sizeof refusal / sizeof *refusal; i++) {
+        struct xt_graph *g;
+        ck_assert(xt_parse(refusal[i].line, 0, NULL, &g) != XT_OK);
+        ck_assert_str_eq(xt_last_error()->message, refusal[i].message);
+    }
+}
+END_TEST
+
+START_TEST(words_are_as_far_apart_as_the_letters_to_change)
+{
+    static const struct {
+        const char *a, *b;
+        int distance;
+    } pair[] = {{"", "", 0},          {"flip", "flip", 0}, {"flip", "flp", 1},  {"flip", "filp", 1},
+                {"flip", "fliop", 1}, {"flip", "slip", 1}, {"flip", "silp", 2}, {"ab", "ba", 1},
+                {"abc", "cab", 2},    {"flip", "tile", 3}, {"a", "", 1},        {"abcd", "", 3}};
+    for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
+        size_t n = strlen(pair[i].a), m = strlen(pair[i].b);
+        ck_assert_int_eq(xti_hint_distance(pair[i].a, n, pair[i].b, m), pair[i].distance);
+        ck_assert_int_eq(xti_hint_distance(pair[i].b, m, pair[i].a, n), pair[i].distance);
+    }
 }
 END_TEST
 
@@ -713,7 +886,8 @@ START_TEST(every_allocation_that_fails_is_reported_and_leaks_nothing)
         "x: f32[4,6]:[1,4]+0; y: f32[2,6]; z: f32[1,6]; q: f32[4,6]; w: f32[2,6]; a = concat(0, x, y[:, "
         "::-1], z); "
         "b = stack(0, a, a.flip(0)); concat(0, b, b.roll((1,2),(0,1))).pad((1,1),(0,0),(0,0), value=0.5)"
-        ".reshape(-1).unsqueeze(0).squeeze(0).tile(2).repeat(2,0) -> [1008]:[2]+5";
+        ".reshape(-1).unsqueeze(0).squeeze(0).tile(2).repeat(2,0).rearrange(\"(a b) -> b a\", a=2).flatten()"
+        ".unflatten(0,(2,-1)).rearrange(\"a b -> (a b)\") -> [1008]:[2]+5";
     bool finished = false;
     int n = 1;
     for (; !finished; n++) {
@@ -744,6 +918,8 @@ int main(void)
     tcase_add_test(t, every_bad_line_is_refused_with_its_status_and_column);
     tcase_add_test(t, other_spellings_mean_the_canonical_line);
     tcase_add_test(t, an_error_names_column_operation_node_and_both_shapes);
+    tcase_add_test(t, a_refusal_says_what_was_meant_or_what_xt_does_not_do);
+    tcase_add_test(t, words_are_as_far_apart_as_the_letters_to_change);
     tcase_add_test(t, a_found_byte_that_does_not_print_is_escaped);
     tcase_add_test(t, given_shapes_complete_and_check_declarations);
     tcase_add_test(t, null_arguments_are_refused);

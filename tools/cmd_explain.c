@@ -14,7 +14,7 @@ static int compile(const char *chain, const struct xt_compile_options *opt, stru
     struct xt_graph *g = NULL;
     int status = 0;
     if (xt_parse(chain, 0, NULL, &g))
-        status = fail_last("chain");
+        status = fail_chain(chain);
     else if (xt_ctx_new(NULL, ctx) || xt_compile(*ctx, g, opt, k))
         status = fail_last("compile");
     xt_graph_free(g);

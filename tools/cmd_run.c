@@ -90,7 +90,7 @@ static int parse(struct job *j)
     xt_status s = xt_parse(j->chain, j->n, given, &j->graph);
     free(given);
     if (s)
-        return fail_last("chain");
+        return fail_chain(j->chain);
     if (xt_input_count(j->graph) != j->n)
         return fail("run: inputs of the chain: %d, files given: %d", xt_input_count(j->graph), j->n);
     return 0;

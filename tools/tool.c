@@ -29,6 +29,43 @@ int fail_last(const char *where)
     return fail("%s: %s", where, e->status ? e->message : "failed without a reason");
 }
 
+/* Columns that a terminal takes for [s, end): UTF-8's later bytes take none. */
+static int width(const char *s, const char *end)
+{
+    int n = 0;
+    for (; s < end; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_line(const char *s, const char *end)
+{
+    for (; s < end; s++)
+        fputc(*s == '\t' || *s == '\r' ? ' ' : *s, stderr);
+}
+
+int fail_chain(const char *chain)
+{
+    enum { BEFORE = 60, COLUMNS = 100 }; /* of a long line */
+    int column = xt_last_error()->column, status = fail_last("chain");
+    if (column < 1 || (size_t)column > strlen(chain) + 1)
+        return status;
+    const char *place = chain + column - 1, *start = place, *end = place;
+    while (start > chain && start[-1] != '\n')
+        start--;
+    end += strcspn(place, "\n");
+    bool cut = width(start, place) > BEFORE;
+    while (cut && width(start, place) > BEFORE)
+        start++;
+    bool cut_end = width(start, end) > COLUMNS;
+    while (width(start, end) > COLUMNS)
+        end--;
+    fprintf(stderr, "  %s", cut ? ".." : "");
+    print_line(start, end);
+    fprintf(stderr, "%s\n  %*s^\n", cut_end ? ".." : "", width(start, place) + 2 * cut, "");
+    return status;
+}
+
 static const struct option_row *find(const char *arg, const struct option_row *rows, int n)
 {
     for (int i = 0; i < n; i++) {

@@ -141,6 +141,13 @@ struct xt_index {
 };
 XT_API xt_node xt_index(struct xt_graph *g, xt_node x, int n, const struct xt_index *items);
 
+/* einops: "b s (h d) -> b h s d" with a length for h or for d; new axes on the right, "h w -> h w c" with c's
+ * length, or "h w -> h w 3"; "...", 1 and (). names[i] has length lengths[i], n of them.
+ * post: what einops' rearrange, or repeat, gives; what both refuse fails: XT_ESYNTAX the pattern's form,
+ * XT_EINVAL its names and what is given for them, XT_ERANK, XT_ESHAPE x's shape. */
+XT_API xt_node xt_rearrange(struct xt_graph *g, xt_node x, const char *pattern, int n,
+                            const char *const *names, const int64_t *lengths);
+
 /* Makes x the graph's result. strides NULL: dense, offset 0. Otherwise the destination's layout in its
  * buffer; every element must have its own address (XT_EALIAS), none before the start (XT_ERANGE). Last call
  * wins. */
@@ -186,7 +193,8 @@ XT_API xt_status xt_print(const struct xt_graph *g, char *buf, size_t size, size
  *   pad        lo0, hi0, lo1, ..                  tril triu  k
  *   concat stack  axis                            transpose  is stored as permute
  *   index      four numbers an item: kind, start, length, step; one item an axis of x (XT_AT or XT_SLICE, no
- *              XT_ELLIPSIS), XT_NEWAXIS items in their places */
+ *              XT_ELLIPSIS), XT_NEWAXIS items in their places
+ *   rearrange  is stored as reshape, permute, expand, reshape: those that change something, in this order */
 enum xt_op {
     XT_OP_INPUT, XT_OP_PERMUTE, XT_OP_RESHAPE, XT_OP_SQUEEZE, XT_OP_UNSQUEEZE, XT_OP_INDEX, XT_OP_FLIP,
     XT_OP_EXPAND, XT_OP_TILE, XT_OP_REPEAT, XT_OP_ROLL, XT_OP_DIAGONAL, XT_OP_UNFOLD, XT_OP_PAD, XT_OP_TRIL,

@@ -109,10 +109,22 @@ bool xti_args_value(struct xti_args *b, int slot, unsigned char bytes[16], const
     return true;
 }
 
+bool xti_args_text(struct xti_args *b, int slot, char out[XTI_MAX_STRING])
+{
+    const struct xti_item *it = &b->p->item[b->slot[slot].a];
+    if (!xti_args_given(b, slot) || it->kind != XTI_ITEM_STRING)
+        return xti_args_fail_param(b, slot, xti_args_given(b, slot) ? "wants a string" : "is missing");
+    if (it->n - 2 >= XTI_MAX_STRING)
+        return xti_args_fail_param(b, slot, "is too long");
+    memcpy(out, it->s + 1, it->n - 2);
+    out[it->n - 2] = 0;
+    return true;
+}
+
 static int find_param(const struct xti_args *b, struct xti_token key)
 {
     for (int i = 0; i < XTI_MAX_PARAMS && b->c->param[i].kind != XTI_NO_PARAM; i++)
-        if (xti_word_in(b->c->param[i].names, key.s, key.n))
+        if (xti_word_in(b->c->param[i].names, key.s, key.n) || b->c->param[i].kind == XTI_LENGTHS)
             return i;
     return -1;
 }
@@ -135,7 +147,10 @@ static bool bind_positional(struct xti_args *b, int *at, int a, int e)
     }
     if (*at == XTI_MAX_PARAMS || b->c->param[*at].kind == XTI_NO_PARAM)
         return xti_args_fail(b, XT_ESYNTAX, "too many arguments", "", 0);
-    if (b->c->param[*at].kind == XTI_VALUE)
+    if (b->c->param[*at].kind == XTI_LENGTHS)
+        return xti_args_fail_param(b, *at, "must be named: h=8");
+    bool after_text = *at > 0 && b->c->param[*at - 1].kind == XTI_TEXT && xti_args_given(b, *at - 1);
+    if (b->c->param[*at].kind == XTI_VALUE && !after_text)
         return xti_args_fail_param(b, *at, "must be named: value=..");
     if (it[a].kind == XTI_ITEM_NONE)
         ++*at;
@@ -159,6 +174,8 @@ bool xti_args_bind(struct xti_args *b)
         int i = find_param(b, key);
         if (i < 0)
             return xti_args_fail(b, XT_ESYNTAX, "no argument is called ", key.s, key.n);
+        if (b->c->param[i].kind == XTI_LENGTHS)
+            continue;
         if (xti_args_given(b, i))
             return xti_args_fail_param(b, i, "is given twice");
         if (p->item[a].kind != XTI_ITEM_NONE)

@@ -2,17 +2,15 @@
  * called, what its arguments are called, how it is built. Layer 1. */
 #include "graph/args.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "graph/alias.h"
 #include "graph/dtype.h"
 
-static struct xt_graph *graph(struct xti_args *b)
-{
-    xti_parse_at(b->p, b->at.s);
-    return b->p->g;
-}
-
-static int rank(const struct xti_args *b) { return b->p->g->node[b->x].rank; }
+static struct xt_graph *graph(struct xti_args *b) { return xti_args_graph(b); }
+static int rank(const struct xti_args *b) { return xti_args_node(b)->rank; }
 
 static xt_node with_axes(struct xti_args *b, xt_node (*build)(struct xt_graph *, xt_node, int, const int *))
 {
@@ -124,6 +122,14 @@ static xt_node build_repeat(struct xti_args *b)
     int64_t reps, axis;
     if (!xti_args_int(b, 0, &reps) || !xti_args_int(b, 1, &axis))
         return -1;
+    if (axis < -rank(b) || axis >= rank(b)) {
+        char text[120];
+        snprintf(text, sizeof text,
+                 "axis %" PRId64 " is not in [%d,%d): repeat is NumPy's, PyTorch's is tile", axis, -rank(b),
+                 rank(b));
+        xti_args_fail(b, XT_ERANGE, text, "", 0);
+        return -1;
+    }
     return xt_repeat(graph(b), b->x, reps, xti_args_axis(axis));
 }
 
@@ -176,39 +182,6 @@ static xt_node build_unfold(struct xti_args *b)
     return xt_unfold(graph(b), b->x, xti_args_axis(axis), size, step);
 }
 
-/* Every list without a list inside is a pair. */
-static bool check_pairs(struct xti_args *b, int *n, int64_t v[XTI_MAX_NUMBERS])
-{
-    const struct xti_item *it = b->p->item;
-    struct xti_slot s = b->slot[0];
-    if (s.b == s.a + 1) { /* one number for every side */
-        for (int i = 2 * rank(b) - 1; i > 0; i--)
-            v[i] = v[0];
-        *n = 2 * rank(b);
-        return true;
-    }
-    for (int i = s.a, inside = 0; i < s.b; i++) {
-        bool number = it[i].kind == XTI_ITEM_NUMBER;
-        inside = number ? inside + 1 : 0;
-        if ((it[i].kind == XTI_ITEM_CLOSE && it[i - 1].kind == XTI_ITEM_NUMBER &&
-             it[i - 2].kind == XTI_ITEM_OPEN) ||
-            inside > 2 || (number && i == s.a))
-            return xti_args_fail_param(b, 0, "wants (before,after) for each axis");
-    }
-    return true;
-}
-
-static xt_node build_pad(struct xti_args *b)
-{
-    int64_t v[XTI_MAX_NUMBERS] = {0};
-    unsigned char bytes[16] = {0};
-    const void *fill;
-    int n;
-    if (!xti_args_numbers(b, 0, &n, v) || !check_pairs(b, &n, v) || !xti_args_value(b, 1, bytes, &fill))
-        return -1;
-    return xt_pad(graph(b), b->x, n / 2, v, fill);
-}
-
 static xt_node with_triangle(struct xti_args *b,
                              xt_node (*build)(struct xt_graph *, xt_node, int64_t, const void *))
 {
@@ -243,7 +216,7 @@ static bool join_arguments(struct xti_args *b, xt_node *xs, int *n, int64_t *axi
             if (!xti_lex_number(b->p, it->s, it->n, axis))
                 return false;
             have_axis = true;
-        } else if (it->kind == XTI_ITEM_NONE || is_axis) {
+        } else if (it->kind == XTI_ITEM_NONE || it->kind == XTI_ITEM_STRING || is_axis) {
             return xti_args_fail(b, XT_ESYNTAX, "axis wants one integer", "", 0);
         }
     }
@@ -270,57 +243,135 @@ static xt_node build_stack(struct xti_args *b) { return with_operands(b, xt_stac
 /* clang-format off */
 static const struct xti_call table[] = {
     {"permute permute_dims", build_permute,
-     {{XTI_SPREAD, "axes dims axis dim"}}},
+     .param = {{XTI_SPREAD, "axes dims axis dim"}}},
     {"transpose", build_transpose,
-     {{XTI_SPREAD, "axes dims"}}},
-    {"swapaxes", build_swapaxes,
-     {{XTI_INT, "axis1 dim0 axis0"}, {XTI_INT, "axis2 dim1"}}},
+     .param = {{XTI_SPREAD, "axes dims"}}},
+    {"swapaxes swapdims", build_swapaxes,
+     .param = {{XTI_INT, "axis1 dim0 axis0"}, {XTI_INT, "axis2 dim1"}}},
     {"moveaxis movedim", build_moveaxis,
-     {{XTI_INTS, "source"}, {XTI_INTS, "destination"}}},
+     .param = {{XTI_INTS, "source"}, {XTI_INTS, "destination"}}},
     {"reshape view", build_reshape,
-     {{XTI_SPREAD, "shape newshape size"}}},
+     .param = {{XTI_SPREAD, "shape newshape size"}}},
     {"flatten ravel", build_flat,
-     {{XTI_NO_PARAM, ""}}},
+     .param = {{XTI_NO_PARAM, ""}}},
     {"squeeze", build_squeeze,
-     {{XTI_SPREAD, "axis dim axes"}}},
+     .param = {{XTI_SPREAD, "axis dim axes"}}},
     {"unsqueeze expand_dims", build_unsqueeze,
-     {{XTI_INT, "axis dim"}}},
+     .param = {{XTI_INT, "axis dim"}}},
     {"flip", build_flip,
-     {{XTI_SPREAD, "axis dims axes dim"}}},
+     .param = {{XTI_SPREAD, "axis dims axes dim"}}},
     {"expand broadcast_to", build_expand,
-     {{XTI_SPREAD, "shape size"}}},
+     .param = {{XTI_SPREAD, "shape size"}}},
     {"tile", build_tile,
-     {{XTI_SPREAD, "reps repetitions dims"}}},
+     .param = {{XTI_SPREAD, "reps repetitions dims"}}},
+    {"rearrange repeat", xti_build_rearrange,
+     .param = {{XTI_TEXT, "pattern"}, {XTI_LENGTHS, "length"}}},
     {"repeat repeat_interleave", build_repeat,
-     {{XTI_INT, "repeats reps"}, {XTI_INT, "axis dim"}}},
+     .param = {{XTI_INT, "repeats reps"}, {XTI_INT, "axis dim"}}},
     {"roll", build_roll,
-     {{XTI_INTS, "shift shifts"}, {XTI_INTS, "axis dims axes dim"}}},
+     .param = {{XTI_INTS, "shift shifts"}, {XTI_INTS, "axis dims axes dim"}}},
     {"diagonal", build_diagonal,
-     {{XTI_INT, "offset"}, {XTI_INT, "axis1 dim1"}, {XTI_INT, "axis2 dim2"}}},
+     .param = {{XTI_INT, "offset"}, {XTI_INT, "axis1 dim1"}, {XTI_INT, "axis2 dim2"}}},
     {"unfold", build_unfold,
-     {{XTI_INT, "axis dimension dim"}, {XTI_INT, "size"}, {XTI_INT, "step"}}},
-    {"pad", build_pad,
-     {{XTI_PAIRS, "pad_width pad pairs"}, {XTI_VALUE, "value constant_values fill_value"}}},
+     .param = {{XTI_INT, "axis dimension dim"}, {XTI_INT, "size"}, {XTI_INT, "step"}}},
+    {"pad", xti_build_pad_backwards,
+     .param = {{XTI_PAIRS, "pad"}, {XTI_TEXT, "mode"}, {XTI_VALUE, "value"}}, .libraries = "F functional"},
+    {"pad", xti_build_pad_alike,
+     .param = {{XTI_PAIRS, "pad_width"}, {XTI_TEXT, "mode"}, {XTI_VALUE, "constant_values"}},
+     .libraries = "np numpy jnp xp"},
+    {"pad", xti_build_pad,
+     .param = {{XTI_PAIRS, "pad_width pad pairs"}, {XTI_TEXT, "mode"},
+               {XTI_VALUE, "value constant_values fill_value"}}},
     {"tril", build_tril,
-     {{XTI_INT, "k diagonal"}, {XTI_VALUE, "value fill_value"}}},
+     .param = {{XTI_INT, "k diagonal"}, {XTI_VALUE, "value fill_value"}}},
     {"triu", build_triu,
-     {{XTI_INT, "k diagonal"}, {XTI_VALUE, "value fill_value"}}},
+     .param = {{XTI_INT, "k diagonal"}, {XTI_VALUE, "value fill_value"}}},
     {"concat concatenate cat", build_concat,
-     {{XTI_NO_PARAM, ""}}},
+     .param = {{XTI_OPERANDS, ""}}},
     {"stack", build_stack,
-     {{XTI_NO_PARAM, ""}}},
+     .param = {{XTI_OPERANDS, ""}}},
+    {"hstack", xti_build_hstack,
+     .param = {{XTI_OPERANDS, ""}}},
+    {"vstack row_stack", xti_build_vstack,
+     .param = {{XTI_OPERANDS, ""}}},
+    {"dstack", xti_build_dstack,
+     .param = {{XTI_OPERANDS, ""}}},
+    {"contiguous clone copy detach ascontiguousarray", xti_build_nothing,
+     .param = {{XTI_NO_PARAM, ""}}},
+    {"narrow", xti_build_narrow,
+     .param = {{XTI_INT, "dim axis"}, {XTI_INT, "start"}, {XTI_INT, "length"}}},
+    {"select", xti_build_select,
+     .param = {{XTI_INT, "dim axis"}, {XTI_INT, "index"}}},
+    {"unflatten", xti_build_unflatten,
+     .param = {{XTI_INT, "dim axis"}, {XTI_SPREAD, "sizes shape"}}},
+    {"fliplr", xti_build_fliplr,
+     .param = {{XTI_NO_PARAM, ""}}},
+    {"flipud", xti_build_flipud,
+     .param = {{XTI_NO_PARAM, ""}}},
+    {"rot90", xti_build_rot90,
+     .param = {{XTI_INT, "k"}, {XTI_INTS, "axes dims"}}},
+    {"pixel_shuffle", xti_build_blocks,
+     .param = {{XTI_INT, "upscale_factor"}},
+     .pattern = {"... (c i j) h w -> ... c (h i) (w j)"}},
+    {"pixel_unshuffle", xti_build_blocks,
+     .param = {{XTI_INT, "downscale_factor"}},
+     .pattern = {"... c (h i) (w j) -> ... (c i j) h w"}},
+    {"depth_to_space", xti_build_blocks,
+     .param = {{XTI_INT, "block_size"}, {XTI_TEXT, "data_format"}},
+     .pattern = {"... h w (i j c) -> ... (h i) (w j) c", "... (i j c) h w -> ... c (h i) (w j)"}},
+    {"space_to_depth", xti_build_blocks,
+     .param = {{XTI_INT, "block_size"}, {XTI_TEXT, "data_format"}},
+     .pattern = {"... (h i) (w j) c -> ... h w (i j c)", "... c (h i) (w j) -> ... (i j c) h w"}},
 };
 /* clang-format on */
 
-const struct xti_call *xti_call_find(struct xti_token name)
+enum { N_ROWS = sizeof table / sizeof *table };
+
+const char *xti_call_names(int i) { return i >= 0 && i < N_ROWS ? table[i].names : NULL; }
+
+const struct xti_call *xti_call_find(struct xti_token name, struct xti_token library)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (xti_word_in(table[i].names, name.s, name.n))
-            return &table[i];
+    for (const struct xti_call *c = table; c < table + N_ROWS; c++)
+        if (xti_word_in(c->names, name.s, name.n) &&
+            (!c->libraries || xti_word_in(c->libraries, library.s, library.n)))
+            return c;
     return NULL;
 }
 
-static bool joins(const struct xti_call *c) { return c->build == build_concat || c->build == build_stack; }
+/* The row from c on with its name whose first parameter is a text exactly if the first argument is one. */
+static const struct xti_call *choose_row(const struct xti_args *b)
+{
+    bool text = b->first < b->p->n_items && b->p->item[b->first].kind == XTI_ITEM_STRING;
+    for (const struct xti_call *c = b->c; c < table + N_ROWS; c++)
+        if (xti_word_in(c->names, b->at.s, b->at.n) && (c->param[0].kind == XTI_TEXT) == text)
+            return c;
+    return b->c;
+}
+
+/* The operand of a function: its first argument. einops takes a list too, and stacks it. */
+static bool take_operand(struct xti_args *b)
+{
+    const struct xti_parser *p = b->p;
+    const struct xti_item *it = p->item + b->first;
+    bool list = b->first < p->n_items && it->kind == XTI_ITEM_OPEN && b->c->param[0].kind == XTI_TEXT;
+    if (list) {
+        int end = b->first + 1;
+        while (end < p->n_items && p->item[end].kind == XTI_ITEM_NODE)
+            end++;
+        xt_node *xs = xti_alloc_array((size_t)(end - b->first), sizeof *xs);
+        for (int i = b->first + 1; xs && i < end; i++)
+            xs[i - b->first - 1] = p->item[i].node;
+        b->x = xs ? xt_stack(graph(b), 0, end - b->first - 1, xs) : -1;
+        xti_free(xs);
+        b->first = end + 1;
+        return b->x >= 0 && p->item[end].kind == XTI_ITEM_CLOSE;
+    }
+    if (b->first >= p->n_items || it->kind != XTI_ITEM_NODE || it->key.n)
+        return xti_args_fail(b, XT_ESYNTAX, "the first argument must be a tensor", "", 0);
+    b->x = it->node;
+    b->first++;
+    return true;
+}
 
 xt_node xti_call_apply(struct xti_parser *p, const struct xti_call *c, xt_node x, int first,
                        struct xti_token at)
@@ -328,18 +379,13 @@ xt_node xti_call_apply(struct xti_parser *p, const struct xti_call *c, xt_node x
     struct xti_args b = {.p = p, .c = c, .at = at, .x = x, .first = first};
     xt_node y = -1;
     bool ok = true;
-    if (!joins(c)) {
-        if (x < 0) {
-            ok = first < p->n_items && p->item[first].kind == XTI_ITEM_NODE && !p->item[first].key.n;
-            if (ok)
-                b.x = p->item[b.first++].node;
-            else
-                xti_args_fail(&b, XT_ESYNTAX, "the first argument must be a tensor", "", 0);
-        }
+    if (c->param[0].kind != XTI_OPERANDS) {
+        ok = x >= 0 || take_operand(&b);
+        b.c = choose_row(&b);
         ok = ok && xti_args_bind(&b);
     }
     if (ok)
-        y = c->build(&b);
+        y = b.c->build(&b);
     p->n_items = first;
     return y;
 }

@@ -7,23 +7,29 @@
 
 /* clang-format off */
 static const struct xti_dtype table[] = {
-    [XT_BOOL]   = {"bool",   "bool_",             1, XTI_KIND_BOOL, {0}, 0},
-    [XT_U8]     = {"u8",     "uint8",             1, XTI_KIND_UNSIGNED, {0}, 0},
-    [XT_I8]     = {"i8",     "int8",              1, XTI_KIND_SIGNED, {0}, 0},
-    [XT_U16]    = {"u16",    "uint16",            2, XTI_KIND_UNSIGNED, {0}, 0},
-    [XT_I16]    = {"i16",    "int16",             2, XTI_KIND_SIGNED, {0}, 0},
-    [XT_U32]    = {"u32",    "uint32",            4, XTI_KIND_UNSIGNED, {0}, 0},
-    [XT_I32]    = {"i32",    "int32",             4, XTI_KIND_SIGNED, {0}, 0},
-    [XT_U64]    = {"u64",    "uint64",            8, XTI_KIND_UNSIGNED, {0}, 0},
-    [XT_I64]    = {"i64",    "int64",             8, XTI_KIND_SIGNED, {0}, 0},
-    [XT_F16]    = {"f16",    "float16 half",      2, XTI_KIND_FLOAT, {11, -14, 0x7bff, true}, 0},
-    [XT_BF16]   = {"bf16",   "bfloat16",          2, XTI_KIND_FLOAT, {8, -126, 0x7f7f, true}, 0},
-    [XT_F32]    = {"f32",    "float32 float",     4, XTI_KIND_FLOAT, {24, -126, 0x7f7fffff, true}, 0},
-    [XT_F64]    = {"f64",    "float64 double", 8, XTI_KIND_FLOAT, {53, -1022, 0x7fefffffffffffff, true}, 0},
-    [XT_F8E4M3] = {"f8e4m3", "float8_e4m3fn",     1, XTI_KIND_FLOAT, {4, -6, 0x7e, false}, 0},
-    [XT_F8E5M2] = {"f8e5m2", "float8_e5m2",       1, XTI_KIND_FLOAT, {3, -14, 0x7b, true}, 0},
-    [XT_C64]    = {"c64",    "complex64",         8, XTI_KIND_COMPLEX, {0}, XT_F32},
-    [XT_C128]   = {"c128",   "complex128",       16, XTI_KIND_COMPLEX, {0}, XT_F64},
+    [XT_BOOL]   = {"bool",   "bool_",                       "b1",  1, XTI_KIND_BOOL, {0}, 0},
+    [XT_U8]     = {"u8",     "uint8",                       "u1",  1, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I8]     = {"i8",     "int8",                        "i1",  1, XTI_KIND_SIGNED, {0}, 0},
+    [XT_U16]    = {"u16",    "uint16 ushort",               "u2",  2, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I16]    = {"i16",    "int16 short",                 "i2",  2, XTI_KIND_SIGNED, {0}, 0},
+    [XT_U32]    = {"u32",    "uint32",                      "u4",  4, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I32]    = {"i32",    "int32 int intc",              "i4",  4, XTI_KIND_SIGNED, {0}, 0},
+    [XT_U64]    = {"u64",    "uint64 ulong",                "u8",  8, XTI_KIND_UNSIGNED, {0}, 0},
+    [XT_I64]    = {"i64",    "int64 long",                  "i8",  8, XTI_KIND_SIGNED, {0}, 0},
+    [XT_F16]    = {"f16",    "float16 half",                "f2",  2,
+                    XTI_KIND_FLOAT, {11, -14, 0x7bff, true}, 0},
+    [XT_BF16]   = {"bf16",   "bfloat16",                    "",    2,
+                    XTI_KIND_FLOAT, {8, -126, 0x7f7f, true}, 0},
+    [XT_F32]    = {"f32",    "float32 float single",        "f4",  4,
+                    XTI_KIND_FLOAT, {24, -126, 0x7f7fffff, true}, 0},
+    [XT_F64]    = {"f64",    "float64 double",              "f8",  8,
+                    XTI_KIND_FLOAT, {53, -1022, 0x7fefffffffffffff, true}, 0},
+    [XT_F8E4M3] = {"f8e4m3", "float8_e4m3fn",               "",    1,
+                    XTI_KIND_FLOAT, {4, -6, 0x7e, false}, 0},
+    [XT_F8E5M2] = {"f8e5m2", "float8_e5m2",                 "",    1,
+                    XTI_KIND_FLOAT, {3, -14, 0x7b, true}, 0},
+    [XT_C64]    = {"c64",    "complex64 cfloat",            "c8",  8, XTI_KIND_COMPLEX, {0}, XT_F32},
+    [XT_C128]   = {"c128",   "complex128 complex cdouble",  "c16", 16, XTI_KIND_COMPLEX, {0}, XT_F64},
 };
 /* clang-format on */
 
@@ -44,8 +50,12 @@ bool xti_word_in(const char *list, const char *word, size_t n)
 
 xt_dtype xti_dtype_find(const char *name, size_t n)
 {
+    bool marked = n && strchr("<=|", *name);
     for (int t = 1; t < N_ROWS; t++)
-        if (xti_word_in(table[t].name, name, n) || xti_word_in(table[t].aliases, name, n))
+        if (!marked && (xti_word_in(table[t].name, name, n) || xti_word_in(table[t].aliases, name, n)))
+            return (xt_dtype)t;
+    for (int t = 1; t < N_ROWS; t++)
+        if (xti_word_in(table[t].code, name + marked, n - marked) && (marked || t != XT_F64))
             return (xt_dtype)t;
     return (xt_dtype)0;
 }

@@ -20,7 +20,8 @@ enum xti_kind { XTI_KIND_BOOL, XTI_KIND_UNSIGNED, XTI_KIND_SIGNED, XTI_KIND_FLOA
 
 struct xti_dtype {
     const char *name;
-    const char *aliases; /* space-separated */
+    const char *aliases; /* space-separated; int, long and float are C's and PyTorch's */
+    const char *code;    /* NumPy's: bytes, where the name has bits; "" without one */
     size_t bytes;
     enum xti_kind kind;
     struct xti_format format; /* XTI_KIND_FLOAT */
@@ -28,7 +29,8 @@ struct xti_dtype {
 };
 
 const struct xti_dtype *xti_dtype(xt_dtype t);       /* NULL for an unknown value */
-xt_dtype xti_dtype_find(const char *name, size_t n); /* 0 for an unknown name */
+xt_dtype xti_dtype_find(const char *name, size_t n); /* 0 for an unknown name. Codes: all after a '<', '=' or
+                                                      * '|'; alone those that no name of 8 bits has */
 
 /* Is the word one of the space-separated list? */
 bool xti_word_in(const char *list, const char *word, size_t n);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/dtype.h"
+#include "graph/hint.h"
 
 struct xti_open {
     const struct xti_call *call; /* NULL: a list, a tuple or plain parentheses */
@@ -19,10 +20,11 @@ enum state { OPERAND, POSTFIX, AFTER_ITEM, CLOSE, DONE, FAILED };
 
 struct machine {
     struct xti_parser *p;
-    int base;             /* brackets open outside this expression */
-    xt_node x;            /* POSTFIX: the value so far */
-    struct xti_token key; /* of the argument being read */
-    const char *start;    /* where it stands */
+    int base;                 /* brackets open outside this expression */
+    xt_node x;                /* POSTFIX: the value so far */
+    struct xti_token key;     /* of the argument being read */
+    const char *start;        /* where it stands */
+    struct xti_token library; /* the F of F.pad, when that is the name to be read */
 };
 
 xt_node xti_parse_find(const struct xti_parser *p, struct xti_token name)
@@ -68,14 +70,15 @@ static enum state push_open(struct machine *m, const struct xti_call *call, xt_n
     return xti_lex_is(p, ")") || xti_lex_is(p, "]") ? CLOSE : OPERAND;
 }
 
-static enum state take_number(struct machine *m, size_t n)
+/* A number, n bytes from the next token on, or a string. */
+static enum state take_value(struct machine *m, enum xti_item_kind kind, size_t n)
 {
     struct xti_parser *p = m->p;
     if (!inside(m)) {
         xti_lex_expected(p, "an expression");
         return FAILED;
     }
-    if (!push_item(m, XTI_ITEM_NUMBER, p->tok.s, n, -1))
+    if (!push_item(m, kind, p->tok.s, n, -1))
         return FAILED;
     p->tok.n = n;
     xti_lex_next(p);
@@ -89,9 +92,9 @@ static enum state take_word(struct machine *m)
     if (xti_lex_is(p, "bits")) {
         const char *end = strpbrk(p->tok.s, ");#");
         if (end && *end == ')')
-            return take_number(m, (size_t)(end - p->tok.s) + 1);
+            return take_value(m, XTI_ITEM_NUMBER, (size_t)(end - p->tok.s) + 1);
     } else if (!xti_lex_is(p, "None")) {
-        return take_number(m, p->tok.n);
+        return take_value(m, XTI_ITEM_NUMBER, p->tok.n);
     } else if (inside(m) && push_item(m, XTI_ITEM_NONE, p->tok.s, p->tok.n, -1)) {
         xti_lex_next(p);
         return AFTER_ITEM;
@@ -101,10 +104,13 @@ static enum state take_word(struct machine *m)
     return FAILED;
 }
 
+static const char libraries[] = "np numpy torch xp jnp nn functional F einops tf";
+
 static enum state take_name(struct machine *m)
 {
     struct xti_parser *p = m->p;
-    struct xti_token name = p->tok;
+    struct xti_token name = p->tok, library = m->library;
+    m->library.n = 0;
     xt_node x = xti_parse_find(p, name);
     if (x < 0 && xti_word_in("None True False true false inf nan bits", name.s, name.n))
         return take_word(m);
@@ -117,16 +123,20 @@ static enum state take_name(struct machine *m)
         m->x = x;
         return POSTFIX;
     }
-    if (xti_word_in("np numpy torch xp jnp", name.s, name.n) && xti_lex_take(p, "."))
+    if (xti_word_in(libraries, name.s, name.n) && xti_lex_take(p, ".")) {
+        m->library = name;
         return OPERAND;
-    const struct xti_call *call = xti_call_find(name);
+    }
+    const struct xti_call *call = xti_call_find(name, library);
     if (call && xti_lex_is(p, "("))
         return push_open(m, call, -1, name);
-    xti_parse_fail(p, XT_ESYNTAX, name.s,
-                   call                 ? "'%.*s' is an operation: expected '(' after it"
-                   : xti_lex_is(p, "(") ? "there is no operation '%.*s'"
-                                        : "'%.*s' is not declared",
-                   name.n < 40 ? (int)name.n : 40, name.s);
+    if (call)
+        xti_parse_fail(p, XT_ESYNTAX, name.s, "'%.*s' is an operation: expected '(' after it", (int)name.n,
+                       name.s);
+    else if (xti_lex_is(p, "("))
+        xti_hint_operation(p, name);
+    else
+        xti_hint_name(p, name);
     return FAILED;
 }
 
@@ -138,10 +148,17 @@ static enum state operand(struct machine *m)
     if (p->tok.kind == XTI_NAME)
         return take_name(m);
     if (p->tok.kind == XTI_NUMBER)
-        return take_number(m, p->tok.n);
+        return take_value(m, XTI_ITEM_NUMBER, p->tok.n);
+    if (p->tok.kind == XTI_STRING && inside(m))
+        return take_value(m, XTI_ITEM_STRING, p->tok.n);
     if (xti_lex_is(p, "(") || xti_lex_is(p, "["))
         return push_open(m, NULL, -1, p->tok);
-    xti_lex_expected(p, inside(m) ? "an argument" : "an expression");
+    if (!xti_hint_no_arithmetic(p))
+        return FAILED;
+    if (xti_lex_is(p, "\"") || xti_lex_is(p, "'"))
+        xti_parse_fail(p, XT_ESYNTAX, p->tok.s, "the string is not closed");
+    else
+        xti_lex_expected(p, inside(m) ? "an argument" : "an expression");
     return FAILED;
 }
 
@@ -168,6 +185,11 @@ static bool index_item(struct xti_parser *p, struct xt_index *it)
         it->kind = XT_ELLIPSIS;
         return true;
     }
+    if (xti_lex_is(p, "[") || xti_lex_is(p, "(") ||
+        (p->tok.kind == XTI_NAME && xti_parse_find(p, p->tok) >= 0))
+        return xti_parse_fail(p, XT_ESYNTAX, p->tok.s,
+                              "an index is an integer or a slice: lists and tensors (fancy indexing) are not "
+                              "known when the chain is compiled");
     if (p->tok.kind != XTI_NUMBER && !xti_lex_is(p, ":"))
         return xti_lex_expected(p, "an index or a slice");
     if (!slice_bound(p, &it->start))
@@ -227,14 +249,13 @@ static enum state take_method(struct machine *m)
         m->x = xti_call_attribute(p, m->x, name);
         return m->x < 0 ? FAILED : POSTFIX;
     }
-    const struct xti_call *call = xti_call_find(name);
+    const struct xti_call *call = xti_call_find(name, (struct xti_token){0});
     if (call && xti_lex_is(p, "("))
         return push_open(m, call, m->x, name);
     if (call)
         xti_lex_expected(p, "'('");
     else
-        xti_parse_fail(p, XT_ESYNTAX, name.s, "there is no operation '%.*s'", name.n < 40 ? (int)name.n : 40,
-                       name.s);
+        xti_hint_operation(p, name);
     return FAILED;
 }
 
@@ -245,6 +266,8 @@ static enum state postfix(struct machine *m)
         return take_method(m);
     if (xti_lex_is(p, "["))
         return take_index(m);
+    if (!xti_hint_no_arithmetic(p))
+        return FAILED;
     if (!inside(m))
         return DONE;
     return push_item(m, XTI_ITEM_NODE, m->start, (size_t)(p->tok.s - m->start), m->x) ? AFTER_ITEM : FAILED;

@@ -69,6 +69,13 @@ static size_t scan_number(const char *s)
     return n;
 }
 
+/* "text" or 'text', without escapes; 0: it is not closed. */
+static size_t scan_string(const char *s)
+{
+    const char *end = *s == '"' || *s == '\'' ? strchr(s + 1, *s) : NULL;
+    return end ? (size_t)(end - s) + 1 : 0;
+}
+
 static struct xti_token scan(const char *s)
 {
     s = skip_blank(s);
@@ -82,6 +89,8 @@ static struct xti_token scan(const char *s)
         t = (struct xti_token){XTI_ARROW, s, 2};
     else if ((n = scan_number(s)))
         t = (struct xti_token){XTI_NUMBER, s, n};
+    else if ((n = scan_string(s)))
+        t = (struct xti_token){XTI_STRING, s, n};
     else if (!strncmp(s, "...", 3))
         t = (struct xti_token){XTI_DOTS, s, 3};
     return t;

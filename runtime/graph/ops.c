@@ -27,8 +27,8 @@ static const struct xti_op_info table[] = {
 /* clang-format on */
 
 /* Names of the language that stand for several operations or for a value. */
-static const char reserved[] =
-    "transpose swapaxes moveaxis movedim flatten ravel None newaxis True False true false nan inf bits";
+static const char reserved[] = "transpose swapaxes moveaxis movedim flatten ravel rearrange None newaxis "
+                               "True False true false nan inf bits";
 
 enum { N_ROWS = sizeof table / sizeof *table };
 

@@ -7,6 +7,7 @@
 
 #include "base/str.h"
 #include "graph/dtype.h"
+#include "graph/hint.h"
 
 /* What a declaration said. */
 struct declared {
@@ -66,18 +67,34 @@ static bool parse_layout(struct xti_parser *p, int rank, int64_t *strides, int64
     return true;
 }
 
+/* NumPy's <f4: a mark and a name become one name; so does a library's, np.float32. */
+static void join_byte_order(struct xti_parser *p)
+{
+    struct xti_token t = p->tok;
+    if (t.kind == XTI_NAME && xti_word_in("np numpy torch jnp", t.s, t.n) && t.s[t.n] == '.') {
+        xti_lex_next(p);
+        xti_lex_next(p);
+    } else if (t.kind == XTI_MARK && t.n == 1 && strchr("<>=|", *t.s)) {
+        xti_lex_next(p);
+        if (p->tok.kind == XTI_NAME && p->tok.s == t.s + 1)
+            p->tok = (struct xti_token){XTI_NAME, t.s, p->tok.n + 1};
+        else
+            p->tok = t;
+    }
+}
+
 /* After the name. */
 static bool parse_declaration(struct xti_parser *p, struct declared *d)
 {
     if (!xti_lex_take(p, ":"))
         return true;
+    join_byte_order(p);
     if (p->tok.kind != XTI_NAME && !xti_lex_is(p, "["))
         return xti_lex_expected(p, "an element type");
     if (p->tok.kind == XTI_NAME) {
         d->dtype = xti_dtype_find(p->tok.s, p->tok.n);
         if (!d->dtype)
-            return xti_parse_fail(p, XT_EDTYPE, p->tok.s, "'%.*s' is not an element type", width(p->tok),
-                                  p->tok.s);
+            return xti_hint_dtype(p, p->tok);
         xti_lex_next(p);
     }
     if (!xti_lex_is(p, "["))

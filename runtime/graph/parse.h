@@ -7,7 +7,7 @@
 
 enum { XTI_MAX_TEXT = 1 << 20, XTI_MAX_NEST = 256, XTI_MAX_NAMES = 2 * XTI_MAX_NODES };
 
-enum xti_token_kind { XTI_END, XTI_NAME, XTI_NUMBER, XTI_ARROW, XTI_DOTS, XTI_MARK };
+enum xti_token_kind { XTI_END, XTI_NAME, XTI_NUMBER, XTI_STRING, XTI_ARROW, XTI_DOTS, XTI_MARK };
 
 struct xti_token {
     enum xti_token_kind kind;
@@ -16,7 +16,14 @@ struct xti_token {
 };
 
 /* One piece of an argument list: brackets are items too, so a list of lists is flat. */
-enum xti_item_kind { XTI_ITEM_NUMBER, XTI_ITEM_NODE, XTI_ITEM_NONE, XTI_ITEM_OPEN, XTI_ITEM_CLOSE };
+enum xti_item_kind {
+    XTI_ITEM_NUMBER,
+    XTI_ITEM_STRING, /* with its quotes */
+    XTI_ITEM_NODE,
+    XTI_ITEM_NONE,
+    XTI_ITEM_OPEN,
+    XTI_ITEM_CLOSE
+};
 
 struct xti_item {
     enum xti_item_kind kind;
@@ -73,7 +80,9 @@ xt_node xti_parse_find(const struct xti_parser *p, struct xti_token name); /* -1
 
 /* ---- call.c: from a name and an argument list to nodes */
 struct xti_call;
-const struct xti_call *xti_call_find(struct xti_token name); /* NULL: no such operation */
+/* library: the F of F.pad, or n 0. NULL: no such operation. */
+const char *xti_call_names(int i); /* of row i, space-separated; NULL: there are not so many */
+const struct xti_call *xti_call_find(struct xti_token name, struct xti_token library);
 /* x: the operand before the point, or -1: it is the first of the items. Items [first, n_items) are the
  * arguments; they are taken off. at: the operation's name. */
 xt_node xti_call_apply(struct xti_parser *p, const struct xti_call *c, xt_node x, int first,
