@@ -121,9 +121,9 @@ $(LIB_A): $(OBJECTS) $(GEN_OBJECTS)
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-$(LIB_SO): $(OBJECTS) $(GEN_OBJECTS)
+$(LIB_SO): $(OBJECTS) $(GEN_OBJECTS) runtime/xtview.map
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script,runtime/xtview.map -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf $(@F) $(B)/libxtview.so
 
 $(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/cmd_*.c)) $(BENCH_OBJECTS) $(LIB_A)

@@ -219,8 +219,8 @@ static bool make_setup(struct xt_ctx *ctx, const char *chain, struct setup *s, s
                        struct xt_kernel_info *info, char *err, size_t err_bytes)
 {
     const struct xt_compile_options opt = {.size = sizeof opt, .backend = XT_CPU};
-    struct xt_output_info o;
-    struct xt_node_info node;
+    struct xt_output_info o = {.size = sizeof o};
+    struct xt_node_info node = {.size = sizeof node};
     if (xt_parse(chain, 0, NULL, g) || xt_compile(ctx, *g, &opt, &s->k) || xt_kernel_get(s->k, info) ||
         xt_output_get(*g, &o) || xt_node_get(*g, o.node, &node)) {
         snprintf(err, err_bytes, "%s", xt_last_error()->message);
@@ -243,7 +243,7 @@ int bench_measure(struct xt_ctx *ctx, struct peers *peers, const struct bench_wo
 {
     struct setup s = {0};
     struct xt_graph *g = NULL;
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     int status = -1;
     *out = (struct bench_row){.work = w};
     if (!make_setup(ctx, w->chain, &s, &g, &info, err, err_bytes) || verify(&s, err, err_bytes))

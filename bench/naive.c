@@ -359,7 +359,7 @@ static void mark_used(const struct xt_graph *g, xt_node out, bool *used)
 {
     used[out] = true;
     for (xt_node i = out; i >= 0; i--) {
-        struct xt_node_info f;
+        struct xt_node_info f = {.size = sizeof f};
         if (!used[i] || xt_node_get(g, i, &f))
             continue;
         for (int j = 0; j < f.n_args; j++)
@@ -369,7 +369,7 @@ static void mark_used(const struct xt_graph *g, xt_node out, bool *used)
 
 static bool get_destination(const struct xt_graph *g, struct view *r, struct xt_output_info *o)
 {
-    struct xt_node_info f;
+    struct xt_node_info f = {.size = sizeof f};
     if (xt_output_get(g, o) || xt_node_get(g, o->node, &f))
         return false;
     *r = (struct view){.buffer = DESTINATION, .rank = f.rank, .offset = o->offset};
@@ -385,7 +385,7 @@ static xt_node writer(const struct xt_graph *g, const struct xt_output_info *o)
 {
     xt_node x = o->node;
     for (;;) {
-        struct xt_node_info f, arg;
+        struct xt_node_info f = {.size = sizeof f}, arg = {.size = sizeof arg};
         if (xt_node_get(g, x, &f) || f.op == XT_OP_INPUT || (is_metadata(f.op) && !o->dense))
             return -1;
         if (!is_metadata(f.op) || xt_node_get(g, f.args[0], &arg) || (arg.op == XT_OP_INPUT && !arg.dense))
@@ -404,8 +404,8 @@ static struct view input_view(const struct xt_node_info *f)
 
 static void plan(struct naive *v, struct view *values, bool *used)
 {
-    struct xt_output_info o;
-    struct xt_node_info f;
+    struct xt_output_info o = {.size = sizeof o};
+    struct xt_node_info f = {.size = sizeof f};
     struct view r;
     if (!get_destination(v->g, &r, &o)) {
         v->failed = true;

@@ -2,7 +2,7 @@
 
   layers      a file of runtime/ includes its own layer or lower; tools/, bench/, examples/ only <xt/xt.h>
   headers     each header compiles alone, as C11; the public one also as C++11
-  public      every symbol that the shared library exports is xt_*
+  public      the shared library exports what the headers declare, no more: runtime/xtview.map lists it
   names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc
   text        no tabs, no trailing blanks, 110 columns, no #if 0, no open markers
   generated   nothing generated is committed
@@ -95,14 +95,29 @@ def compiles(path, language):
             say(path, 1, f"does not compile alone ({' '.join(language)}): {out.stderr.split(chr(10))[0]}")
 
 
+def check_map():
+    """Each XT_API function of a header is in the linker's list of exports, and nothing else is."""
+    path, declared = "runtime/xtview.map", set()
+    for header in sorted(os.listdir("include/xt")):
+        with open("include/xt/" + header) as f:
+            text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+        declared |= set(re.findall(r"XT_API\b[^;]*?\b(xt_\w+)\(", text))
+    with open(path) as f:
+        listed = re.findall(r"\b(xt_\w+);", f.read())
+    for name in sorted(declared - set(listed)):
+        say(path, 1, f"{name} is declared in include/xt and not listed here")
+    for name in sorted(set(listed) - declared):
+        say(path, 1, f"{name} is listed and declared nowhere")
+
+
 def check_exports():
     lib = "build/libxtview.so.0"
     if not os.path.exists(lib):
         return
     out = subprocess.run(["nm", "-D", "--defined-only", lib], capture_output=True, text=True).stdout
     for line in out.split("\n"):
-        name = line.split(" ")[-1]
-        if name and not re.match(r"xt_|_init$|_fini$", name):
+        name = line.split(" ")[-1].split("@")[0]
+        if name and not name.startswith("XTVIEW_") and not re.match(r"xt_|_init$|_fini$", name):
             say(lib, 1, f"exports {name}")
 
 
@@ -130,7 +145,9 @@ def main():
         if path.endswith(".h"):
             compiles(path, cc + ["-std=c11", "-xc"])
     if subprocess.run(["sh", "-c", "command -v c++ >/dev/null"]).returncode == 0:
-        compiles("include/xt/xt.h", ["c++", "-std=c++11", "-xc++"])
+        for header in sorted(os.listdir("include/xt")):
+            compiles("include/xt/" + header, ["c++", "-std=c++11", "-xc++"])
+    check_map()
     check_exports()
     for p in problems:
         print(p)

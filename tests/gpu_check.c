@@ -33,7 +33,7 @@ struct buffers {
 
 static bool fill_buffers(struct buffers *b, const struct xt_kernel *k, int n_inputs, uint64_t seed)
 {
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     if (xt_kernel_get(k, &info) || n_inputs > MAX_INPUTS)
         return false;
     b->n = n_inputs;
@@ -191,7 +191,7 @@ static double median_seconds(void (*run)(const struct device_run *), const struc
 
 static bool time_one(struct device_run *d, const struct xt_graph *g, int samples, struct bench_row *row)
 {
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     double unused;
     if (xt_compile(ctx, g, &on_cuda, &d->k) || xt_kernel_get(d->k, &info))
         return false;

@@ -50,8 +50,8 @@ static void *bytes_of(size_t n, int c)
 
 static void make_arena(struct arena *a, const struct xt_graph *g, uint64_t seed)
 {
-    struct xt_node_info f;
-    struct xt_output_info o;
+    struct xt_node_info f = {.size = sizeof f};
+    struct xt_output_info o = {.size = sizeof o};
     ck_assert(!xt_output_get(g, &o) && !xt_node_get(g, o.node, &f));
     a->width = (int)xt_dtype_bytes(f.dtype);
     a->dst_bytes = (size_t)(highest(f.rank, f.shape, o.strides, o.offset) + 1) * (size_t)a->width;

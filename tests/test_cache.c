@@ -499,7 +499,7 @@ END_TEST
 static void expect_off(const char *path, const char *word)
 {
     struct xti_disk *d = open_dir(path);
-    struct xt_cache_stats s;
+    struct xt_cache_stats s = {.size = sizeof s};
     int64_t removed = -1;
     put_text(d, "k", "v");
     ck_assert_msg(xti_disk_path(d) == NULL, "%s is used as %s", path ? path : "NULL", xti_disk_path(d));

@@ -20,7 +20,7 @@ static struct xt_kernel *compile_chain(struct xt_ctx *ctx, const struct situatio
 
 static int64_t memory_hits(struct xt_ctx *ctx)
 {
-    struct xt_cache_stats s;
+    struct xt_cache_stats s = {.size = sizeof s};
     expect(XT_OK, xt_cache_get(ctx, &s));
     return s.memory_hits;
 }
@@ -41,7 +41,7 @@ START_TEST(the_chains_with_the_same_map_have_one_signature)
     char first[64];
     for (int i = 0; i < 14400; i += 37) {
         struct xt_kernel *k = compile_chain(ctx, &situations[1], i);
-        struct xt_kernel_info info;
+        struct xt_kernel_info info = {.size = sizeof info};
         expect(XT_OK, xt_kernel_get(k, &info));
         if (!i)
             snprintf(first, sizeof first, "%s", info.signature);

@@ -35,14 +35,14 @@ static struct xt_ctx *cuda_ctx(bool disk)
 
 static struct xt_cache_stats stats_of(struct xt_ctx *ctx)
 {
-    struct xt_cache_stats s;
+    struct xt_cache_stats s = {.size = sizeof s};
     expect(XT_OK, xt_cache_get(ctx, &s));
     return s;
 }
 
 static const char *origin_of(const struct xt_kernel *k)
 {
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     expect(XT_OK, xt_kernel_get(k, &info));
     return info.origin;
 }
@@ -52,7 +52,7 @@ static void check_copy(const struct xt_kernel *k, const struct xt_graph *g)
 {
     struct xt_ctx *ref = new_ctx(XT_REF, 1);
     struct xt_kernel *r;
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     expect(XT_OK, xt_compile(ref, g, NULL, &r));
     expect(XT_OK, xt_kernel_get(k, &info));
     size_t n = (size_t)info.dst_min_bytes, room = (n + 511) / 256 * 256;
@@ -249,7 +249,7 @@ static int child_of_a_cuda_program(struct xt_ctx *ctx, struct xt_kernel *k, stru
     struct xt_compile_options o = {.size = sizeof o, .backend = XT_CPU};
     if (xt_compile(ctx, g, &o, &more) || xt_run(more, b, (const void *[]){a}, NULL))
         return 5;
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     if (xt_kernel_get(k, &info) || info.backend != XT_CUDA)
         return 6;
     xt_kernel_free(more);
@@ -394,7 +394,7 @@ static const char *use_once(struct xt_cache_stats *stats)
 
 START_TEST(what_one_context_compiled_another_finds_on_disk)
 {
-    struct xt_cache_stats s;
+    struct xt_cache_stats s = {.size = sizeof s};
     struct xt_ctx *ctx = cuda_ctx(true);
     int n = 0;
     int64_t removed = 0;
@@ -415,7 +415,7 @@ END_TEST
 
 START_TEST(flags_that_nvrtc_takes_from_the_environment_are_part_of_the_key)
 {
-    struct xt_cache_stats s;
+    struct xt_cache_stats s = {.size = sizeof s};
     ck_assert_str_eq(use_once(&s), "built");
     setenv("NVRTC_APPEND_FLAGS", "-DNOTHING=1", 1);
     ck_assert_str_eq(use_once(&s), "built");
@@ -493,7 +493,7 @@ static void damage(enum damage how)
 
 START_TEST(a_damaged_entry_is_built_again_and_heals)
 {
-    struct xt_cache_stats s;
+    struct xt_cache_stats s = {.size = sizeof s};
     ck_assert_str_eq(use_once(&s), "built");
     damage((enum damage)_i);
     ck_assert_msg(!strcmp(use_once(&s), "built"), "damage %d was loaded", _i);
@@ -549,7 +549,7 @@ END_TEST
 
 START_TEST(every_allocation_of_a_cuda_program_may_fail)
 {
-    struct xt_cache_stats s;
+    struct xt_cache_stats s = {.size = sizeof s};
     struct xt_graph *g = parse_line(lines[0]);
     static float a[2400], b[2400];
     ck_assert_str_eq(use_once(&s), "built"); /* on disk from here on: no compile a round */

@@ -36,7 +36,7 @@ static xt_node in(const int64_t *shape, int rank) { return xt_input(g, NULL, XT_
 
 static void check_node(xt_node x, const char *shape, const char *attrs)
 {
-    struct xt_node_info n;
+    struct xt_node_info n = {.size = sizeof n};
     char text[512];
     ck_assert_msg(x >= 0, "%s", xt_last_error()->message);
     ck_assert_int_eq(xt_node_get(g, x, &n), XT_OK);
@@ -284,7 +284,7 @@ START_TEST(a_fill_value_is_kept_and_null_is_zero_bytes)
 {
     const float v = 1.5f;
     static const unsigned char zero[16];
-    struct xt_node_info n;
+    struct xt_node_info n = {.size = sizeof n};
     xt_node x = in(SHAPE(2, 2));
     xt_node y[] = {xt_pad(g, x, PAIRS(2, 0, 0, 0, 0), &v), xt_tril(g, x, 0, &v), xt_triu(g, x, 0, &v)};
     for (int i = 0; i < 3; i++) {
@@ -304,7 +304,7 @@ END_TEST
 START_TEST(inputs_are_numbered_and_named_in_order)
 {
     static const char *const want[] = {"x", "y", "z", "x3", "x4"};
-    struct xt_node_info n;
+    struct xt_node_info n = {.size = sizeof n};
     for (int i = 0; i < 5; i++) {
         xt_node x = in(SHAPE(2));
         xt_flip(g, x, 0, NULL);
@@ -335,7 +335,7 @@ END_TEST
 
 START_TEST(a_layout_is_kept_as_given)
 {
-    struct xt_node_info n;
+    struct xt_node_info n = {.size = sizeof n};
     const int64_t shape[] = {4, 6}, st[] = {-1, 4}, zero[] = {0, 0};
     xt_node_get(g, xt_input(g, "a", XT_F32, 2, shape, st, 3), &n);
     ck_assert_int_eq(n.dense, 0);
@@ -366,7 +366,7 @@ END_TEST
 
 START_TEST(the_last_output_wins_and_dense_is_filled_in)
 {
-    struct xt_output_info o;
+    struct xt_output_info o = {.size = sizeof o};
     const int64_t st[] = {1, -5};
     xt_node x = in(SHAPE(4, 6));
     ck_assert_int_eq(xt_output_get(g, &o), XT_EINVAL);
@@ -656,7 +656,7 @@ END_TEST
 
 START_TEST(null_graphs_and_foreign_nodes_are_refused)
 {
-    struct xt_node_info n;
+    struct xt_node_info n = {.size = sizeof n};
     ck_assert_int_eq(xt_graph_new(NULL), XT_EINVAL);
     ck_assert_int_eq(xt_graph_status(NULL), XT_EINVAL);
     ck_assert_int_eq(xt_input(NULL, NULL, XT_F32, 0, NULL, NULL, 0), -1);
@@ -742,7 +742,7 @@ START_TEST(a_random_graph_keeps_to_its_options)
         ck_assert_msg(r != NULL, "seed %" PRIu64 ": %s", seed, xt_last_error()->message);
         ck_assert(r->out_dense);
         for (xt_node x = 0; x < xt_node_count(r); x++) {
-            struct xt_node_info n;
+            struct xt_node_info n = {.size = sizeof n};
             xt_node_get(r, x, &n);
             ck_assert_int_ne(n.op, XT_OP_PAD);
             ck_assert_int_eq(n.dtype, XT_U16);

@@ -72,7 +72,7 @@ START_TEST(a_measured_kernel_copies_what_the_reference_does)
     struct xt_ctx *ctx = ctx_in(""), *plain = new_ctx(XT_REF, 1);
     struct xt_kernel *k = compile_with(ctx, work[_i].small, &asked),
                      *ref = compile_line(plain, work[_i].small);
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     ck_assert(is_measured(k));
     expect(XT_OK, xt_kernel_get(k, &info));
     void *src[64] = {0};
@@ -102,7 +102,7 @@ END_TEST
 START_TEST(nothing_is_measured_unless_asked_for)
 {
     struct xt_ctx *ctx = ctx_in(dir);
-    struct xt_cache_stats stats;
+    struct xt_cache_stats stats = {.size = sizeof stats};
     ck_assert(!compiles_measured(ctx, line, NULL));
     expect(XT_OK, xt_cache_get(ctx, &stats));
     ck_assert_int_eq(stats.entries, 0);
@@ -135,7 +135,7 @@ END_TEST
 START_TEST(without_a_cache_directory_the_context_remembers)
 {
     struct xt_ctx *ctx = ctx_in("");
-    struct xt_cache_stats stats;
+    struct xt_cache_stats stats = {.size = sizeof stats};
     ck_assert(compiles_measured(ctx, line, &asked));
     ck_assert(compiles_measured(ctx, "x: f32[120,150]; x.flip(0).flip(0).permute(1,0)", NULL));
     expect(XT_OK, xt_cache_get(ctx, &stats));
@@ -221,7 +221,7 @@ START_TEST(another_process_finds_what_was_measured)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_int_eq(status, 0);
     struct xt_ctx *ctx = ctx_in(dir);
-    struct xt_cache_stats stats;
+    struct xt_cache_stats stats = {.size = sizeof stats};
     ck_assert(compiles_measured(ctx, line, NULL));
     ck_assert(!compiles_measured(ctx, "x: f32[121,150]; x.T", NULL));
     expect(XT_OK, xt_cache_get(ctx, &stats));
@@ -269,7 +269,7 @@ START_TEST(a_damaged_entry_is_refused_and_the_model_decides)
 {
     char path[256] = "";
     struct xt_ctx *ctx = ctx_in(dir);
-    struct xt_cache_stats stats;
+    struct xt_cache_stats stats = {.size = sizeof stats};
     struct stat st;
     ck_assert(compiles_measured(ctx, line, &asked));
     expect(XT_OK, xt_cache_list(ctx, keep_path, path));

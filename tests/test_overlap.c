@@ -1,6 +1,6 @@
 /* test_overlap.c: strided boxes against brute force: every answer must be exact, or UNKNOWN within the cap.
  */
-#include "map/map.h"
+#include "base/overlap.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -247,8 +247,8 @@ END_TEST
 
 START_TEST(boxes_with_the_most_dims_are_answered)
 {
-    int64_t n[XTI_MAX_DIMS + 1], st[XTI_MAX_DIMS + 1];
-    for (int i = 0; i <= XTI_MAX_DIMS; i++) {
+    int64_t n[XTI_BOX_DIMS + 1], st[XTI_BOX_DIMS + 1];
+    for (int i = 0; i <= XTI_BOX_DIMS; i++) {
         n[i] = 2;
         st[i] = INT64_C(1) << (i < 62 ? i : 62);
     }

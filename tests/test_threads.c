@@ -100,7 +100,7 @@ START_TEST(threads_that_compile_the_same_chains_at_once_share_their_kernels)
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
     struct worker w[N_THREADS] = {{0}};
     pthread_barrier_t start;
-    struct xt_cache_stats stats;
+    struct xt_cache_stats stats = {.size = sizeof stats};
     enum { ROUNDS = 20 };
     pthread_barrier_init(&start, NULL, N_THREADS);
     for (int i = 0; i < N_THREADS; i++) {
@@ -137,7 +137,7 @@ struct asker {
 static void *ask(void *arg)
 {
     struct asker *a = arg;
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     pthread_barrier_wait(a->start);
     xt_kernel_get(a->k, &info);
     a->signature = info.signature;
@@ -206,7 +206,7 @@ static void *run_one(void *arg)
     t->ok = dst != NULL;
     for (int i = 0; i < 5 && t->ok; i++) {
         memset(dst, 0, t->bytes);
-        struct xt_kernel_info info;
+        struct xt_kernel_info info = {.size = sizeof info};
         t->ok = !xt_run(t->k, dst, (const void *[]){t->src}, NULL) && !memcmp(dst, t->want, t->bytes) &&
                 !xt_kernel_get(t->k, &info) && !xt_explain(t->k, i % 2, text, sizeof text, NULL);
     }
@@ -574,7 +574,7 @@ START_TEST(compiling_and_copying_need_no_more_stack_than_promised)
     struct xt_graph *g = parse_line(deep[_i]);
     struct deep_call c = {.ctx = new_ctx(XT_CPU, 1), .g = g};
     size_t compiling = stack_used(&c), copying;
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     expect(XT_OK, xt_kernel_get(c.k, &info));
     c.src = calloc(1, xt_src_min_bytes(c.k, 0));
     c.dst = calloc(1, (size_t)info.dst_min_bytes);

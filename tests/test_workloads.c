@@ -52,7 +52,7 @@ START_TEST(every_line_has_a_name_a_place_and_two_chains_of_one_form)
                       xt_last_error()->message);
         ck_assert_msg(xt_node_count(g[0]) == xt_node_count(g[1]), "%s", work[i].name);
         for (int j = 0; j < xt_node_count(g[0]); j++) {
-            struct xt_node_info a, b;
+            struct xt_node_info a = {.size = sizeof a}, b = {.size = sizeof b};
             ck_assert(!xt_node_get(g[0], j, &a) && !xt_node_get(g[1], j, &b));
             ck_assert_msg(a.op == b.op, "%s: node %d: %s and %s", work[i].name, j, a.op_name, b.op_name);
         }

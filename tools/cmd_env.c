@@ -10,7 +10,7 @@ int cmd_env(int n, char **argv)
     if (n)
         return fail("env: takes no arguments, got '%s'", argv[0]);
     for (int i = 0; i < xt_env_count(); i++) {
-        struct xt_env_info e;
+        struct xt_env_info e = {.size = sizeof e};
         if (xt_env_get(i, &e))
             return fail_last("env");
         printf("%-14s %s\n%14s %s%s\n", e.name, e.what, "", e.value ? "= " : "not set; default: ",

@@ -34,7 +34,7 @@ static xt_status json(const void *k, char *buf, size_t size, size_t *need)
 /* The line below "estimate". */
 static int print_time(const struct xt_kernel *k)
 {
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     double estimate = xt_kernel_estimate(k);
     if (xt_kernel_get(k, &info))
         return fail_last("explain");
@@ -94,7 +94,7 @@ static int emit(const struct xt_kernel *k, const char *dir)
                  {XT_CUBIN, "kernel.cubin"},
                  {XT_LAUNCH, "launch.json"}};
     const char *cubin = "kernel.cubin";
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     xt_kernel_get(k, &info);
     for (int i = 0; i < 4; i++) {
         char path[4096];

@@ -101,7 +101,7 @@ static int parse(struct job *j)
 static int check_buffers(struct job *j)
 {
     for (int i = 0; i < j->n; i++) {
-        struct xt_node_info info;
+        struct xt_node_info info = {.size = sizeof info};
         char file[256];
         if (xt_node_get(j->graph, xt_input_node(j->graph, i), &info))
             return fail_last("chain");
@@ -144,9 +144,9 @@ static int open_flat_output(struct job *j, xt_dtype dtype, int64_t need)
 
 static int open_output(struct job *j)
 {
-    struct xt_output_info o;
-    struct xt_node_info node;
-    struct xt_kernel_info k;
+    struct xt_output_info o = {.size = sizeof o};
+    struct xt_node_info node = {.size = sizeof node};
+    struct xt_kernel_info k = {.size = sizeof k};
     if (xt_output_get(j->graph, &o) || xt_node_get(j->graph, o.node, &node) || xt_kernel_get(j->kernel, &k))
         return fail_last("output");
     if (!o.dense)

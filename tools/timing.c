@@ -49,7 +49,7 @@ static void *buffer(int64_t bytes)
 
 double median_seconds(const struct xt_kernel *k)
 {
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     int n_inputs = 0;
     while (xt_src_min_bytes(k, n_inputs) >= 0)
         n_inputs++;

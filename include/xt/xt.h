@@ -14,6 +14,10 @@
  *             when it fails; out-pointers are then NULL. Nothing prints, exits or aborts.
  * Ownership   Whoever makes an object frees it. Arguments are copied: they may go after the call.
  *             Every free accepts NULL.
+ * Structs     Those that a caller hands over and that may grow begin with `size`: set it to their sizeof,
+ *             as in `struct xt_kernel_info info = {sizeof info};`. A program and a library of different
+ *             versions then use what both know; the rest is 0. xt_shape and xt_index come in arrays, whose
+ *             elements cannot grow: they stay as they are, new calls and new kinds of items add to them.
  * Threads     A context and a kernel may be used by any number of threads at once. A graph belongs to one
  *             thread at a time. No function is async-signal-safe but xt_version.
  * fork        A child may go on using CPU kernels; CUDA kernels return XT_EFORKED there.
@@ -35,7 +39,14 @@ extern "C" {
 #define XT_API
 #endif
 
+/* Of this header; xt_version() is the library's. Until 1.0 a change of MINOR may break programs, from then on
+ * only one of MAJOR. For #if: XT_VERSION_NUMBER >= XT_VERSION_OF(0, 2, 0). */
+#define XT_VERSION_MAJOR 0
+#define XT_VERSION_MINOR 1
+#define XT_VERSION_PATCH 0
 #define XT_VERSION "0.1.0"
+#define XT_VERSION_OF(major, minor, patch) ((major) * 1000000 + (minor) * 1000 + (patch))
+#define XT_VERSION_NUMBER XT_VERSION_OF(XT_VERSION_MAJOR, XT_VERSION_MINOR, XT_VERSION_PATCH)
 
 enum { XT_MAX_RANK = 32 };
 
@@ -101,13 +112,22 @@ XT_API xt_status xt_graph_new(struct xt_graph **out);
 XT_API void xt_graph_free(struct xt_graph *g);
 XT_API xt_status xt_graph_status(const struct xt_graph *g);    /* the first error; also in xt_last_error */
 
+/* As an offset: the pointer that xt_run gets is that of index (0,..,0), as in NumPy, PyTorch and DLPack, also
+ * where strides are negative and elements lie before it. It says how a pointer is handed over, and nothing of
+ * the chain: the lines of xt_print and xt_explain have the offset that it amounts to. */
+#define XT_ORIGIN INT64_MIN
+
 /* An input. strides NULL: dense, row-major. Any stride may be negative or 0. The buffer's first element is
- * element 0; offset is where index (0,..,0) lies. name: a C identifier of at most 127 characters, new
- * in this graph and no operation's name; NULL: x, y, z, x3, x4 ..
+ * element 0; offset is where index (0,..,0) lies, or XT_ORIGIN. name: a C identifier of at most 127
+ * characters, new in this graph and no operation's name; NULL: x, y, z, x3, x4 ..
  * Inputs are numbered by the order of these calls: that is the order of xt_run's srcs.
  * XT_ERANGE when an index would lie before the buffer's start. */
 XT_API xt_node xt_input(struct xt_graph *g, const char *name, xt_dtype t, int rank, const int64_t *shape,
                         const int64_t *strides, int64_t offset);
+
+/* Gives an input, by its number, another layout: that of an array at hand, after xt_parse. Strides and offset
+ * as in xt_input. Fails as xt_input does, and with XT_EINVAL when there is no such input. */
+XT_API xt_status xt_input_layout(struct xt_graph *g, int input, const int64_t *strides, int64_t offset);
 
 /* NumPy's or PyTorch's meaning; axes may be negative (from the end) everywhere. */
 XT_API xt_node xt_permute(struct xt_graph *g, xt_node x, int n, const int *axes);
@@ -149,8 +169,8 @@ XT_API xt_node xt_rearrange(struct xt_graph *g, xt_node x, const char *pattern, 
                             const char *const *names, const int64_t *lengths);
 
 /* Makes x the graph's result. strides NULL: dense, offset 0. Otherwise the destination's layout in its
- * buffer; every element must have its own address (XT_EALIAS), none before the start (XT_ERANGE). Last call
- * wins. */
+ * buffer, or XT_ORIGIN; every element must have its own address (XT_EALIAS, also when that is too hard to
+ * tell), none before the start (XT_ERANGE). Last call wins. */
 XT_API xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides, int64_t offset);
 
 /* ------------------------------------------------------------------------------------------ problem lines */
@@ -178,7 +198,8 @@ struct xt_shape {
 XT_API xt_status xt_parse(const char *text, int n, const struct xt_shape *given, struct xt_graph **out);
 
 /* The graph as a problem line, NUL-terminated, cut at size; *need (may be NULL) gets the full size with NUL.
- * post: xt_parse(xt_print(g)) is g, node for node, but for nodes that the output does not use. */
+ * post: xt_parse(xt_print(g)) is g, node for node, but for nodes that the output does not use and for
+ *       XT_ORIGIN. */
 XT_API xt_status xt_print(const struct xt_graph *g, char *buf, size_t size, size_t *need);
 
 /* ------------------------------------------------------------------------------------- looking at a graph */
@@ -201,6 +222,7 @@ enum xt_op {
     XT_OP_TRIU, XT_OP_CONCAT, XT_OP_STACK
 };
 struct xt_node_info {
+    size_t size;            /* sizeof(struct xt_node_info) */
     enum xt_op op;
     const char *op_name;    /* "permute" */
     xt_dtype dtype;
@@ -216,6 +238,7 @@ struct xt_node_info {
     int64_t offset;
     int dense;              /* input: no layout was given */
     int input;              /* input: its number; else -1 */
+    int origin;             /* input: given XT_ORIGIN; offset is how many elements may lie before it */
 };
 XT_API int xt_node_count(const struct xt_graph *g);
 XT_API int xt_input_count(const struct xt_graph *g);
@@ -224,10 +247,12 @@ XT_API xt_node xt_input_node(const struct xt_graph *g, int input);
 XT_API xt_status xt_node_get(const struct xt_graph *g, xt_node x, struct xt_node_info *out);
 
 struct xt_output_info {
+    size_t size;            /* sizeof(struct xt_output_info) */
     xt_node node;
     int dense;              /* no layout was given */
     const int64_t *strides; /* of the destination, node's rank */
     int64_t offset;
+    int origin;             /* given XT_ORIGIN, as for an input */
 };
 XT_API xt_status xt_output_get(const struct xt_graph *g, struct xt_output_info *out);
 
@@ -257,7 +282,7 @@ XT_API void xt_ctx_free(struct xt_ctx *ctx); /* kernels stay valid; the last of 
 struct xt_kernel;
 
 struct xt_compile_options {
-    size_t size;
+    size_t size;        /* sizeof(struct xt_compile_options) */
     xt_backend backend; /* XT_AUTO: the context's */
     const char *arch;   /* CUDA: "sm_90" or "90"; needs no device until xt_run. NULL: the device's */
     int measure;        /* CPU: 1: as XT_MEASURE=1 for this compile; 0: as the environment says */
@@ -277,18 +302,18 @@ XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
 XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
 
 /* Copies. srcs: one pointer an input of the graph, in order, to the start of its buffer (offsets are added by
- * the kernel); an input that the map does not read may be NULL. CPU: host pointers; stream is ignored;
- * returns when the copy is done. CUDA: device pointers, stream a CUstream (NULL: the default stream); returns
- * after the launch.
+ * the kernel), or to its index (0,..,0) where XT_ORIGIN was given; dst likewise. An input that the map does
+ * not read may be NULL. CPU: host pointers; stream is ignored; returns when the copy is done. CUDA: device
+ * pointers, stream a CUstream (NULL: the default stream); returns after the launch.
  * post: for every index i of the output: dst[off + sum i*stride] == the chain's element i, bit for bit; no
  *       other byte of dst is written; of an input nothing is read before its first element, behind its last
  *       one, or in a page that holds none.
  * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
  * Any thread. Takes no lock and allocates nothing, but: XT_REF evaluates through temporaries (XT_ENOMEM), and
- * CPU copies of some MiB start threads unless the context has a parallel_for or one thread. CPU copies need
- * up to 96 KiB of the thread's stack, and so does xt_compile. With XT_CHECK=1 also XT_EINTERNAL, after
- * writing. */
+ * CPU copies of some MiB start threads unless the context has a parallel_for or one thread, and more than 64
+ * inputs of which one has XT_ORIGIN take memory. CPU copies need up to 96 KiB of the thread's stack, and so
+ * does xt_compile. With XT_CHECK=1 also XT_EINTERNAL, after writing. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
 /* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device
@@ -296,6 +321,7 @@ XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const 
 XT_API xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *srcs);
 
 struct xt_kernel_info {
+    size_t size;                /* sizeof(struct xt_kernel_info) */
     xt_backend backend;
     const char *strategy;       /* "memcpy", "rows", "transpose", ..: of the piece with the most bytes */
     const char *map_class;      /* "empty", "memcpy", "fill", "affine" or "general" */
@@ -309,6 +335,19 @@ struct xt_kernel_info {
 /* The first call makes the signature: XT_ENOMEM. */
 XT_API xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out);
 XT_API int64_t xt_src_min_bytes(const struct xt_kernel *k, int input); /* 0: not read. -1: no such input */
+
+/* An end of a kernel: its result, or an input. */
+struct xt_end_info {
+    size_t size;             /* sizeof(struct xt_end_info) */
+    const char *name;        /* input: lives as long as the kernel; result: NULL */
+    xt_dtype dtype;
+    int rank;
+    int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], offset;
+    int origin;              /* given XT_ORIGIN; offset is how many elements may lie before it */
+    int64_t from_bytes, to_bytes; /* of the pointer p given to xt_run only [p + from, p + to) is touched */
+};
+/* input -1: the result. */
+XT_API xt_status xt_kernel_shape(const struct xt_kernel *k, int input, struct xt_end_info *out);
 
 /* Seconds that a run should take by the cost model, when runs follow each other on this machine. 0: none
  * (XT_REF, XT_CUDA, nothing to copy, k NULL). Takes some microseconds. */
@@ -327,6 +366,7 @@ XT_API xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact 
 /* ------------------------------------------------------------------------------------ cache, environment */
 
 struct xt_cache_stats {
+    size_t size;                           /* sizeof(struct xt_cache_stats) */
     int64_t memory_hits, disk_hits, built; /* of compiles */
     int64_t refused;                       /* disk entries that failed a check */
     int64_t stored, store_failed;
@@ -342,6 +382,7 @@ XT_API xt_status xt_cache_list(struct xt_ctx *ctx,
 XT_API xt_status xt_cache_clear(struct xt_ctx *ctx, int64_t *removed);
 
 struct xt_env_info {
+    size_t size; /* sizeof(struct xt_env_info) */
     const char *name, *value, *fallback, *what; /* value NULL: not set */
 };
 XT_API int xt_env_count(void);

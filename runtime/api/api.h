@@ -104,9 +104,11 @@ struct xt_kernel {
     const struct xti_plan *plan;      /* shared's; CPU */
     const struct xti_cuda_plan *cuda; /* shared's; CUDA */
     struct xti_parallel parallel;
+    uint64_t *origin; /* XT_ORIGIN: bytes that lie before the destination's pointer, then before each input's;
+                       * NULL: all pointers are starts of buffers */
     struct xti_shared_code *code;
     char *launch; /* CUDA: launch.json */
-    const char *origin;
+    const char *code_origin;
     unsigned char packed[]; /* the request's key, which begins with the packed graph: layouts, names */
 };
 

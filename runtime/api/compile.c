@@ -23,6 +23,7 @@ struct request {
 
 static void destroy(struct xt_kernel *k)
 {
+    xti_free(k->origin);
     xti_free(k->launch);
     xti_shared_plan_unref(k->shared);
     xti_code_unref(k->code);
@@ -97,7 +98,8 @@ static xt_status make_code(const struct request *r, struct xt_kernel *k, struct 
     if (launch.failed || text.failed)
         s = xti_fail(err, XT_ENOMEM, "launch record");
     else
-        s = xti_code_get(r->ctx, k->cuda, name, text.s, r->load ? &r->home : NULL, &k->code, &k->origin, err);
+        s = xti_code_get(r->ctx, k->cuda, name, text.s, r->load ? &r->home : NULL, &k->code, &k->code_origin,
+                         err);
     xti_str_free(&text);
     return s;
 }
@@ -130,6 +132,27 @@ static void take_shared(struct xt_kernel *k, struct xti_shared_plan *p)
     k->direct = k->backend == XT_CPU && p->call.fn && !k->check ? p : NULL;
 }
 
+/* After take_shared: kernels whose pointers are starts of buffers already have all they need. */
+static xt_status take_origins(struct xt_kernel *k, const struct xt_graph *g, struct xti_err *err)
+{
+    uint64_t es = (uint64_t)k->map->esize;
+    bool any = g->out_origin;
+    for (int i = 0; i < g->n_inputs; i++)
+        any |= g->node[g->input[i]].origin;
+    if (!any)
+        return XT_OK;
+    k->direct = NULL;
+    k->origin = xti_alloc_array((size_t)g->n_inputs + 1, sizeof *k->origin);
+    if (!k->origin)
+        return xti_fail(err, XT_ENOMEM, "kernel record");
+    k->origin[0] = g->out_origin ? (uint64_t)g->out_offset * es : 0;
+    for (int i = 0; i < g->n_inputs; i++) {
+        const struct xti_node *n = &g->node[g->input[i]];
+        k->origin[1 + i] = n->origin ? (uint64_t)n->offset * es : 0;
+    }
+    return XT_OK;
+}
+
 static xt_status build(void *arg, void **out, struct xti_err *err)
 {
     const struct request *r = arg;
@@ -143,7 +166,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     atomic_init(&k->refs, 1);
     k->backend = r->backend;
     k->parallel = r->ctx->parallel;
-    k->origin = "built in";
+    k->code_origin = "built in";
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))
         goto done;
@@ -152,6 +175,8 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     if ((s = xti_shared_plan_get(r->ctx->plans, r->graph, &purpose, &shared, err)))
         goto done;
     take_shared(k, shared);
+    if ((s = take_origins(k, r->graph, err)))
+        goto done;
     if (r->ctx->log)
         log_kernel(k);
     if (k->backend == XT_CUDA && k->map->n_pieces && (s = make_code(r, k, err)))
@@ -165,7 +190,7 @@ done:
 
 static void count_compile(struct xt_ctx *ctx, bool hit, const struct xt_kernel *k)
 {
-    const char *origin = hit ? "memory" : k->origin;
+    const char *origin = hit ? "memory" : k->code_origin;
     atomic_llong *n = !strcmp(origin, "memory") ? &ctx->memory_hits
                       : !strcmp(origin, "disk") ? &ctx->disk_hits
                                                 : &ctx->built;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/give.h"
 #include "base/log.h"
 #include "base/os.h"
 
@@ -129,14 +130,16 @@ void xt_ctx_free(struct xt_ctx *ctx)
 xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out)
 {
     struct xti_err err = {0};
-    if (out)
-        memset(out, 0, sizeof *out);
-    if (!ctx || !out)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_get: %s is NULL", ctx ? "out" : "ctx"), &err);
-    xti_disk_stats(ctx->disk, out);
-    out->memory_hits = atomic_load(&ctx->memory_hits);
-    out->disk_hits = atomic_load(&ctx->disk_hits); /* compiles, not entries read */
-    out->built = atomic_load(&ctx->built);
+    struct xt_cache_stats stats = {0};
+    if (xti_give_check(out, XTI_UP_TO(struct xt_cache_stats, bytes), "xt_cache_get", "xt_cache_stats", &err))
+        return xti_publish(XT_EINVAL, &err);
+    if (!ctx)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_get: ctx is NULL"), &err);
+    xti_disk_stats(ctx->disk, &stats);
+    stats.memory_hits = atomic_load(&ctx->memory_hits);
+    stats.disk_hits = atomic_load(&ctx->disk_hits); /* compiles, not entries read */
+    stats.built = atomic_load(&ctx->built);
+    xti_give(out, &stats, sizeof stats);
     return xti_publish(XT_OK, NULL);
 }
 

@@ -218,7 +218,7 @@ xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t siz
 {
     struct xti_err err = {0};
     struct xti_str b = {0};
-    struct xt_kernel_info info;
+    struct xt_kernel_info info = {.size = sizeof info};
     if (need)
         *need = 0;
     if (!k || (flags & ~XT_JSON))

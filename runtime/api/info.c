@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/give.h"
 #include "base/num.h"
 
 enum {
@@ -89,27 +90,26 @@ void xti_kernel_refusals(const struct xt_kernel *k, struct xti_str *b)
 xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
 {
     struct xti_err err = {0};
-    if (out)
-        memset(out, 0, sizeof *out);
-    if (!k || !out)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: %s is NULL", k ? "out" : "kernel"),
-                           &err);
+    if (xti_give_check(out, XTI_UP_TO(struct xt_kernel_info, dst_min_bytes), "xt_kernel_get",
+                       "xt_kernel_info", &err))
+        return xti_publish(XT_EINVAL, &err);
+    if (!k)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: kernel is NULL"), &err);
     const char *signature = xti_shared_plan_signature(k->shared, &err);
     if (!signature)
         return xti_publish(XT_ENOMEM, &err);
-    *out = (struct xt_kernel_info){
+    struct xt_kernel_info info = {
         .backend = k->backend,
         .strategy = xti_kernel_strategy(k),
         .map_class = xti_class_name(xti_map_class(k->map)),
         .signature = signature,
-        .origin = k->origin,
+        .origin = k->code_origin,
         .n_pieces = k->map->n_pieces,
         .bytes_read = bytes_read(k->map),
         .bytes_written = k->map->numel * k->map->esize,
-        .dst_min_bytes = (k->map->dst_hi + 1) * k->map->esize,
+        .dst_min_bytes = k->map->n_pieces ? (k->map->dst_hi + 1) * k->map->esize : 0,
     };
-    if (k->map->n_pieces == 0)
-        out->dst_min_bytes = 0;
+    xti_give(out, &info, sizeof info);
     return xti_publish(XT_OK, NULL);
 }
 
@@ -118,6 +118,45 @@ int64_t xt_src_min_bytes(const struct xt_kernel *k, int input)
     if (!k || input < 0 || input >= k->map->n_srcs)
         return -1;
     return k->map->src_hi[input] >= k->map->src_lo[input] ? (k->map->src_hi[input] + 1) * k->map->esize : 0;
+}
+
+static void touched(const struct xt_kernel *k, int input, struct xt_end_info *e)
+{
+    const struct xti_map *m = k->map;
+    int64_t lo = input < 0 ? m->dst_lo : m->src_lo[input], hi = input < 0 ? m->dst_hi : m->src_hi[input];
+    int64_t start = e->origin ? e->offset : 0;
+    if (hi < lo || !m->n_pieces)
+        return;
+    e->from_bytes = (lo - start) * m->esize;
+    e->to_bytes = (hi + 1 - start) * m->esize;
+}
+
+xt_status xt_kernel_shape(const struct xt_kernel *k, int input, struct xt_end_info *out)
+{
+    struct xti_err err = {0};
+    struct xti_layout l;
+    struct xt_end_info e = {0};
+    if (xti_give_check(out, XTI_UP_TO(struct xt_end_info, to_bytes), "xt_kernel_shape", "xt_end_info", &err))
+        return xti_publish(XT_EINVAL, &err);
+    if (!k)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_shape: kernel is NULL"), &err);
+    if (input < -1 || input >= k->map->n_srcs)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_shape: the kernel has no input %d", input),
+                           &err);
+    if (input < 0)
+        xti_packed_output(k->packed, &l);
+    else
+        xti_packed_input(k->packed, input, &l);
+    e.name = input < 0 ? NULL : xti_packed_name(k->packed, input);
+    e.dtype = l.dtype;
+    e.rank = l.rank;
+    memcpy(e.shape, l.shape, (size_t)l.rank * sizeof *l.shape);
+    memcpy(e.strides, l.strides, (size_t)l.rank * sizeof *l.strides);
+    e.offset = l.offset;
+    e.origin = l.origin;
+    touched(k, input, &e);
+    xti_give(out, &e, sizeof e);
+    return xti_publish(XT_OK, NULL);
 }
 
 xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data,

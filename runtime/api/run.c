@@ -104,6 +104,10 @@ static xt_status run_reference(const struct xt_kernel *k, void *dst, const void 
     return s;
 }
 
+/* From starts of buffers. */
+typedef xt_status run_fn(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
+                         struct xti_err *err);
+
 static xt_status run(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
                      struct xti_err *err)
 {
@@ -128,6 +132,26 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
     return xti_cuda_launch(k->cuda, k->code->module, dst, src, stream, err);
 }
 
+enum { INPUTS = 64 }; /* whose pointers are moved without taking memory */
+
+static void *moved(const void *p, uint64_t bytes) { return p ? (void *)((uintptr_t)p - bytes) : NULL; }
+
+/* As fn, for pointers of which some are those of index (0,..,0). NULL stays NULL. */
+static xt_status run_from_origins(const struct xt_kernel *k, run_fn *fn, void *dst, const void *const *src,
+                                  void *stream, struct xti_err *err)
+{
+    const void *room[INPUTS], **start = room;
+    int n = k->map->n_srcs;
+    if (n > INPUTS && !(start = xti_alloc_array((size_t)n, sizeof *start)))
+        return xti_fail(err, XT_ENOMEM, "pointers of %d inputs", n);
+    for (int i = 0; i < n && src; i++)
+        start[i] = moved(src[i], k->origin[1 + i]);
+    xt_status s = fn(k, moved(dst, k->origin[0]), src ? start : NULL, stream, err);
+    if (start != room)
+        xti_free(start);
+    return s;
+}
+
 /* Apart from xt_run, so that a direct run pays for no stack frame. */
 static __attribute__((noinline)) xt_status run_any(const struct xt_kernel *k, void *dst,
                                                    const void *const *srcs, void *stream)
@@ -136,7 +160,9 @@ static __attribute__((noinline)) xt_status run_any(const struct xt_kernel *k, vo
     xti_err_clear(&err);
     if (!k)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_run: kernel is NULL"), &err);
-    return xti_publish(run(k, dst, srcs, stream, &err), &err);
+    xt_status s =
+        k->origin ? run_from_origins(k, run, dst, srcs, stream, &err) : run(k, dst, srcs, stream, &err);
+    return xti_publish(s, &err);
 }
 
 xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream)
@@ -147,7 +173,8 @@ xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, 
     return xti_publish_ok();
 }
 
-static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *const *src, struct xti_err *err)
+static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
+                            struct xti_err *err)
 {
     bool unchanged = false;
     xt_status s = check(k, dst, src, &unchanged, err);
@@ -170,5 +197,7 @@ xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *s
     xti_err_clear(&err);
     if (!k || k->backend != XT_CUDA || !k->map->n_pieces || !k->code->module)
         return xt_run(k, dst, srcs, NULL);
-    return xti_publish(run_staged(k, dst, srcs, &err), &err);
+    xt_status s = k->origin ? run_from_origins(k, run_staged, dst, srcs, NULL, &err)
+                            : run_staged(k, dst, srcs, NULL, &err);
+    return xti_publish(s, &err);
 }

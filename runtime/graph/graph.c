@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/give.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "graph/dtype.h"
@@ -241,40 +242,48 @@ xt_node xt_input_node(const struct xt_graph *g, int input)
 xt_status xt_node_get(const struct xt_graph *g, xt_node x, struct xt_node_info *out)
 {
     struct xti_err err = {0};
-    if (!out)
-        return fail_null("xt_node_get", "out");
-    *out = (struct xt_node_info){.input = -1};
+    if (xti_give_check(out, XTI_UP_TO(struct xt_node_info, origin), "xt_node_get", "xt_node_info", &err))
+        return xti_publish(XT_EINVAL, &err);
+    out->input = -1;
     if (!g || x < 0 || x >= g->n_nodes)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_node_get: no node %d", x), &err);
     const struct xti_node *n = &g->node[x];
     bool fills = n->op == XT_OP_PAD || n->op == XT_OP_TRIL || n->op == XT_OP_TRIU;
-    *out = (struct xt_node_info){.op = n->op,
-                                 .op_name = xti_op_info(n->op)->name,
-                                 .dtype = n->dtype,
-                                 .rank = n->rank,
-                                 .shape = n->shape,
-                                 .n_args = n->n_args,
-                                 .args = n->arg,
-                                 .n_attrs = n->n_attrs,
-                                 .attrs = n->attr,
-                                 .value = fills ? n->value : NULL,
-                                 .name = n->name,
-                                 .strides = n->strides,
-                                 .offset = n->offset,
-                                 .dense = n->dense,
-                                 .input = n->input};
+    struct xt_node_info info = {.op = n->op,
+                                .op_name = xti_op_info(n->op)->name,
+                                .dtype = n->dtype,
+                                .rank = n->rank,
+                                .shape = n->shape,
+                                .n_args = n->n_args,
+                                .args = n->arg,
+                                .n_attrs = n->n_attrs,
+                                .attrs = n->attr,
+                                .value = fills ? n->value : NULL,
+                                .name = n->name,
+                                .strides = n->strides,
+                                .offset = n->offset,
+                                .dense = n->dense,
+                                .input = n->input,
+                                .origin = n->origin};
+    xti_give(out, &info, sizeof info);
     return xti_publish(XT_OK, NULL);
 }
 
 xt_status xt_output_get(const struct xt_graph *g, struct xt_output_info *out)
 {
     struct xti_err err = {0};
-    if (!out)
-        return fail_null("xt_output_get", "out");
-    *out = (struct xt_output_info){.node = -1};
+    if (xti_give_check(out, XTI_UP_TO(struct xt_output_info, origin), "xt_output_get", "xt_output_info",
+                       &err))
+        return xti_publish(XT_EINVAL, &err);
+    out->node = -1;
     if (!g || g->out < 0)
         return xti_publish(
             xti_fail(&err, XT_EINVAL, "xt_output_get: %s", g ? "no output yet" : "graph is NULL"), &err);
-    *out = (struct xt_output_info){g->out, g->out_dense, g->out_strides, g->out_offset};
+    struct xt_output_info info = {.node = g->out,
+                                  .dense = g->out_dense,
+                                  .strides = g->out_strides,
+                                  .offset = g->out_offset,
+                                  .origin = g->out_origin};
+    xti_give(out, &info, sizeof info);
     return xti_publish(XT_OK, NULL);
 }

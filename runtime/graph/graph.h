@@ -28,11 +28,12 @@ struct xti_node {
     int n_attrs;
     int64_t *attr;
     unsigned char value[16]; /* pad, tril, triu: one element */
-    char *name;              /* input only, as the next five */
+    char *name;              /* input only, as the next four */
     int64_t *strides;
     int64_t offset;
-    bool dense; /* no layout was given */
-    int input;  /* its number, else -1 */
+    bool dense;  /* no layout was given */
+    bool origin; /* the caller's pointer is that of element `offset`, not of the buffer's start */
+    int input;   /* its number, else -1 */
 };
 
 struct xt_graph {
@@ -42,7 +43,7 @@ struct xt_graph {
     int n_inputs;
     xt_node *input; /* node of input i */
     xt_node out;    /* -1: none yet */
-    bool out_dense;
+    bool out_dense, out_origin;
     int64_t *out_strides; /* rank of node[out] */
     int64_t out_offset;
     int column;         /* while parsing: where the operation being built stands, 0 otherwise */
@@ -81,6 +82,7 @@ struct xti_layout {
     xt_dtype dtype;
     int rank;
     int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], offset;
+    bool origin;
 };
 void xti_packed_output(const unsigned char *packed, struct xti_layout *out);
 void xti_packed_input(const unsigned char *packed, int input, struct xti_layout *out);

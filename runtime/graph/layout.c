@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/overlap.h"
 #include "base/str.h"
 #include "graph/dtype.h"
 
@@ -53,6 +54,21 @@ static bool check_layout(struct xti_build *b, int rank, const int64_t *shape, co
                        "element %" PRId64 " of %s:%s%+" PRId64 " lies before the buffer's start", lo, n, st,
                        offset);
     return false;
+}
+
+/* XT_ORIGIN becomes the offset that it amounts to; *origin: the pointer must be moved by it. */
+static bool resolve_origin(struct xti_build *b, int rank, const int64_t *shape, const int64_t *strides,
+                           int64_t *offset, bool *origin)
+{
+    int64_t lo, hi;
+    *origin = false;
+    if (*offset != XT_ORIGIN)
+        return true;
+    *offset = 0;
+    if (!xti_span(rank, shape, strides, 0, &lo, &hi) || !xti_sub64(0, lo, offset))
+        return check_layout(b, rank, shape, strides, 0); /* says so */
+    *origin = lo < 0;
+    return true;
 }
 
 /* ---- inputs */
@@ -119,6 +135,7 @@ xt_node xt_input(struct xt_graph *g, const char *name, xt_dtype t, int rank, con
 {
     struct xti_build b;
     char chosen[24];
+    bool origin;
     int64_t st[XT_MAX_RANK] = {0};
     if (!xti_build_start(&b, g, XT_OP_INPUT, "input", -1) || !check_input(&b, name, t, rank, shape))
         return -1;
@@ -134,6 +151,8 @@ xt_node xt_input(struct xt_graph *g, const char *name, xt_dtype t, int rank, con
         choose_name(g, chosen, sizeof chosen);
     name = name ? name : chosen;
     int64_t numel;
+    if (!resolve_origin(&b, rank, b.shape, st, &offset, &origin))
+        return -1;
     if (xti_product(rank, b.shape, &numel) && !check_layout(&b, rank, b.shape, st, offset))
         return -1;
     if (!reserve_input(&b))
@@ -151,17 +170,46 @@ xt_node xt_input(struct xt_graph *g, const char *name, xt_dtype t, int rank, con
     n->strides = st_copy;
     n->offset = offset;
     n->dense = !strides && !offset;
+    n->origin = origin;
     n->input = g->n_inputs;
     g->input[g->n_inputs++] = x;
     return x;
 }
 
+xt_status xt_input_layout(struct xt_graph *g, int input, const int64_t *strides, int64_t offset)
+{
+    struct xti_build b;
+    bool origin;
+    if (!xti_build_start(&b, g, XT_OP_INPUT, "input_layout", -1))
+        return g ? g->err.e.status : XT_EINVAL;
+    if (input < 0 || input >= g->n_inputs) {
+        xti_build_fail(&b, XT_EINVAL, -1, "no input %d: the graph has %d", input, g->n_inputs);
+        return XT_EINVAL;
+    }
+    struct xti_node *n = &g->node[g->input[input]];
+    int64_t st[XT_MAX_RANK] = {0};
+    if (strides && n->rank)
+        memcpy(st, strides, (size_t)n->rank * sizeof *st);
+    else
+        xti_dense_strides(n->rank, n->shape, st);
+    if (!resolve_origin(&b, n->rank, n->shape, st, &offset, &origin) ||
+        !check_layout(&b, n->rank, n->shape, st, offset))
+        return g->err.e.status;
+    if (n->rank)
+        memcpy(n->strides, st, (size_t)n->rank * sizeof *st);
+    n->dense = !strides && !offset;
+    n->offset = offset;
+    n->origin = origin;
+    return xti_publish(XT_OK, NULL);
+}
+
 /* ---- output */
 
-/* Stride 0 is refused here; other overlaps need the map layer's search. */
+/* Every element has its own address. */
 static bool check_distinct(struct xti_build *b, const int64_t *strides)
 {
     int64_t numel = 0;
+    char shape[XTI_SHAPE_TEXT], st[XTI_SHAPE_TEXT];
     xti_product(b->x->rank, b->x->shape, &numel);
     for (int i = 0; i < b->x->rank && numel; i++) {
         if (strides[i] == 0 && b->x->shape[i] > 1) {
@@ -170,12 +218,22 @@ static bool check_distinct(struct xti_build *b, const int64_t *strides)
             return false;
         }
     }
-    return true;
+    enum xti_answer meets = xti_box_self_meets(b->x->rank, b->x->shape, strides);
+    if (meets == XTI_NO)
+        return true;
+    xti_build_fail(b, XT_EALIAS, -1, "the destination %s with strides %s %s",
+                   xti_shape_text(shape, sizeof shape, b->x->rank, b->x->shape),
+                   xti_shape_text(st, sizeof st, b->x->rank, strides),
+                   meets == XTI_YES
+                       ? "has two elements at the same address"
+                       : "is refused: whether two elements share an address is too hard to tell");
+    return false;
 }
 
 xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides, int64_t offset)
 {
     struct xti_build b;
+    bool origin;
     int64_t st[XT_MAX_RANK] = {0};
     if (!xti_build_start(&b, g, XT_OP_RESHAPE, "output", x))
         return g ? g->err.e.status : XT_EINVAL;
@@ -184,7 +242,8 @@ xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides, int64
         memcpy(st, strides, (size_t)rank * sizeof *st);
     else
         xti_dense_strides(rank, b.x->shape, st);
-    if (!check_layout(&b, rank, b.x->shape, st, offset) || !check_distinct(&b, st))
+    if (!resolve_origin(&b, rank, b.x->shape, st, &offset, &origin) ||
+        !check_layout(&b, rank, b.x->shape, st, offset) || (strides && !check_distinct(&b, st)))
         return g->err.e.status;
     int64_t *copy = xti_arena_dup(&g->arena, st, (size_t)rank * sizeof *st);
     if (!copy) {
@@ -195,5 +254,6 @@ xt_status xt_output(struct xt_graph *g, xt_node x, const int64_t *strides, int64
     g->out_dense = !strides && !offset;
     g->out_strides = copy;
     g->out_offset = offset;
+    g->out_origin = origin;
     return xti_publish(XT_OK, NULL);
 }

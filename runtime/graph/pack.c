@@ -8,15 +8,16 @@
 
 struct graph_head {
     uint16_t n_nodes, n_inputs, out;
-    uint8_t out_rank;
-    bool out_dense;
+    uint8_t out_rank, out_layout;
 };
 
 struct node_head {
-    uint8_t op, dtype, rank;
-    bool dense;
+    uint8_t op, dtype, rank, layout;
     uint16_t n_args, n_attrs;
 };
+
+/* Of a layout: no strides stand behind the shape; the pointer is that of index (0,..,0). */
+enum { DENSE = 1, ORIGIN = 2 };
 
 /* Heads are written as they are: no byte of them is padding. */
 _Static_assert(sizeof(struct graph_head) == 8 && sizeof(struct node_head) == 8, "no padding");
@@ -95,10 +96,16 @@ static size_t numbers_bound(int n) { return 1 + (size_t)n * WIDE; }
 
 static bool has_value(int op) { return op == XT_OP_PAD || op == XT_OP_TRIL || op == XT_OP_TRIU; }
 
+static uint8_t layout_bits(bool dense, bool origin)
+{
+    return (uint8_t)((dense ? DENSE : 0) | (origin ? ORIGIN : 0));
+}
+
 static unsigned char *put_node(unsigned char *w, const struct xti_node *n)
 {
+    uint8_t layout = layout_bits(n->dense, n->origin);
     struct node_head head = {(uint8_t)n->op, (uint8_t)n->dtype,   (uint8_t)n->rank,
-                             n->dense,       (uint16_t)n->n_args, (uint16_t)n->n_attrs};
+                             layout,         (uint16_t)n->n_args, (uint16_t)n->n_attrs};
     w = put_bytes(w, &head, sizeof head);
     w = put_numbers(w, n->rank, n->shape);
     w = put_numbers(w, n->n_attrs, n->attr);
@@ -136,7 +143,7 @@ size_t xti_graph_pack(const struct xt_graph *g, unsigned char *to)
 {
     int rank = g->node[g->out].rank;
     struct graph_head head = {(uint16_t)g->n_nodes, (uint16_t)g->n_inputs, (uint16_t)g->out, (uint8_t)rank,
-                              g->out_dense};
+                              layout_bits(g->out_dense, g->out_origin)};
     unsigned char *w = put_bytes(to, &head, sizeof head);
     w = put_numbers(w, g->out_dense ? 0 : rank, g->out_strides);
     w = put_numbers(w, 1, &g->out_offset);
@@ -164,7 +171,8 @@ static void get_graph(const unsigned char *packed, struct packed_graph *g)
 {
     memcpy(&g->head, packed, sizeof g->head);
     g->strides = packed + sizeof g->head;
-    g->node = get_numbers(skip_numbers(g->strides, g->head.out_dense ? 0 : g->head.out_rank), 1, &g->offset);
+    g->node = get_numbers(skip_numbers(g->strides, g->head.out_layout & DENSE ? 0 : g->head.out_rank), 1,
+                          &g->offset);
 }
 
 static const unsigned char *get_node(const unsigned char *r, struct packed_node *n)
@@ -178,7 +186,8 @@ static const unsigned char *get_node(const unsigned char *r, struct packed_node 
     if (n->head.op != XT_OP_INPUT)
         return r;
     n->strides = r;
-    n->name = (const char *)get_numbers(skip_numbers(r, n->head.dense ? 0 : n->head.rank), 1, &n->offset);
+    n->name =
+        (const char *)get_numbers(skip_numbers(r, n->head.layout & DENSE ? 0 : n->head.rank), 1, &n->offset);
     return (const unsigned char *)n->name + strlen(n->name) + 1;
 }
 
@@ -190,14 +199,15 @@ static void get_strides(const unsigned char *r, bool dense, int rank, const int6
         get_numbers(r, rank, strides);
 }
 
-static void get_layout(const struct packed_node *n, const unsigned char *strides, bool dense, int64_t offset,
-                       struct xti_layout *out)
+static void get_layout(const struct packed_node *n, const unsigned char *strides, uint8_t layout,
+                       int64_t offset, struct xti_layout *out)
 {
     out->dtype = n->head.dtype;
     out->rank = n->head.rank;
     out->offset = offset;
     get_numbers(n->shape, out->rank, out->shape);
-    get_strides(strides, dense, out->rank, out->shape, out->strides);
+    out->origin = layout & ORIGIN;
+    get_strides(strides, layout & DENSE, out->rank, out->shape, out->strides);
 }
 
 void xti_packed_output(const unsigned char *packed, struct xti_layout *out)
@@ -207,7 +217,7 @@ void xti_packed_output(const unsigned char *packed, struct xti_layout *out)
     get_graph(packed, &g);
     for (int i = 0; i <= g.head.out; i++)
         g.node = get_node(g.node, &n);
-    get_layout(&n, g.strides, g.head.out_dense, g.offset, out);
+    get_layout(&n, g.strides, g.head.out_layout, g.offset, out);
 }
 
 static void find_input(const unsigned char *packed, int input, struct packed_node *n)
@@ -222,7 +232,7 @@ void xti_packed_input(const unsigned char *packed, int input, struct xti_layout 
 {
     struct packed_node n;
     find_input(packed, input, &n);
-    get_layout(&n, n.strides, n.head.dense, n.offset, out);
+    get_layout(&n, n.strides, n.head.layout, n.offset, out);
 }
 
 const char *xti_packed_name(const unsigned char *packed, int input)
@@ -261,8 +271,9 @@ static bool take_input(struct xt_graph *g, const struct packed_node *p, struct x
     n->name = xti_arena_dup(&g->arena, p->name, strlen(p->name) + 1);
     if (!n->strides || !n->name)
         return false;
-    get_strides(p->strides, p->head.dense, n->rank, n->shape, n->strides);
-    n->dense = p->head.dense;
+    n->dense = p->head.layout & DENSE;
+    n->origin = p->head.layout & ORIGIN;
+    get_strides(p->strides, n->dense, n->rank, n->shape, n->strides);
     n->offset = p->offset;
     n->input = g->n_inputs;
     g->input[g->n_inputs++] = g->n_nodes;
@@ -292,9 +303,10 @@ static bool take_output(struct xt_graph *g, const struct packed_graph *p)
     g->out_strides = xti_arena_alloc(&g->arena, (size_t)n->rank * sizeof *g->out_strides);
     if (!g->out_strides)
         return false;
-    get_strides(p->strides, p->head.out_dense, n->rank, n->shape, g->out_strides);
     g->out = p->head.out;
-    g->out_dense = p->head.out_dense;
+    g->out_dense = p->head.out_layout & DENSE;
+    g->out_origin = p->head.out_layout & ORIGIN;
+    get_strides(p->strides, g->out_dense, n->rank, n->shape, g->out_strides);
     g->out_offset = p->offset;
     return true;
 }

@@ -30,13 +30,14 @@ static bool same_node(const struct xti_node *a, const struct xti_node *b)
         return false;
     if (!same_numbers(a->rank, a->shape, b->shape) || !same_numbers(a->n_attrs, a->attr, b->attr))
         return false;
-    return a->op != XT_OP_INPUT || (!strcmp(a->name, b->name) && a->dense == b->dense &&
-                                    a->offset == b->offset && same_numbers(a->rank, a->strides, b->strides));
+    return a->op != XT_OP_INPUT ||
+           (!strcmp(a->name, b->name) && a->dense == b->dense && a->offset == b->offset &&
+            a->origin == b->origin && same_numbers(a->rank, a->strides, b->strides));
 }
 
 static bool same_output(const struct xt_graph *a, const struct xt_graph *b)
 {
-    return a->out_dense == b->out_dense && a->out_offset == b->out_offset &&
+    return a->out_dense == b->out_dense && a->out_offset == b->out_offset && a->out_origin == b->out_origin &&
            same_numbers(a->node[a->out].rank, a->out_strides, b->out_strides);
 }
 

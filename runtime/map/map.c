@@ -178,20 +178,6 @@ static void mark_reshapes(struct xti_fuser *f)
         }
 }
 
-static xt_status check_destination(const struct xt_graph *g, const struct xti_node *n, struct xti_err *err)
-{
-    char shape[160], strides[160];
-    enum xti_answer meets = xti_box_self_meets(n->rank, n->shape, g->out_strides);
-    if (meets == XTI_NO)
-        return XT_OK;
-    return xti_fail_at(err, XT_EALIAS, g->out, -1, "the destination %s with strides %s %s",
-                       xti_shape_text(shape, sizeof shape, n->rank, n->shape),
-                       xti_shape_text(strides, sizeof strides, n->rank, g->out_strides),
-                       meets == XTI_YES
-                           ? "has two elements at the same address"
-                           : "is refused: whether two elements share an address is too hard to tell");
-}
-
 static xt_status check_output(const struct xt_graph *g, struct xti_map *m, struct xti_err *err)
 {
     const struct xti_node *n = &g->node[g->out];
@@ -201,8 +187,6 @@ static xt_status check_output(const struct xt_graph *g, struct xti_map *m, struc
         return XT_OK;
     if (!xti_span(n->rank, n->shape, g->out_strides, g->out_offset, &m->dst_lo, &m->dst_hi))
         return xti_fail_at(err, XT_EOVERFLOW, g->out, -1, "the output's addresses do not fit in 63 bits");
-    if (!g->out_dense)
-        return check_destination(g, n, err);
     return XT_OK;
 }
 

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/overlap.h"
 #include "base/str.h"
 #include "graph/graph.h"
 
@@ -113,19 +114,6 @@ xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const 
  * none when hi[i] < lo[i], and then src[i] may be NULL. */
 xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src,
                                 const int64_t *lo, const int64_t *hi, struct xti_err *err);
-
-/* ---- overlap.c */
-
-enum xti_answer { XTI_NO, XTI_YES, XTI_UNKNOWN }; /* UNKNOWN: the work cap was hit */
-
-/* Do the address sets {off + sum x*st : 0 <= x < n} of two strided boxes meet? Exact within the cap. */
-enum xti_answer xti_boxes_meet(int rank_a, const int64_t *n_a, const int64_t *st_a, int64_t off_a, int rank_b,
-                               const int64_t *n_b, const int64_t *st_b, int64_t off_b);
-/* Do two different points of one box share an address? Nested test first, then exact within the cap. */
-enum xti_answer xti_box_self_meets(int rank, const int64_t *n, const int64_t *st);
-/* Sufficient and cheap: sorted by |stride|, each stride exceeds the span below it. Extents of 1 do not count.
- */
-bool xti_nested(int rank, const int64_t *n, const int64_t *st);
 
 /* ---- sig.c */
 

@@ -53,7 +53,7 @@ static void to_ints(int n, const int64_t *v, int *out)
 
 static int rank_of(const struct stack *s, xt_node x)
 {
-    struct xt_node_info info;
+    struct xt_node_info info = {.size = sizeof info};
     return xt_node_get(s->g, x, &info) ? 0 : info.rank;
 }
 

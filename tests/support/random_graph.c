@@ -337,7 +337,7 @@ static xt_node join(struct maker *m, int axis, xt_node (*build)(struct xt_graph 
 {
     xt_node xs[3];
     int n = 1 + below(m, 3), mine = below(m, n);
-    struct xt_node_info info;
+    struct xt_node_info info = {.size = sizeof info};
     for (int i = 0; i < n; i++)
         xs[i] = i == mine ? m->x : other_operand(m, build == xt_concat ? axis : -1);
     for (int i = 0; i < n; i++)
@@ -373,7 +373,7 @@ static xt_node (*const step[])(struct maker *) = {
 
 static bool must_stay(const struct maker *m, xt_node y)
 {
-    struct xt_node_info info;
+    struct xt_node_info info = {.size = sizeof info};
     if (y == SKIP || xt_node_get(m->g, y, &info))
         return true;
     return m->opt.no_empty && count(info.rank, info.shape) == 0;
@@ -395,6 +395,7 @@ struct xt_graph *random_graph(uint64_t seed, const struct random_graph_options *
     struct maker m = {.state = seed * 0x2545f4914f6cdd1du + 1};
     int64_t shape[XT_MAX_RANK];
     int rank;
+    m.info.size = sizeof m.info;
     m.opt = opt ? *opt : m.opt;
     m.opt.max_numel = m.opt.max_numel ? m.opt.max_numel : 4096;
     m.opt.max_ops = m.opt.max_ops ? m.opt.max_ops : 8;

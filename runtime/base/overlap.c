@@ -4,15 +4,15 @@
  * means that the work cap was hit or a sum does not fit in 128 bits. The search is a loop with its own stack:
  * coefficients by descending size, pruned by range and by the gcd of the later ones, so that two unknowns
  * cost one step and three cost one step a value of the first. The problem is NP-hard in general, hence the
- * cap. Layer 2. */
-#include "map/map.h"
+ * cap. Layer 0. */
+#include "base/overlap.h"
 
 #include <stdlib.h>
 
 #include "base/num.h"
 
 enum {
-    MAX_TERMS = 2 * XTI_MAX_DIMS,
+    MAX_TERMS = 2 * XTI_BOX_DIMS,
     STEP_CAP = 1 << 16 /* about 2 ms: a step is a few 128-bit divisions */
 };
 
@@ -208,14 +208,14 @@ enum xti_answer xti_boxes_meet(int rank_a, const int64_t *n_a, const int64_t *st
  */
 
 /* The dims with an extent > 1 as terms (|stride|, n - 1), ascending; -1 when there are more than
- * XTI_MAX_DIMS. */
+ * XTI_BOX_DIMS. */
 static int box_terms(int rank, const int64_t *n, const int64_t *st, struct term *t)
 {
     int k = 0;
     for (int i = 0; i < rank; i++) {
         if (n[i] <= 1)
             continue;
-        if (k == XTI_MAX_DIMS)
+        if (k == XTI_BOX_DIMS)
             return -1;
         t[k++] = (struct term){(wide)xti_abs64(st[i]), (wide)n[i] - 1};
     }
@@ -223,11 +223,11 @@ static int box_terms(int rank, const int64_t *n, const int64_t *st, struct term 
     return k;
 }
 
-/* More than XTI_MAX_DIMS strides cannot each exceed the span below in 64 bits. The span fits: before a term
+/* More than XTI_BOX_DIMS strides cannot each exceed the span below in 64 bits. The span fits: before a term
  * of at most 2^63 * 2^63 is added it is less than that term's stride. */
 bool xti_nested(int rank, const int64_t *n, const int64_t *st)
 {
-    struct term t[XTI_MAX_DIMS];
+    struct term t[XTI_BOX_DIMS];
     int k = box_terms(rank, n, st, t);
     wide span = 0;
     for (int i = 0; i < k; i++) {
@@ -273,7 +273,7 @@ static bool some_dims_meet(int k, const struct term *t)
 
 enum xti_answer xti_box_self_meets(int rank, const int64_t *n, const int64_t *st)
 {
-    struct term t[XTI_MAX_DIMS];
+    struct term t[XTI_BOX_DIMS];
     int64_t steps = STEP_CAP;
     enum xti_answer worst = XTI_NO;
     if (is_empty(rank, n) || xti_nested(rank, n, st))
