@@ -58,7 +58,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib run test test-arm ways lint clean help one gpu-check transactions bench-kernels need-build need-test
+.PHONY: all lib run test test-arm ways lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	@$(SUBMAKE) lib $(XT)
@@ -70,7 +70,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLE) $(EXAMPLES)
+	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLE) $(EXAMPLES) $(B)/tests/transactions
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
@@ -161,6 +161,14 @@ ARCH ?= sm_90
 transactions: need-build ## sectors, instructions, bytes in flight of CUDA kernels, no GPU: FILE='list list:u8' ARCH=sm_90 JSON=file
 	@$(SUBMAKE) $(B)/tests/transactions
 	@$(B)/tests/transactions --arch $(ARCH) $(if $(JSON),--json $(JSON)) $(FILE)
+
+transactions-check: need-build ## are CUDA kernels worse than bench/results/transactions-*.json? All rows, three architectures: minutes
+	@$(SUBMAKE) $(B)/tests/transactions
+	@B=$(B) $(PYTHON) tests/transactions_check.py --all
+
+transactions-update: need-build ## writes these tables anew
+	@$(SUBMAKE) $(B)/tests/transactions
+	@B=$(B) $(PYTHON) tests/transactions_check.py --update
 
 $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/kernel_job.o $(LIB_A)
 	@mkdir -p $(@D)

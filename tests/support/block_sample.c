@@ -362,6 +362,16 @@ static double estimate(const struct sampler *s)
     return fmin(1, pow(copy / time, 0.4));
 }
 
+/* Where guards hide points, blocks of equal work write anything from nothing to all: then what the map writes
+ * says more than the sample. */
+static double written(const struct sampler *s)
+{
+    for (int i = 0; i < s->m->n_pieces; i++)
+        if (s->m->piece[i].n_guards)
+            return (double)s->out->dst_bytes;
+    return s->sum.dst_bytes;
+}
+
 static void conclude(struct sampler *s)
 {
     const struct tally *t = &s->sum;
@@ -370,7 +380,7 @@ static void conclude(struct sampler *s)
     o->store_ratio = ratio(t->store_sectors, t->store_need);
     o->rereads = ratio(t->read_points, t->read_elements);
     o->wavefront_ratio = ratio(t->wavefronts, t->ideal_wavefronts);
-    o->instructions_per_16b = ratio(t->instructions * 16, t->dst_bytes);
+    o->instructions_per_16b = ratio(t->instructions * 16, written(s));
     double there = fmin(o->resident, (double)o->blocks / processors(s->sm)); /* a small launch fills no SM */
     o->in_flight = t->loading_blocks > 0 ? t->early_bytes / t->loading_blocks * there : 0;
     o->estimate = estimate(s);
