@@ -113,7 +113,9 @@ export XT_THREADS=many
 bad 'unknown number of threads' 'XT_THREADS many' explain 'x: u8[2]; x'
 export XT_THREADS=1 XT_ISA=sse9
 bad 'unknown instruction set' 'XT_ISA sse9 avx512' explain 'x: u8[2]; x'
-unset XT_THREADS XT_ISA
+export XT_THREADS=1 XT_ISA= XT_MACHINE=zen1
+bad 'unknown machine' 'XT_MACHINE zen1 generic zen5' explain 'x: u8[2]; x'
+unset XT_THREADS XT_ISA XT_MACHINE
 bad 'output directory' 'nowhere' run 'x; x' "$dir/a.npy" -o "$dir/nowhere/o.npy"
 expect 'nothing left behind' '[ -z "$(find "$dir" -mindepth 1 -name "*tmp*")" ]'
 

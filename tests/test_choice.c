@@ -14,21 +14,27 @@
 static struct bench_workload *work;
 static int n_work;
 
-/* Caches so small that small shapes are blocked, and those of the processors in estimate.c. */
-static const struct xti_target tiny = {
-    .backend = XT_CPU, .l1_bytes = 1 << 10, .l2_bytes = 4 << 10, .l3_bytes = 16 << 10, .threads = 1};
+/* Caches so small that small shapes are blocked, and those of two processors. */
+static struct xti_machine careful, zen; /* without habits; set by main */
+static const struct xti_target tiny = {.backend = XT_CPU,
+                                       .l1_bytes = 1 << 10,
+                                       .l2_bytes = 4 << 10,
+                                       .l3_bytes = 16 << 10,
+                                       .machine = &careful,
+                                       .threads = 1};
 static const struct xti_target server = {.backend = XT_CPU,
                                          .isa = XTI_ISA_AVX512,
                                          .l1_bytes = 48 << 10,
                                          .l2_bytes = 2 << 20,
                                          .l3_bytes = 260 << 20,
+                                         .machine = &careful,
                                          .threads = 1};
 static const struct xti_target epyc = {.backend = XT_CPU,
                                        .isa = XTI_ISA_AVX512,
                                        .l1_bytes = 32 << 10,
                                        .l2_bytes = 1 << 20,
                                        .l3_bytes = 32 << 20,
-                                       .prefetch_nta = true,
+                                       .machine = &zen,
                                        .threads = 1};
 
 static int64_t src_bytes(const struct xti_map *m, int i)
@@ -224,7 +230,9 @@ END_TEST
 START_TEST(an_estimate_counts_the_lines_of_all_parts_of_a_joint_plan)
 {
     struct xti_target t = epyc;
-    t.prefetch_deep = t.joint_rows = true;
+    struct xti_machine m = *epyc.machine;
+    t.machine = &m;
+    m.prefetch_deep = m.joint_rows = true;
     struct xti_estimate e =
         estimate_of("x: f64[9,1000000]; y: f64[4,1000000]; concat(0, x, y).permute(1,0)", &t);
     ck_assert_double_eq_tol(e.lines_read, 13e6 / 8, 3); /* one that is not whole for each source */
@@ -271,6 +279,9 @@ END_TEST
 
 int main(void)
 {
+    const struct xti_machine *zen5 = xti_machine_named("zen5");
+    careful = (struct xti_machine){"careful", .prices = xti_machine_careful->prices};
+    zen = (struct xti_machine){"zen", .prices = zen5->prices, .hints = zen5->hints};
     char why[256];
     n_work = bench_workloads_read(bench_workloads_text, &work, why, sizeof why);
     Suite *s = suite_create("choice");

@@ -280,8 +280,12 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     xti_cpu_target(threads, &t);
     ck_assert(xti_cpu_has(isa));
     t.isa = isa;
-    t.few_strands = cache != 1024; /* else buffers */
-    t.windows = t.abreast = t.joint_rows = true;
+    static struct xti_machine with[2]; /* without strands: buffers */
+    struct xti_machine *here = &with[cache != 1024];
+    *here = *t.machine;
+    here->few_strands = cache != 1024;
+    here->windows = here->abreast = here->joint_rows = true;
+    t.machine = here;
     if (cache)
         t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 16 * cache;
     ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
@@ -538,6 +542,51 @@ static struct xt_graph *random_rows_of_pieces(void)
              both ? "concat(" : "x.roll(0,", both ? axis : 0, both ? ", x, y)" : ")", ops);
     return parse_line(line);
 }
+
+/* Every row of the table plans, as XT_MACHINE makes it, what this processor runs. */
+static void check_rows(const struct xti_map *m, long long seed)
+{
+    static const int64_t caches[] = {0, 64, 1024};
+    int misalign = seed % 3 == 0 ? 16 : seed % 3 == 1 ? 0 : m->esize, parts = seed % 2 ? 1 : 3;
+    struct buffers b = buffers_of(m, misalign);
+    for (int i = 0; xti_machine_at(i); i++)
+        for (int isa = 0; isa < XTI_ISA_COUNT; isa++) {
+            int64_t cache = caches[(seed + i) % 3];
+            struct xti_target t;
+            struct xti_plan p;
+            if (!xti_cpu_has((enum xti_isa)isa))
+                continue;
+            setenv("XT_MACHINE", xti_machine_at(i)->name, 1);
+            xti_cpu_target(parts, &t);
+            unsetenv("XT_MACHINE");
+            ck_assert_ptr_eq(t.machine, xti_machine_at(i));
+            t.isa = (enum xti_isa)isa;
+            if (cache)
+                t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 16 * cache;
+            ck_assert(!xti_plan_make(m, &t, &p, NULL));
+            run_shares(&p, &b, parts);
+            same_bytes(&p, &b, t.machine->name, seed);
+            xti_plan_free(&p);
+        }
+    free_buffers(&b, misalign);
+}
+
+START_TEST(plans_of_every_machine_copy_a_random_chain)
+{
+    struct random_graph_options opt = {.max_numel = 60000, .no_empty = true};
+    for (int i = 0; i < PER_ROUND; i++) {
+        long long seed = _i * PER_ROUND + i;
+        struct xt_graph *g = random_graph((uint64_t)seed + 50000, &opt);
+        struct xti_map m;
+        chain = graph_text(g);
+        fuse(g, &m);
+        check_rows(&m, seed);
+        xti_map_free(&m);
+        xt_graph_free(g);
+    }
+    check_random_pieces(_i, PER_ROUND, 7907, 7, random_runs, check_rows);
+}
+END_TEST
 
 START_TEST(rows_of_several_pieces_are_copied)
 {
@@ -819,6 +868,7 @@ int main(void)
     tcase_add_loop_test(t, pages_of_a_source_that_hold_nothing_are_not_read, 0, ROUNDS);
     tcase_add_loop_test(t, random_orders_of_small_axes_are_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_random_chain_is_copied, 0, ROUNDS);
+    tcase_add_loop_test(t, plans_of_every_machine_copy_a_random_chain, 0, ROUNDS / 2);
     tcase_add_loop_test(t, rows_of_several_pieces_are_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
                         sizeof big / sizeof *big);

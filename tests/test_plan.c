@@ -10,14 +10,15 @@
 #include "plan/plan.h"
 #include "support/map_of.h"
 
+/* A machine like none: the tests of a habit turn it on. */
+static const struct xti_machine plain = {
+    .name = "plain", .stream_banks = 512, .few_strands = true, .windows = true};
 static const struct xti_target cpu = {.backend = XT_CPU,
                                       .isa = XTI_ISA_AVX512,
                                       .l1_bytes = 32 << 10,
                                       .l2_bytes = 1 << 20,
                                       .l3_bytes = 32 << 20,
-                                      .stream_banks = 512,
-                                      .few_strands = true,
-                                      .windows = true,
+                                      .machine = &plain,
                                       .threads = 4};
 
 static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target *t)
@@ -101,6 +102,40 @@ static const struct {
 };
 /* clang-format on */
 
+static const struct {
+    const char *vendor;
+    unsigned family, model;
+    const char *row;
+} processors[] = {
+    {"AuthenticAMD", 26, 0x02, "zen5"},
+    {"AuthenticAMD", 26, 0x44, "zen5"},
+    {"AuthenticAMD", 25, 0x11, "zen4"},
+    {"AuthenticAMD", 25, 0x61, "zen4"},
+    {"AuthenticAMD", 25, 0x01, "zen3"},
+    {"AuthenticAMD", 25, 0x50, "zen3"},
+    {"GenuineIntel", 6, 0xcf, "emerald"},
+    {"GenuineIntel", 6, 0x8f, "emerald"},
+    {"ARM", 0, 0, "neon"},
+    {"AuthenticAMD", 23, 0x31, "generic"},
+    {"AuthenticAMD", 26, 0x50, "generic"}, /* Zen 6 */
+    {"GenuineIntel", 6, 0x55, "generic"},
+    {"GenuineIntel", 25, 0x11, "generic"},
+    {"HygonGenuine", 24, 0, "generic"},
+    {"", 0, 0, "generic"},
+};
+
+START_TEST(a_processor_has_its_row_and_an_unknown_one_the_careful_one)
+{
+    const struct xti_machine *m =
+        xti_machine_find(processors[_i].vendor, processors[_i].family, processors[_i].model);
+    ck_assert_str_eq(m->name, processors[_i].row);
+    ck_assert_ptr_eq(m, xti_machine_named(m->name));
+    ck_assert(m->prices);
+    ck_assert_ptr_null(xti_machine_named("zen"));
+    ck_assert_str_eq(xti_machine_careful->name, "generic");
+}
+END_TEST
+
 START_TEST(a_chain_gets_its_strategy)
 {
     struct xti_plan p = plan_of(chosen[_i].line, &cpu);
@@ -138,8 +173,8 @@ static const struct {
     {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile", "transpose"}, /* wide columns that lie apart, */
     {"x: c128[4096,2048]; x.permute(1,0)", "tile", "transpose"},           /* of 32 KiB, */
     {"x: f16[512,2,58593]; x.permute(2,1,0)", "tile", "tile"},
-    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose", "transpose"},   /* one behind the other, */
-    {"x: f64[352,28]; x.permute(1,0)", "transpose", "transpose"},          /* in the cache; */
+    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose", "transpose"}, /* one behind the other, */
+    {"x: f64[352,28]; x.permute(1,0)", "transpose", "transpose"},        /* in the cache; */
     {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose", "transpose"},
     {"x: f32[28,28,28,48,48]; x.permute(2,0,4,1,3)", "transpose", "tile"}, /* blocks: of whole lines, */
     {"x: u8[112,28,4,352,48]; x.permute(2,0,4,1,3)", "transpose", "tile"}, /* with short columns, */
@@ -148,20 +183,23 @@ static const struct {
     {"x: f32[92,27,8,50,50]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* .. begun anywhere in a line */
     {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose", "transpose"},
     {"x: f16[1875,64,500]; x.permute(2,1,0)", "tile", "tile"}, /* of each, every second begins on a line */
-    {"x: c128[77,13601]; x.permute(1,0)", "tile", "buffered"},           /* blocks of long columns */
+    {"x: c128[77,13601]; x.permute(1,0)", "tile", "buffered"}, /* blocks of long columns */
     {"x: f16[50,794534]; y: f16[50,397267]; concat(1, y, x).permute(1,0)", "buffered", "tile"}, /* apart */
     {"x: f16[9,794534]; y: f16[9,794534]; concat(0, x, y).permute(1,0)", "transpose", "transpose"}, /* not */
-    {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided", "tile"}, /* a part of each line */
+    {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided", "tile"},            /* a part of each line */
     {"x: c128[2,250,320,12,4]; x.permute(0,1,2,4,3)", "transpose", "deinterleave"}, /* no vectors .. */
-    {"x: c128[250,320,4,12]; x.permute(0,1,3,2)", "transpose", "interleave"}, /* .. weave these, */
+    {"x: c128[250,320,4,12]; x.permute(0,1,3,2)", "transpose", "interleave"},       /* .. weave these, */
     {"x: c128[600000,1]; x.expand(600000,3)", "interleave", "buffered"}, /* but one row serves again */
 };
 
 /* The plan where prefetches reach deep, by the first strategy; elsewhere it is by the other. */
 static struct xti_plan deep_plan(const char *line, const char *strategy, const char *other)
 {
+    static struct xti_machine m;
     struct xti_target t = cpu;
-    t.prefetch_deep = true;
+    m = plain;
+    m.prefetch_deep = true;
+    t.machine = &m;
     struct xti_plan p = plan_of(line, &t), q = plan_of(line, &cpu);
     ck_assert_str_eq(xti_plan_strategy(&p), strategy);
     ck_assert_str_eq(xti_plan_strategy(&q), other);
@@ -188,7 +226,7 @@ static const struct {
     {"x: u8[60,15,15,32,15,32]; x.permute(2,0,4,1,5,3)", 15 * 32 * 32, 15, false},
     {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1024, 13, false}, /* a part of the 75 */
     {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1440, 15, true},
-    {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 320, 1, false},   /* long ones already */
+    {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 320, 1, false},       /* long ones already */
     {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 672, 14, false}, /* blocks of four squares or, .. */
     {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 48 * 28 * 48, 28, true}, /* .. for long runs, of one */
 };
@@ -196,8 +234,10 @@ static const struct {
 START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
 {
     struct xti_target many = cpu;
-    many.few_strands = false;
-    many.prefetch_deep = grouped[_i].deep;
+    struct xti_machine m = plain;
+    many.machine = &m;
+    m.few_strands = false;
+    m.prefetch_deep = grouped[_i].deep;
     struct xti_plan p = plan_of(grouped[_i].line, &many);
     const struct xti_step *step = p.step;
     const struct xti_runs *in = &step->blocks->part->in;
@@ -239,7 +279,9 @@ END_TEST
 START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
 {
     struct xti_target near = cpu;
-    near.prefetch_deep = true;
+    struct xti_machine m = plain;
+    near.machine = &m;
+    m.prefetch_deep = true;
     struct xti_plan p = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &near);
     struct xti_plan other = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &cpu);
     struct xti_plan wide = plan_of("x: f32[75,96,50,50]; x.permute(1,0,3,2)", &near);
@@ -268,7 +310,7 @@ static const struct {
     {"x: u8[192,28,28,48,32]; x.permute(1,3,2,0,4)", 32, 4, 144}, /* 2; of 3 rows of the next dim */
     {"x: f16[596,28,28,8,32]; x.permute(1,3,2,0,4)", 64, 2, 64},
     {"x: u8[1536,64,2144]; x.permute(1,0,2)", 2144, 2, 2},
-    {"x: u8[640,640,50]; x.permute(1,0,2)", 50, 16, 82},  /* 32 are whole lines */
+    {"x: u8[640,640,50]; x.permute(1,0,2)", 50, 16, 82},          /* 32 are whole lines */
     {"x: u8[1000,1000,96]; x.permute(1,0,2)[:, 1:]", 96, 16, 43}, /* ragged */
 };
 
@@ -289,16 +331,16 @@ static const struct {
     const char *line;
     bool mosaics;
 } by_windows[] = {
-    {"x: f16[106868,12,7]; x.permute(0,2,1)", true},            /* else they are gathered */
-    {"x: u8[94647,7,13,13]; x.permute(0,1,3,2)", true},         /* .. */
+    {"x: f16[106868,12,7]; x.permute(0,2,1)", true},             /* else they are gathered */
+    {"x: u8[94647,7,13,13]; x.permute(0,1,3,2)", true},          /* .. */
     {"x: f16[820896,7,12]; x[:, :, ::2].permute(2,0,1)", false}, /* from too many windows */
-    {"x: u8[934896,20,5]; x.flip(2)", true},                    /* short rows backwards, */
-    {"x: f32[504011,3,12]; x.flip(2)", false},                  /* longer ones */
-    {"x: f64[201845,5,3]; x.permute(0,2,1)", true},             /* small squares, */
+    {"x: u8[934896,20,5]; x.flip(2)", true},                     /* short rows backwards, */
+    {"x: f32[504011,3,12]; x.flip(2)", false},                   /* longer ones */
+    {"x: f64[201845,5,3]; x.permute(0,2,1)", true},              /* small squares, */
     {"x: f32[33,30,20,33,13,8]; x.permute(0,1,2,3,5,4)", false}, /* larger ones */
-    {"x: u8[39441,16,5,13,3]; x.permute(0,1,3,2,4)", true},     /* short runs, */
-    {"x: u8[9441,16,5,13,12]; x.permute(0,1,3,2,4)", false},    /* longer ones */
-    {"x: f64[50738,32,1]; x.expand(50738,32,4)", false},        /* one unit again and again */
+    {"x: u8[39441,16,5,13,3]; x.permute(0,1,3,2,4)", true},      /* short runs, */
+    {"x: u8[9441,16,5,13,12]; x.permute(0,1,3,2,4)", false},     /* longer ones */
+    {"x: f64[50738,32,1]; x.expand(50738,32,4)", false},         /* one unit again and again */
 };
 
 static const struct xti_mosaic *table_of(const struct xti_step *step, int block)
@@ -327,18 +369,18 @@ static const struct {
     {"x: u8[512820,15,26]; x[:, ::-1, ::-1].permute(0,2,1)", 390},
     {"x: u8[208333,8,6,20]; x.permute(0,3,2,1)", 960},
     {"x: f16[85470,9,5,26]; x.permute(0,3,2,1)", 2340},
-    {"x: f64[115740,8,27]; x.permute(0,2,1)", 0},               /* woven */
+    {"x: f64[115740,8,27]; x.permute(0,2,1)", 0}, /* woven */
     {"x: f32[163398,9,17]; x.permute(0,2,1)", 612},
-    {"x: u8[1212121,3,5,11]; x.permute(0,2,1,3)", 165},         /* runs that are no units */
-    {"x: u8[113378,9,7,28]; x.permute(0,3,2,1)", 0},            /* too large */
-    {"x: u8[781250,8,32]; x.permute(0,2,1)", 0},                /* lines of one unit */
-    {"x: f16[160256,26,24]; x.permute(0,2,1)", 0},              /* squares */
-    {"x: u8[512820,15,26]; x[:, ::-1]", 0},                     /* in order */
-    {"x: f16[1000,9,5,26,100]; x.permute(4,0,3,2,1)", 0},       /* apart from each other in the destination */
+    {"x: u8[1212121,3,5,11]; x.permute(0,2,1,3)", 165},   /* runs that are no units */
+    {"x: u8[113378,9,7,28]; x.permute(0,3,2,1)", 0},      /* too large */
+    {"x: u8[781250,8,32]; x.permute(0,2,1)", 0},          /* lines of one unit */
+    {"x: f16[160256,26,24]; x.permute(0,2,1)", 0},        /* squares */
+    {"x: u8[512820,15,26]; x[:, ::-1]", 0},               /* in order */
+    {"x: f16[1000,9,5,26,100]; x.permute(4,0,3,2,1)", 0}, /* apart from each other in the destination */
     {"x: u8[50000,17,26]:[500,26,1]; x.permute(0,2,1)", 442},
-    {"x: u8[50000,17,26]:[700,40,1]; x.permute(0,2,1)", 0},      /* gaps within them */
-    {"x: f16[26510,4,12,50]; x.permute(0,2,1,3)", 0},           /* long runs */
-    {"x: f64[801845,3,3]; x.permute(0,2,1)", 0},                /* little more than a line */
+    {"x: u8[50000,17,26]:[700,40,1]; x.permute(0,2,1)", 0}, /* gaps within them */
+    {"x: f16[26510,4,12,50]; x.permute(0,2,1,3)", 0},       /* long runs */
+    {"x: f64[801845,3,3]; x.permute(0,2,1)", 0},            /* little more than a line */
     {"x: c128[100000,3,7]; x.permute(0,2,1)", 0},
     {"x: u8[100000,9,4]:[180,22,1]; x.unsqueeze(1).expand(100000,5,9,4)", 0}, /* no whole elements apart */
     {"x: u8[100000,5,5,4]:[100,6,18,1]; x", 0},
@@ -348,7 +390,9 @@ static const struct {
 START_TEST(small_units_are_permuted_side_by_side)
 {
     struct xti_target t = cpu;
-    t.prefetch_deep = t.abreast = t.joint_rows = true;
+    struct xti_machine m = plain;
+    t.machine = &m;
+    m.prefetch_deep = m.abreast = m.joint_rows = true;
     struct xti_plan p = plan_of(abreast[_i].line, &t);
     ck_assert_msg(p.step->abreast_unit == abreast[_i].unit, "%s: %lld", abreast[_i].line,
                   (long long)p.step->abreast_unit);
@@ -403,7 +447,9 @@ static const struct {
 START_TEST(pieces_that_make_up_short_rows_are_one_step)
 {
     struct xti_target t = cpu;
-    t.prefetch_deep = t.joint_rows = t.short_parts = true;
+    struct xti_machine m = plain;
+    t.machine = &m;
+    m.prefetch_deep = m.joint_rows = m.short_parts = true;
     struct xti_plan p = plan_of(joined[_i].line, &t), apart = plan_of(joined[_i].line, &cpu);
     ck_assert_msg(p.joint.n == joined[_i].parts && p.n_steps == joined[_i].steps, "%s: %d, %d",
                   joined[_i].line, p.joint.n, p.n_steps);
@@ -436,7 +482,9 @@ START_TEST(a_group_holds_what_every_part_of_it_reads)
     snprintf(line, sizeof line, "x: u8[%s16]:[%s1]; y: u8[%s4]:[%s1]; concat(%d, x, y)", ext, near, ext, far,
              DIMS);
     struct xti_target t = cpu;
-    t.prefetch_deep = t.joint_rows = true;
+    struct xti_machine m = plain;
+    t.machine = &m;
+    m.prefetch_deep = m.joint_rows = true;
     struct xti_plan p = plan_of(line, &t);
     ck_assert_int_eq(p.joint.n, 2);
     for (int k = 0; k < p.joint.n; k++) {
@@ -455,7 +503,9 @@ START_TEST(a_copy_of_any_size_has_a_plan)
         "x: f64[64,1]; x.expand(64,14411518807585587).permute(1,0).flip(0)",
     };
     struct xti_target t = cpu;
-    t.uneven_steps = t.joint_rows = t.prefetch_deep = true;
+    struct xti_machine m = plain;
+    t.machine = &m;
+    m.uneven_steps = m.joint_rows = m.prefetch_deep = true;
     struct xti_plan p = plan_of(line[_i], &t);
     ck_assert(!p.step->uneven);
     xti_plan_free(&p);
@@ -478,7 +528,9 @@ static const struct {
 START_TEST(columns_are_longer_where_prefetches_reach_deep)
 {
     struct xti_target t = cpu;
-    t.prefetch_deep = true;
+    struct xti_machine m = plain;
+    t.machine = &m;
+    m.prefetch_deep = true;
     struct xti_plan p = plan_of(long_columns[_i].line, &t), other = plan_of(long_columns[_i].line, &cpu);
     ck_assert_int_eq(p.step->tile_cols, long_columns[_i].deep);
     ck_assert_int_eq(other.step->tile_cols, long_columns[_i].else_);
@@ -528,7 +580,9 @@ START_TEST(only_ordinary_stores_past_the_first_cache_are_fetched_ahead)
                   {"x: f32[1000,1000]; x.permute(1,0)", true}, /* the second */
                   {"x: f32[3200,3200]; x.permute(1,0)", false} /* streamed */};
     struct xti_target fetches = cpu;
-    fetches.prefetch_writes = true;
+    struct xti_machine m = plain;
+    fetches.machine = &m;
+    m.prefetch_writes = true;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         for (int asked = 0; asked < 2; asked++) {
             struct xti_plan p = plan_of(copies[i].line, asked ? &fetches : &cpu);
@@ -547,7 +601,7 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
                   {"x: f32[1024,512]; x.permute(1,0)", true, true}, /* one set of all rows */
                   {"x: f32[512,512]; x.permute(1,0)", true, false}, /* two of them */
                   {"x: u8[2048,512]; x.permute(1,0)", true, true},
-                  {"x: f64[512,512]; x.permute(1,0)", true, false}, /* squares of few rows */
+                  {"x: f64[512,512]; x.permute(1,0)", true, false},   /* squares of few rows */
                   {"x: f32[1024,1024]; x.permute(1,0)", true, false}, /* columns share a set, too */
                   {"x: f16[1024,512]; x.permute(1,0)", true, true},
                   {"x: f16[1024,1024]; x.permute(1,0)", true, false},
@@ -555,18 +609,20 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
                   {"x: u8[1024,512]; x.permute(1,0)", true, false},
                   {"x: u8[2048,2048]; x.permute(1,0)", true, true},
                   {"x: c128[256,256]; x.permute(1,0)", true, false},
-                  {"x: f32[250,512]; x.permute(1,0)", true, false},  /* the source's rows alone share sets */
-                  {"x: f32[250,510]; x.permute(1,0)", true, false},  /* nothing does */
+                  {"x: f32[250,512]; x.permute(1,0)", true, false},   /* the source's rows alone share sets */
+                  {"x: f32[250,510]; x.permute(1,0)", true, false},   /* nothing does */
                   {"x: f32[1250,510]; x.permute(1,0)", false, false}, /* .. beyond the second cache */
-                  {"x: f32[18,510]; x.permute(1,0)", false, false}, /* squares twice as high */
-                  {"x: f32[64,128]; x.permute(1,0)", true, false}, /* about the first cache */
-                  {"x: f32[65,100]; x.permute(1,0)", false, false}, /* .. which they fit badly */
+                  {"x: f32[18,510]; x.permute(1,0)", false, false},   /* squares twice as high */
+                  {"x: f32[64,128]; x.permute(1,0)", true, false},    /* about the first cache */
+                  {"x: f32[65,100]; x.permute(1,0)", false, false},   /* .. which they fit badly */
                   {"x: f32[4096,4096]; x.permute(1,0)", false, false}, /* streamed */
                   {"x: f32[1024,2048]; x.permute(1,0)", false, true},  /* in the third cache */
                   {"x: f32[1040,2048]; x.permute(1,0)", false, false}};
     struct xti_target early = cpu;
-    early.early_stores = true;
-    early.stream_banks = 512;
+    struct xti_machine m = plain;
+    early.machine = &m;
+    m.early_stores = true;
+    m.stream_banks = 512;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         struct xti_plan p = plan_of(copies[i].line, &early);
         ck_assert_msg(p.step[0].squares == copies[i].squares, "%s", copies[i].line);
@@ -602,7 +658,7 @@ START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
         bool stays, assembled[2]; /* without and with it */
     } want[] = {
         {"x: f32[2097152]; x.flip(0)", true, {false, false}},
-        {"x: f32[3145728]; x.flip(0)", false, {false, false}}, /* 12 MiB of either side */
+        {"x: f32[3145728]; x.flip(0)", false, {false, false}},                    /* 12 MiB of either side */
         {"x: f32[4096]; x.unsqueeze(0).expand(1024,4096)", true, {false, false}}, /* 16 MiB of one */
         {"x: f16[32768,128]; concat(1, x[:, ::2], x[:, 1::2])", true, {false, false}},
         {"x: f16[2,512,32,128]; x.permute(0,2,1,3)", false, {false, false}}, /* short runs far apart */
@@ -614,12 +670,14 @@ START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
-        t.keeps_in_order = i % 2;
+        struct xti_machine m = plain;
+        t.machine = &m;
+        m.keeps_in_order = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_msg(p.assembled == want[i / 2].assembled[i % 2], "%s", want[i / 2].line);
         for (int k = 0; k < p.n_steps && !p.assembled; k++)
             if (p.map.piece[p.step[k].piece].src >= 0)
-                ck_assert_msg(p.step[k].stream != (t.keeps_in_order && want[i / 2].stays), "%s",
+                ck_assert_msg(p.step[k].stream != (m.keeps_in_order && want[i / 2].stays), "%s",
                               want[i / 2].line);
         xti_plan_free(&p);
     }
@@ -696,20 +754,22 @@ static const struct {
     const char *line;
     bool assembled; /* with it */
 } parts[] = {
-    {"x: f16[4000,80,63]; x.flip(1)", true},                       /* short runs */
-    {"x: f16[2000,80,163]; x.flip(1)", false},                     /* long ones */
-    {"x: f16[2000,80,163]; x.pad((0,0),(0,0),(1,0))", true},       /* .. that take turns with fills */
-    {"x: f64[2048,9,1138]; x[:, :, 1::4]", false},                 /* units one by one */
+    {"x: f16[4000,80,63]; x.flip(1)", true},                 /* short runs */
+    {"x: f16[2000,80,163]; x.flip(1)", false},               /* long ones */
+    {"x: f16[2000,80,163]; x.pad((0,0),(0,0),(1,0))", true}, /* .. that take turns with fills */
+    {"x: f64[2048,9,1138]; x[:, :, 1::4]", false},           /* units one by one */
     {"x: f16[80000,67]; x.flip(1)", false},
-    {"x: f16[80000,67]; x.flip(1).pad((0,0),(1,0))", true},        /* .. but few of a row, .. */
-    {"x: f16[40000,167]; x.flip(1).pad((0,0),(1,0))", false},      /* .. and many */
-    {"x: u8[4,30,250,1024,3]; x.flip(3)[:, :, :, 1:]", true},      /* groups */
+    {"x: f16[80000,67]; x.flip(1).pad((0,0),(1,0))", true},   /* .. but few of a row, .. */
+    {"x: f16[40000,167]; x.flip(1).pad((0,0),(1,0))", false}, /* .. and many */
+    {"x: u8[4,30,250,1024,3]; x.flip(3)[:, :, :, 1:]", true}, /* groups */
 };
 
 START_TEST(units_and_long_rows_are_not_put_together_in_a_buffer)
 {
     struct xti_target t = cpu;
-    t.short_parts = true;
+    struct xti_machine m = plain;
+    t.machine = &m;
+    m.short_parts = true;
     struct xti_plan p = plan_of(parts[_i].line, &t), other = plan_of(parts[_i].line, &cpu);
     ck_assert_msg(p.assembled == parts[_i].assembled, "%s", parts[_i].line);
     ck_assert_msg(other.assembled, "%s", parts[_i].line);
@@ -763,7 +823,9 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
     static const char pixels[] = "x: f32[96,28,28,16,16,3]; x.permute(0,5,1,3,2,4)";
     for (int pairs = 0; pairs < 2; pairs++) {
         struct xti_target t = cpu;
-        t.singles_soon = pairs;
+        struct xti_machine m = plain;
+        t.machine = &m;
+        m.singles_soon = pairs;
         struct xti_plan p = plan_of(pixels, &t);
         const struct xti_loop *last = &p.step[0].loop[p.step[0].n_loops - 1];
         ck_assert_str_eq(xti_plan_strategy(&p), "deinterleave");
@@ -787,9 +849,11 @@ START_TEST(tiles_whose_rows_begin_alike_need_no_pairs)
     };
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
+        struct xti_machine m = plain;
+        t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        t.stream_pairs = true;
-        t.stream_banks = 512;
+        m.stream_pairs = true;
+        m.stream_banks = 512;
         struct xti_plan p = plan_of(want[i].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].pairs, want[i].pairs);
@@ -805,20 +869,22 @@ START_TEST(transposes_of_long_rows_read_them_whole_or_in_parts)
         const char *line;
         bool whole;
     } want[] = {
-        {"x: f32[20032,2500]; x.permute(1,0)", true},    {"x: f32[7264,7264]; x.permute(1,0)", false},
+        {"x: f32[20032,2500]; x.permute(1,0)", true}, {"x: f32[7264,7264]; x.permute(1,0)", false},
         {"x: f32[10240,4096]; x.permute(1,0)", true}, /* of few sets */
-        {"x: f32[10016,5000]; x.permute(1,0)", true},    {"x: u8[4864,43408]; x.permute(1,0)", false},
+        {"x: f32[10016,5000]; x.permute(1,0)", true}, {"x: u8[4864,43408]; x.permute(1,0)", false},
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
+        struct xti_machine m = plain;
+        t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        t.prefetch_deep = i % 2;
+        m.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         bool cut = false;
         for (int k = 0; k < p.step[0].n_loops; k++)
             cut |= p.step[0].loop[k].cuts == XTI_CUTS_ROW;
         ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
-        ck_assert_int_eq(cut, !t.prefetch_deep || !want[i / 2].whole);
+        ck_assert_int_eq(cut, !m.prefetch_deep || !want[i / 2].whole);
         xti_plan_free(&p);
     }
 }
@@ -831,19 +897,22 @@ START_TEST(transposes_of_bytes_in_order_need_no_pairs)
         const char *line;
         bool pairs;
     } want[] = {
-        {"x: u8[1420,384,384]; x.permute(0,2,1)", false}, {"x: u8[700,512,512]; x.permute(0,2,1)", true},
-        {"x: u8[20032,8128]; x.permute(1,0)", true}, /* not in the second cache */
+        {"x: u8[1420,384,384]; x.permute(0,2,1)", false},
+        {"x: u8[700,512,512]; x.permute(0,2,1)", true},
+        {"x: u8[20032,8128]; x.permute(1,0)", true},     /* not in the second cache */
         {"x: f16[300,576,576]; x.permute(0,2,1)", true}, /* wider units */
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
+        struct xti_machine m = plain;
+        t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        t.stream_pairs = true;
-        t.stream_banks = 512;
-        t.prefetch_deep = i % 2;
+        m.stream_pairs = true;
+        m.stream_banks = 512;
+        m.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
-        ck_assert_int_eq(p.step[0].pairs, !t.prefetch_deep || want[i / 2].pairs);
+        ck_assert_int_eq(p.step[0].pairs, !m.prefetch_deep || want[i / 2].pairs);
         xti_plan_free(&p);
     }
 }
@@ -864,8 +933,10 @@ START_TEST(columns_of_tiles_are_whole_lines_before_rows_are_long)
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
+        struct xti_machine m = plain;
+        t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        t.prefetch_deep = i % 2;
+        m.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
@@ -886,7 +957,9 @@ START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
                 {"x: f64[20000000]:[100]; x", {128, 128}}};
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
-        t.prefetch_deep = i % 2;
+        struct xti_machine m = plain;
+        t.machine = &m;
+        m.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "gather");
         int64_t list = 1;
@@ -910,42 +983,44 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         {"x: f16[128,16,128]; x.permute(1,0,2)", true, true, false},
         {"x: f16[128,128]; concat(1, x[:, ::2], x[:, 1::2])", true, true, true},
         {"x: f32[8192]; x.flip(0)", true, false, true},
-        {"x: f32[9216]; x.flip(0)", true, false, true},  /* three quarters */
-        {"x: f32[9300]; x.flip(0)", false, false, false}, /* more */
+        {"x: f32[9216]; x.flip(0)", true, false, true},     /* three quarters */
+        {"x: f32[9300]; x.flip(0)", false, false, false},   /* more */
         {"x: f32[4,2048]; x.flip(1)", false, false, false}, /* not alone */
         {"x: f16[36,4,128]; x.permute(1,0,2)", true, true, true},
         {"x: f16[40,4,128]; x.permute(1,0,2)", true, true, false},
         {"x: f32[300,300]; x[20:276, 20:276]", false, false, false}, /* rows of 1 KiB */
-        {"x: f32[65536]; x.flip(0)", false, false, false}, /* long, and room in the second cache */
+        {"x: f32[65536]; x.flip(0)", false, false, false},           /* long, and room in the second cache */
         {"x: f32[131072]; x.flip(0)", true, false, false},
-        {"x: f16[16,4,128]; x.permute(1,0,2)", true, true, true},       /* few bytes */
+        {"x: f16[16,4,128]; x.permute(1,0,2)", true, true, true}, /* few bytes */
         {"x: f16[16,2,2,128]; x.permute(1,2,0,3)", true, true, true},
-        {"x: f16[2,4,128]; x.permute(1,0,2)", false, false, false},     /* too few */
+        {"x: f16[2,4,128]; x.permute(1,0,2)", false, false, false},                           /* too few */
         {"x: f16[32,4,128]; x.permute(1,0,2) -> [4,32,128]:[8192,256,1]", true, true, false}, /* gaps */
         {"x: f16[8,2,4,128]; x.permute(2,1,0,3)", false, false, false}, /* of several calls */
         {"x: f16[512,16,32]; x.permute(1,0,2)", false, false, false},   /* short rows */
         {"x: f16[128,128]; x.permute(1,0)", false, false, true},
         {"x: c128[32,64]; x.permute(1,0)", false, false, true},
-        {"x: f16[16,16,64]; x.permute(2,0,1)", false, false, true},   /* one call */
-        {"x: f16[4,64,64]; x.permute(0,2,1)", false, false, false},   /* four */
-        {"x: f16[128,160]; x.permute(1,0)", false, false, false},     /* more than two thirds */
-        {"x: f16[64,128]; x.permute(1,0)", false, false, false},      /* has room */
+        {"x: f16[16,16,64]; x.permute(2,0,1)", false, false, true}, /* one call */
+        {"x: f16[4,64,64]; x.permute(0,2,1)", false, false, false}, /* four */
+        {"x: f16[128,160]; x.permute(1,0)", false, false, false},   /* more than two thirds */
+        {"x: f16[64,128]; x.permute(1,0)", false, false, false},    /* has room */
         {"x: u8[128,256]; x.permute(1,0)", false, false, false},
-        {"x: f32[60,136]; x.permute(1,0)", false, false, false}, /* squares share lines */
+        {"x: f32[60,136]; x.permute(1,0)", false, false, false},        /* squares share lines */
         {"x: f16[4096,32,128]; x.permute(1,0,2)", false, false, false}, /* streams */
         {"x: f32[128,128]; x[:, ::2]", false, false, false},
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
+        struct xti_machine m = plain;
+        t.machine = &m;
         t.isa = XTI_ISA_AVX512;
         t.l1_bytes = 48 << 10;
         t.threads = 1;
-        t.early_stores = true;
-        t.uneven_steps = i % 2;
+        m.early_stores = true;
+        m.uneven_steps = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_int_eq(p.step[0].uneven, t.uneven_steps && want[i / 2].uneven);
-        ck_assert_int_eq(p.step[0].layers, t.uneven_steps && want[i / 2].layers);
-        ck_assert_int_eq(p.step[0].keeps, t.uneven_steps && want[i / 2].keeps);
+        ck_assert_int_eq(p.step[0].uneven, m.uneven_steps && want[i / 2].uneven);
+        ck_assert_int_eq(p.step[0].layers, m.uneven_steps && want[i / 2].layers);
+        ck_assert_int_eq(p.step[0].keeps, m.uneven_steps && want[i / 2].keeps);
         xti_plan_free(&p);
     }
 }
@@ -964,9 +1039,9 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false, false, 0}, /* columns of few sets */
         {"x: u8[60,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", false, true, 0},
         {"x: u8[300,12,608,96]; x.permute(1,0,3,2)", false, true, 0},
-        {"x: u8[60,15,112,15,5,32]; x.permute(1,4,0,5,3,2)", true, false, 268800}, /* long rows */
-        {"x: u8[30,15,112,15,10,32]; x.permute(1,4,0,5,3,2)", true, false, 0},     /* .. of more */
-        {"x: u8[60,15,96,16,5,32]; x.permute(1,4,0,5,3,2)", true, false, 245760},  /* .. on lines */
+        {"x: u8[60,15,112,15,5,32]; x.permute(1,4,0,5,3,2)", true, false, 268800},   /* long rows */
+        {"x: u8[30,15,112,15,10,32]; x.permute(1,4,0,5,3,2)", true, false, 0},       /* .. of more */
+        {"x: u8[60,15,96,16,5,32]; x.permute(1,4,0,5,3,2)", true, false, 245760},    /* .. on lines */
         {"x: u8[60,15,103,15,10,16]; x.permute(4,1,0,3,2,5)", false, false, 247200}, /* of wide units */
         {"x: f32[31,23,103,30,22]; x.permute(1,0,4,3,2)", false, false, 271920},
         /* gaps */
@@ -974,13 +1049,15 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
+        struct xti_machine m = plain;
+        t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        t.prefetch_deep = i % 2;
+        m.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-        ck_assert_int_eq(p.step[0].unstaged, t.prefetch_deep && want[i / 2].unstaged);
-        ck_assert_int_eq(p.step[0].collect, t.prefetch_deep && want[i / 2].collect);
-        ck_assert_int_eq(p.step[0].source_run, t.prefetch_deep ? want[i / 2].source_run : 0);
+        ck_assert_int_eq(p.step[0].unstaged, m.prefetch_deep && want[i / 2].unstaged);
+        ck_assert_int_eq(p.step[0].collect, m.prefetch_deep && want[i / 2].collect);
+        ck_assert_int_eq(p.step[0].source_run, m.prefetch_deep ? want[i / 2].source_run : 0);
         ck_assert_int_eq(p.step[0].fetch.runs > 0, p.step[0].collect);
         xti_plan_free(&p);
     }
@@ -1001,10 +1078,12 @@ START_TEST(lines_of_wide_tiles_leave_together)
     };
     for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
         struct xti_target t = cpu;
+        struct xti_machine m = plain;
+        t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        t.prefetch_deep = i % 2;
+        m.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_int_eq(p.step[0].lines, t.prefetch_deep ? want[i / 2].lines : 0);
+        ck_assert_int_eq(p.step[0].lines, m.prefetch_deep ? want[i / 2].lines : 0);
         xti_plan_free(&p);
     }
 }
@@ -1189,8 +1268,7 @@ int main(void)
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
     tcase_add_loop_test(t, blocks_whose_lines_lie_in_few_windows_are_mosaics, 0,
                         sizeof by_windows / sizeof *by_windows);
-    tcase_add_loop_test(t, small_units_are_permuted_side_by_side, 0,
-                        (int)(sizeof abreast / sizeof *abreast));
+    tcase_add_loop_test(t, small_units_are_permuted_side_by_side, 0, (int)(sizeof abreast / sizeof *abreast));
     tcase_add_loop_test(t, pieces_that_make_up_short_rows_are_one_step, 0, sizeof joined / sizeof *joined);
     tcase_add_test(t, a_group_holds_what_every_part_of_it_reads);
     tcase_add_loop_test(t, a_copy_of_any_size_has_a_plan, 0, 3);
@@ -1221,6 +1299,8 @@ int main(void)
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);
+    tcase_add_loop_test(t, a_processor_has_its_row_and_an_unknown_one_the_careful_one, 0,
+                        sizeof processors / sizeof *processors);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

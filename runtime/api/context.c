@@ -33,6 +33,16 @@ static xt_status parse_backend(const char *s, xt_backend *out, struct xti_err *e
     return xti_fail(err, XT_EINVAL, "XT_BACKEND: '%s' is not ref, cpu or cuda", s);
 }
 
+static xt_status unknown_machine(const char *name, struct xti_err *err)
+{
+    struct xti_str rows = {0};
+    for (int i = 0; xti_machine_at(i); i++)
+        xti_str_addf(&rows, "%s%s", i ? ", " : "", xti_machine_at(i)->name);
+    xt_status s = xti_fail(err, XT_EINVAL, "XT_MACHINE: '%s' is none of %s", name, rows.s ? rows.s : "");
+    xti_str_free(&rows);
+    return s;
+}
+
 /* A variable that is set to what nobody understands would silently do nothing. */
 static xt_status check_environment(struct xti_err *err)
 {
@@ -42,6 +52,9 @@ static xt_status check_environment(struct xti_err *err)
         known = !strcmp(isa, xti_isa_name[i]);
     if (!known)
         return xti_fail(err, XT_EINVAL, "XT_ISA: '%s' is not scalar, avx2, avx512 or neon", isa);
+    const char *machine = xti_env(XTI_ENV_MACHINE);
+    if (machine && *machine && !xti_machine_named(machine))
+        return unknown_machine(machine, err);
     /* What is no number gives back either default. */
     if (xti_env_int(XTI_ENV_THREADS, 0) != xti_env_int(XTI_ENV_THREADS, 1) && xti_env(XTI_ENV_THREADS) &&
         *xti_env(XTI_ENV_THREADS))

@@ -17,7 +17,7 @@ static void target_text(const struct xt_kernel *k, struct xti_str *b)
     if (k->backend == XT_CUDA)
         xti_str_addf(b, " sm_%d", k->cuda->target.sm);
     else if (k->backend == XT_CPU)
-        xti_str_addf(b, " %s", xti_isa_name[k->plan->target.isa]);
+        xti_str_addf(b, " %s, %s", xti_isa_name[k->plan->target.isa], k->plan->target.machine->name);
 }
 
 /* One line of the plan's refusals: "piece 0: rows: inner run of 4 B is a unit". */

@@ -233,6 +233,7 @@ static bool identify(const struct xti_map *m, const struct xti_target *t, struct
     if (xti_signature(m, t->backend, 0, signature, NULL))
         return false;
     xti_str_add(&key, signature);
+    xti_str_add(&key, t->machine->name);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         xti_str_u64le(&key, (uint64_t)numbers[i]);
     bool ok = !key.failed;

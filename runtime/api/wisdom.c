@@ -129,7 +129,7 @@ static void processor_name(char out[NAME_BYTES])
 
 static void entry_key(const struct xti_wisdom *w, struct xti_str *key)
 {
-    xti_str_add(key, "xt choices 2\n" XT_VERSION "\n");
+    xti_str_add(key, "xt choices 3\n" XT_VERSION "\n");
     xti_str_add(key, w->processor);
 }
 

@@ -27,8 +27,8 @@ static void begin(struct assembly *t, const struct xti_copy *c, int64_t from)
     int64_t *room = t->room;
     t->part.buffer = t->buffer + LINE;
     t->copy = xtk_find(p->target.isa, XTI_CPU_BLOCKS, 1, 0)->fn;
-    t->job =
-        (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true, .nta = p->target.prefetch_nta};
+    t->job = (struct xtk_job){
+        .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = p->target.machine->hints};
     for (int i = 0; i < p->n_steps; i++) {
         xti_cursor_begin(&t->cursor[i], c, &p->step[i], room);
         t->cursor[i].job.part = &t->part;

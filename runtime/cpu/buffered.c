@@ -201,10 +201,11 @@ void xti_run_buffered(const struct xti_copy *c, const struct xti_step *step, str
     b.filled[0] = b.filled[1] = NULL;
     b.part = b.blocks->n_parts;
     b.stream = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
-    b.stream_job = (struct xtk_job){.rows = 1, .s_col = 1, .d_col = 1, .stream = true};
+    b.stream_job = (struct xtk_job){
+        .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = xti_machine_careful->hints};
     b.turn = 0;
     b.group = step->group;
-    b.deep = target->prefetch_deep;
+    b.deep = target->machine->prefetch_deep;
     b.out.done = b.in.done = true;
     job.buffered = &b;
     xti_run_nest(step, run_block, &job, c->dst + step->d_byte, b.src[0], share);

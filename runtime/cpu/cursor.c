@@ -12,20 +12,19 @@ int xti_cursor_room(const struct xti_step *step, const struct xti_piece *piece)
 }
 
 /* Where the source is prefetched while the buffer of an assembled plan is filled: in the same row, or in the
- * one that begins about so far ahead. Where NTA is the hint that serves, twice as far: rows of 4 KiB read up
- * to a diagonal do 1.07 times as much. (Zen 5, 2026-11) */
-static int64_t prefetch_ahead(const struct xti_step *step, bool nta)
+ * one that begins about so far ahead. far: xti_machine.far_ahead. */
+static int64_t prefetch_ahead(const struct xti_step *step, bool far)
 {
     const struct xti_loop *row =
         step->row.n > 1 || !step->n_loops ? &step->row : &step->loop[step->n_loops - 1];
-    int64_t bytes = step->col.n * (int64_t)xti_abs64(step->col.s), ahead = nta ? 8192 : 4096;
+    int64_t bytes = step->col.n * (int64_t)xti_abs64(step->col.s), ahead = far ? 8192 : 4096;
     return bytes >= 2 * ahead || row->n == 1 ? ahead
            : bytes >= ahead                  ? row->s
            : bytes                           ? ahead / bytes * row->s
                                              : 0;
 }
 
-/* Windows that overlap read their lines again. */
+/* Windows that overlap read their lines again: these should stay in the caches. */
 static bool reads_once(const struct xti_step *step)
 {
     int64_t bytes = (int64_t)xti_abs64(step->col.s) * step->col.n;
@@ -41,6 +40,7 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
     const struct xti_target *t = &copy->plan->target;
     const struct xti_piece *p = &copy->plan->map.piece[step->piece];
     const struct xti_loop *row = &step->row, *col = &step->col;
+    const struct xti_machine *m = t->machine, *hints = reads_once(step) ? m : xti_machine_careful;
     c->step = step;
     c->piece = p;
     c->kernel = xtk_find(t->isa, step->kernel, step->unit, step->param)->fn;
@@ -53,9 +53,10 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
                               .d_row = row->d,
                               .d_col = col->d,
                               .value = c->value,
-                              .ahead = prefetch_ahead(step, t->prefetch_nta),
+                              .ahead = prefetch_ahead(step, m->far_ahead),
                               .stream = step->stream,
-                              .nta = t->prefetch_nta && reads_once(step)};
+                              .hints = hints->hints,
+                              .far = hints->far_ahead};
     c->row = c->col = 0;
     c->next = c->d = step->d_byte;
     for (int i = 0; i < 16; i++)

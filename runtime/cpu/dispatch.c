@@ -59,24 +59,26 @@ static int64_t l3_bytes(void)
     return 0;
 }
 
-/* What sysconf knows, else a size that is common. */
-static int64_t cache_bytes(int name, int64_t otherwise)
+/* What sysconf knows, else the row, else a size that is common. A row that is forced brings its own. */
+static int64_t cache_bytes(int64_t known, int64_t row, bool forced, int64_t common)
 {
-    long n = sysconf(name);
-    return n > 0 ? n : otherwise;
+    int64_t first = forced ? row : known, then = forced ? known : row;
+    return first > 0 ? first : then > 0 ? then : common;
 }
 
-/* Whose habits a target has. A streaming copy with NTA instead of T0 prefetches: 13 GB/s instead of 21 on
- * Emerald Rapids (2026-11), the best of all hints on Zen 4 and Zen 5. The others: see cost.c. */
-enum processor { OTHER, AMD, OTHER_X86 };
-
-static enum processor processor(void)
+/* Vendor, family and model as cpuid counts them; elsewhere the architecture alone. */
+static const struct xti_machine *this_machine(void)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init();
-    return __builtin_cpu_is("amd") ? AMD : OTHER_X86;
+    unsigned a = 0, vendor[4] = {0}, b, c, d;
+    if (!__get_cpuid(0, &a, &vendor[0], &vendor[2], &vendor[1]) || !__get_cpuid(1, &a, &b, &c, &d))
+        return xti_machine_careful;
+    unsigned family = (a >> 8 & 15) + (a >> 20 & 255), model = (a >> 4 & 15) | (a >> 12 & 0xf0);
+    return xti_machine_find((const char *)vendor, family, model);
+#elif defined(__aarch64__)
+    return xti_machine_find("ARM", 0, 0);
 #else
-    return OTHER;
+    return xti_machine_careful;
 #endif
 }
 
@@ -86,28 +88,17 @@ void xti_cpu_target(int threads, struct xti_target *t)
 {
     int64_t n = threads > 0 ? threads : xti_env_int(XTI_ENV_THREADS, 0);
     n = n > 0 ? n : xti_cpu_count();
+    const char *name = xti_env(XTI_ENV_MACHINE);
+    const struct xti_machine *named = name ? xti_machine_named(name) : NULL,
+                             *m = named ? named : this_machine();
     int64_t l3 = l3_bytes();
-    enum processor is = processor();
     *t = (struct xti_target){
         .backend = XT_CPU,
         .isa = chosen_isa(),
-        .l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10),
-        .l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, 1 << 20),
-        .l3_bytes = l3 > 0 ? l3 : cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20),
-        .prefetch_nta = is == AMD,
-        .stream_pairs = is != OTHER,
-        .stream_banks = is == AMD ? 512 : 0,
-        .prefetch_writes = is == OTHER_X86,
-        .prefetch_deep = is == AMD,
-        .early_stores = is == AMD,
-        .singles_soon = is == OTHER_X86,
-        .few_strands = is == AMD,
-        .windows = is == AMD,
-        .uneven_steps = is == AMD,
-        .keeps_in_order = is == AMD,
-        .short_parts = is == AMD,
-        .abreast = is == AMD,
-        .joint_rows = is == AMD,
+        .machine = m,
+        .l1_bytes = cache_bytes(sysconf(_SC_LEVEL1_DCACHE_SIZE), m->l1_bytes, named, 32 << 10),
+        .l2_bytes = cache_bytes(sysconf(_SC_LEVEL2_CACHE_SIZE), m->l2_bytes, named, 1 << 20),
+        .l3_bytes = cache_bytes(l3 > 0 ? l3 : sysconf(_SC_LEVEL3_CACHE_SIZE), m->l3_bytes, named, 16 << 20),
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };
 }

@@ -68,9 +68,9 @@ struct xtk_job {
     /* tile, braid: columns of the same rows on either side of the job's own. The job's lines are those that
      * begin in its columns; it reads up to a line's worth of those after. A tile's own fill whole lines. */
     int64_t before, after;
-    int64_t s_next, d_next;            /* from this job to the next one, for prefetching; 0: unknown */
-    int64_t source_run;                /* tile, unstaged or of 4 bytes and more: of a job's source, one run,
-                                        * which is fetched a job ahead; 0: by columns alone */
+    int64_t s_next, d_next; /* from this job to the next one, for prefetching; 0: unknown */
+    int64_t source_run;     /* tile, unstaged or of 4 bytes and more: of a job's source, one run,
+                             * which is fetched a job ahead; 0: by columns alone */
     /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
      * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
      * rows and of columns, or 16 of rows and 64 of columns. gather by places: so, too. */
@@ -92,16 +92,17 @@ struct xtk_job {
      * apart, as places in uneven steps (uneven.c.j2); 0: one, in its order. Rows of several have a line at
      * least. */
     int64_t layers, s_layer, d_layer;
-    bool keeps; /* with them, in order, or transpose, of squares: what is written stays in the first cache */
-    bool stream;               /* whole destination lines may bypass the cache; the caller fences */
-    bool pairs;           /* transpose, tile: two lines of a row are streamed one right behind the other */
-    int lines;            /* tile, of whole squares: of a row that leave together, at most 3; 0: see pairs */
+    bool keeps;  /* with them, in order, or transpose, of squares: what is written stays in the first cache */
+    bool stream; /* whole destination lines may bypass the cache; the caller fences */
+    bool pairs;  /* transpose, tile: two lines of a row are streamed one right behind the other */
+    int lines;   /* tile, of whole squares: of a row that leave together, at most 3; 0: see pairs */
     bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
     bool prefetch_writes; /* of lines that are then written through the cache */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool runs; /* transpose: four lines of each row leave together, through the cache some rows of several */
-    bool nta;             /* how lines that are read once are prefetched: xti_target.prefetch_nta */
-    bool deep;            /* further ahead and nearer to the core: xti_target.prefetch_deep */
+    struct xti_hints hints; /* the machine's */
+    bool far;               /* .. xti_machine.far_ahead */
+    bool deep;              /* .. xti_machine.prefetch_deep */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

@@ -204,7 +204,8 @@ void xti_splice_run(struct xti_splice *t, const struct xti_copy *c, int64_t at, 
                           .d_col = 1,
                           .d_row = p->window.row,
                           .stream = true,
-                          .nta = p->target.prefetch_nta};
+                          .hints = p->target.machine->hints,
+                          .far = p->target.machine->far_ahead};
     char *d = c->dst + at;
     for (; windows; windows--) {
         for (int i = 0; i < t->n_groups; i++) {

@@ -6,41 +6,9 @@
 #include "plan/cost.h"
 #include "plan/traffic.h"
 
-/* Nanoseconds, of a line of 64 bytes where nothing else is said. An array's prices are for the way between
- * the first and second cache, the second and third, the third and memory: a line of memory pays all of them.
- */
-struct prices {
-    double run, step, call;      /* of xt_run, of a step with loops, of a micro-kernel's call .. */
-    double row, short_row, unit; /* .. of a row in it, of one below a line, of a unit that is moved alone */
-    double fetch[XTI_N_CACHES], store[XTI_N_CACHES]; /* read; fetched, changed and written back */
-    double stream, split;                            /* a streaming store of a line, of a part of one */
-    double jump;             /* where, past the second cache, the next line is not the neighbour */
-    double together, beside; /* the part of it that the cheaper of two adds to the dearer: of reading and
-                                writing, of vectors and memory */
-    double vector, picked;   /* op[] times this: of vectors, of what tiles and gathers pick */
-    double share;            /* of the third cache that a core can count on */
-    double thread, full;     /* starting one; how many use up the memory's bandwidth */
-};
-
 /* clang-format off */
-/* Emerald Rapids, 2 vCPU, huge pages, 2026-11-21: bench/workloads.txt, bench/problems/ttc57.txt, and n x n
- * transposes, copies and fills of 1 KiB to 64 MiB. Its memory is shared with strangers: fetch[2] is 3.5 in
- * busy minutes. */
-static const struct prices intel = {
-    .run = 8, .step = 25, .call = 5, .row = 1.5, .short_row = 1, .unit = 0.2,
-    .fetch = {0.4, 1.6, 2.0}, .store = {1.3, 1.9, 3.9}, .stream = 2.7, .split = 12, .jump = 1.5,
-    .together = 0.6, .beside = 0.5, .vector = 1, .picked = 1, .share = 0.15, .thread = 25000, .full = 1.7,
-};
-/* EPYC (Zen 5), 2 vCPU, huge pages, 2026-11: fitted to the 314 rows of one thread on huge pages in
- * bench/results/cpu-epyc-zen5-*.json, of which half came within 9 % and nine of ten within 26 %. */
-static const struct prices amd = {
-    .run = 8, .step = 25, .call = 3.1, .row = 0.45, .short_row = 0.7, .unit = 0.2,
-    .fetch = {0.68, 0.22, 1.3}, .store = {0.75, 0.55, 0.67}, .stream = 2, .split = 4, .jump = 0.33,
-    .together = 0.3, .beside = 0.04, .vector = 0.45, .picked = 0.7, .share = 1, .thread = 25000, .full = 1.7,
-};
-
 /* A line in vectors of 64 bytes: of units up to 2 bytes, of wider ones. rows: the kernel goes row by row.
- * whole: it moves no unit alone. Same machine as `intel`, 4 to 32 KiB. */
+ * whole: it moves no unit alone. Emerald Rapids, 4 to 32 KiB. */
 static const struct {
     double narrow, wide;
     bool rows, whole;
@@ -63,9 +31,6 @@ static const struct {
 };
 static const double general_run = 20; /* a run of the general strategy; rows of a lower triangle */
 /* clang-format on */
-
-/* By what the target says; a processor that nobody measured is taken for the first. */
-static const struct prices *prices_of(const struct xti_target *t) { return t->prefetch_nta ? &amd : &intel; }
 
 /* A kernel's call. */
 struct box {
@@ -110,7 +75,7 @@ static double vectors(const struct xti_step *step, const struct xti_target *t)
     double line = step->unit <= 2 ? op[step->kernel].narrow : op[step->kernel].wide;
     static const int per_line[XTI_ISA_COUNT] = {[XTI_ISA_AVX2] = 2, [XTI_ISA_AVX512] = 1, [XTI_ISA_NEON] = 4};
     bool picks = step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_GATHER;
-    line *= picks ? prices_of(t)->picked : prices_of(t)->vector;
+    line *= picks ? t->machine->prices->picked : t->machine->prices->vector;
     return line * (weave ? step->param - 1 : 1) * per_line[t->isa];
 }
 
@@ -130,7 +95,7 @@ struct work {
     double kept; /* bytes that a cache must have to serve the next run */
 };
 
-static void add_step(const struct xti_plan *p, const struct xti_step *step, const struct prices *price,
+static void add_step(const struct xti_plan *p, const struct xti_step *step, const struct xti_prices *price,
                      struct work *sum)
 {
     enum { TWICE = 2 };
@@ -172,8 +137,8 @@ static void add_source(const struct xti_plan *p, const struct xti_step *step, co
 }
 
 /* Blocks are put together in the first cache, part by part, and read there when they are streamed. */
-static void add_buffered(const struct xti_plan *p, const struct xti_step *step, const struct prices *price,
-                         struct work *sum)
+static void add_buffered(const struct xti_plan *p, const struct xti_step *step,
+                         const struct xti_prices *price, struct work *sum)
 {
     const struct xti_block *block = &step->blocks->block[0][0];
     double lines = (double)step->bytes / XTI_LINE;
@@ -253,7 +218,7 @@ static double missed(double bytes, double cache)
 
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
 {
-    const struct prices *price = prices_of(&p->target);
+    const struct xti_prices *price = p->target.machine->prices;
     double threads = threads_of(p), part = guarded_part(p), read = 0;
     const double cache[XTI_N_CACHES] = {(double)p->target.l1_bytes, (double)p->target.l2_bytes,
                                         (double)p->target.l3_bytes * price->share};

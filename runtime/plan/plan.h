@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/why.h"
 #include "map/map.h"
+#include "plan/machine.h"
 
 /* Each processor's sets from narrow to wide; gen/kernels.py has the same order. Compare for equality: no
  * processor has all of them (xti_cpu_has). */
@@ -33,21 +34,7 @@ struct xti_target {
     xt_backend backend;
     enum xti_isa isa;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
-    bool prefetch_nta;    /* lines read once are fetched with PREFETCHNTA, else with PREFETCHT0 */
-    bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
-    int stream_banks;     /* tiles: only of rows a multiple of so many bytes apart; 0: of all (cost.h) */
-    bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
-    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache.
-                           * Rules that were measured only where this holds (Zen 5) ask for it, too */
-    bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
-    bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
-    bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
-    bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
-    bool uneven_steps;    /* lines in the caches want to be moved in such (cost.h: xti_cost_uneven) */
-    bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
-    bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
-    bool abreast;         /* small units are permuted side by side (abreast.h) */
-    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
+    const struct xti_machine *machine;
     int threads;
     struct xti_choice choice;
 };

@@ -4,8 +4,6 @@
 
 #include "plan/plan.h"
 
-enum { XTI_N_CACHES = 3 };
-
 /* 64-byte lines. [i]: into cache i + 1 from what is behind it, in one run that finds every cache empty. */
 struct xti_traffic {
     double fetched[XTI_N_CACHES]; /* of the source */

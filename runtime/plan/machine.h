@@ -1,0 +1,88 @@
+/* machine.h: what CPU plans and kernels know of a processor: one row a microarchitecture, found by vendor,
+ * family and model. A row's habits are what was measured on it; whoever has none gets the careful row. The
+ * row is the identity of plans, prices and measured choices. Layer 3. */
+#ifndef XTI_PLAN_MACHINE_H
+#define XTI_PLAN_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The instruction by which lines that are read once are asked for ahead. */
+enum xti_hint {
+    XTI_HINT_NONE, /* left to the processor's own prefetching */
+    XTI_HINT_NTA,  /* PREFETCHNTA: to the first cache, past the others */
+    XTI_HINT_T0,   /* to all caches */
+    XTI_HINT_T1    /* to the second */
+};
+
+/* Kernels that have a hint of their own. */
+enum xti_fetches {
+    XTI_FETCHES_ROWS,        /* long runs, forwards and backwards, around the cache */
+    XTI_FETCHES_SHORT_PARTS, /* runs of less than PART_RUN bytes to a part's buffer (blocks.c.j2) */
+    XTI_FETCHES_PARTS,       /* longer ones */
+    XTI_FETCHES_SPLICES,     /* lines put together from masked loads */
+    XTI_FETCHES_WEAVES,      /* planes to pixels, pixels to planes, mirrored pixels */
+    XTI_FETCHES_STRIDED,     /* every n-th unit */
+    XTI_FETCHES_GATHERS,     /* unit by unit, from a list */
+    XTI_FETCHES_SQUARES,     /* streamed transposes: NTA where their order allows it, else T1 */
+    XTI_N_FETCHES
+};
+
+struct xti_hints {
+    uint8_t of[XTI_N_FETCHES]; /* enum xti_hint */
+};
+
+enum { XTI_N_CACHES = 3 };
+
+/* Nanoseconds, of a line of 64 bytes where nothing else is said. An array's prices are for the way between
+ * the first and second cache, the second and third, the third and memory: a line of memory pays all of them.
+ */
+struct xti_prices {
+    double run, step, call;      /* of xt_run, of a step with loops, of a micro-kernel's call .. */
+    double row, short_row, unit; /* .. of a row in it, of one below a line, of a unit that is moved alone */
+    double fetch[XTI_N_CACHES], store[XTI_N_CACHES]; /* read; fetched, changed and written back */
+    double stream, split;                            /* a streaming store of a line, of a part of one */
+    double jump;             /* where, past the second cache, the next line is not the neighbour */
+    double together, beside; /* the part of it that the cheaper of two adds to the dearer: of reading and
+                                writing, of vectors and memory */
+    double vector, picked;   /* times what estimate.c has: vectors, what tiles and gathers pick */
+    double share;            /* of the third cache that a core can count on */
+    double thread, full;     /* starting one; how many use up the memory's bandwidth */
+};
+
+struct xti_machine {
+    const char *name;                     /* "zen5" */
+    int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core, where the processor does not tell; 0: unknown */
+    const struct xti_prices *prices;
+    struct xti_hints hints;
+    bool far_ahead;     /* the processor fetches little by itself: hints run three times as far ahead, and for
+                         * all that is read */
+    bool prefetch_deep; /* lines want to be asked for 128 others before they are read, to the first cache.
+                         * Rules that were measured only where this holds (Zen 5) ask for it, too */
+    bool stream_pairs;  /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
+    int stream_banks;   /* tiles: only of rows a multiple of so many bytes apart; 0: of all (cost.h) */
+    bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
+    bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
+    bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
+    bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
+    bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
+    bool uneven_steps;    /* lines in the caches want to be moved in such (cost.h: xti_cost_uneven) */
+    bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
+    bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
+    bool abreast;         /* small units are permuted side by side (abreast.h) */
+    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
+};
+
+/* The row of a processor, by the vendor's name, its family and model as cpuid counts them ("AuthenticAMD",
+ * 26, 2). Whoever has no row gets the careful one. */
+const struct xti_machine *xti_machine_find(const char *vendor, unsigned family, unsigned model);
+
+/* NULL: there is none of that name. */
+const struct xti_machine *xti_machine_named(const char *name);
+
+/* The i-th row, NULL after the last. */
+const struct xti_machine *xti_machine_at(int i);
+
+extern const struct xti_machine *const xti_machine_careful; /* "generic" */
+
+#endif
