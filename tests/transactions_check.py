@@ -1,12 +1,13 @@
-"""transactions_check.py: are CUDA kernels worse than the committed tables bench/results/transactions-ARCH.json?
+"""transactions_check.py: are CUDA kernels worse than bench/results/transactions-ARCH.json says?
 
   transactions_check.py            every 9th row of each list for sm_90, every 27th for the other architectures
   transactions_check.py --all      every row
   transactions_check.py --update   writes the tables anew
 
-The blocks that a row's figures come from are drawn with a fixed seed, so that the same kernel gives the same figures;
-other blocks are drawn when a launch is cut otherwise: hence two tolerances. Instructions, registers and spills are compared where
-NVRTC is the table's version. Ends with "N passed, M failed", which tests/run.sh reads.
+The blocks that a row's figures come from are drawn with a fixed seed, so that the same kernel gives the same
+figures; other blocks are drawn when a launch is cut otherwise: hence two tolerances. Instructions, registers
+and spills are compared where NVRTC is the table's version. Ends with "N passed, M failed", which tests/run.sh
+reads.
 """
 import json
 import os
