@@ -265,8 +265,8 @@ START_TEST(a_fill_value_is_data_and_no_part_of_the_source)
     make("x: f32[30,40]; x.pad((1,2),(3,4), value=7)", &a);
     make("x: f32[30,40]; x.pad((1,2),(3,4), value=9)", &b);
     ck_assert_str_eq(a.source.s, b.source.s);
-    xti_cuda_launch_json(&a.plan, "n", &launch_a);
-    xti_cuda_launch_json(&b.plan, "n", &launch_b);
+    xti_cuda_launch_json(&a.plan, XTI_TIER_EXACT, "n", &launch_a);
+    xti_cuda_launch_json(&b.plan, XTI_TIER_EXACT, "n", &launch_b);
     ck_assert_ptr_nonnull(strstr(launch_a.s, "0000e0400000e0400000e0400000e040"));
     ck_assert_ptr_nonnull(strstr(launch_b.s, "00001041000010410000104100001041"));
     xti_str_free(&launch_a);
@@ -281,7 +281,7 @@ static void check_launch(const char *line, const char *want)
     struct made a;
     struct xti_str b = {0};
     make(line, &a);
-    xti_cuda_launch_json(&a.plan, "n", &b);
+    xti_cuda_launch_json(&a.plan, XTI_TIER_EXACT, "n", &b);
     ck_assert_str_eq(b.s, want);
     xti_str_free(&b);
     drop(&a);
@@ -343,7 +343,7 @@ static xt_status plan_and_emit(const struct xti_map *m, struct xti_err *err)
     struct xti_str source = {0};
     xt_status s = xti_cuda_plan_make(m, &t, &p, err);
     if (!s)
-        s = xti_cuda_emit(&p, "xt_test_00000000", &source, err);
+        s = xti_cuda_emit(&p, XTI_TIER_EXACT, "xt_test_00000000", &source, err);
     xti_str_free(&source);
     xti_cuda_plan_free(&p);
     return s;

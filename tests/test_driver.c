@@ -215,7 +215,7 @@ static xt_status load_and_launch(struct device_run *r, size_t shift, struct xti_
     const void *src = r->src + shift;
     xt_status s = xti_module_load(&r->code, "xt_test_00000000", 0, &r->module, err);
     if (!s)
-        s = xti_cuda_launch(&r->made.plan, r->module, r->dst + shift, &src, NULL, err);
+        s = xti_cuda_launch(&r->made.plan, XTI_TIER_EXACT, r->module, r->dst + shift, &src, NULL, err);
     xti_module_free(r->module);
     r->module = NULL;
     return s;
@@ -308,9 +308,11 @@ START_TEST(a_destroyed_context_is_an_error_and_no_crash)
     const void *src = r.src;
     ck_assert_int_eq(create(&ctx, 0, 0), 0);
     ck_assert_msg(!xti_module_load(&r.code, "xt_test_00000000", 0, &r.module, &err), "%s", err.e.message);
-    ck_assert_msg(!xti_cuda_launch(&r.made.plan, r.module, r.dst, &src, NULL, &err), "%s", err.e.message);
+    ck_assert_msg(!xti_cuda_launch(&r.made.plan, XTI_TIER_EXACT, r.module, r.dst, &src, NULL, &err), "%s",
+                  err.e.message);
     ck_assert_int_eq(destroy(ctx), 0);
-    ck_assert_int_eq(xti_cuda_launch(&r.made.plan, r.module, r.dst, &src, NULL, &err), XT_ENODEVICE);
+    ck_assert_int_eq(xti_cuda_launch(&r.made.plan, XTI_TIER_EXACT, r.module, r.dst, &src, NULL, &err),
+                     XT_ENODEVICE);
     xti_module_free(r.module);
     release(&r);
 }
@@ -328,7 +330,7 @@ START_TEST(a_forked_child_is_told_so)
     pid_t child = fork();
     if (child == 0) {
         const void *src = r.src;
-        xt_status s = xti_cuda_launch(&r.made.plan, r.module, r.dst, &src, NULL, &err);
+        xt_status s = xti_cuda_launch(&r.made.plan, XTI_TIER_EXACT, r.module, r.dst, &src, NULL, &err);
         xti_module_free(r.module);
         struct xti_err again = {0};
         _exit(s == XT_EFORKED && xti_cuda_probe(&again) == XT_EFORKED ? 0 : 1);

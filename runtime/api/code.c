@@ -190,7 +190,7 @@ xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const 
     struct xti_str memory_key = {0};
     void *code = NULL;
     bool hit = false;
-    xt_status s = xti_cuda_emit(p, name, &r.source, err);
+    xt_status s = xti_cuda_emit(p, XTI_TIER_EXACT, name, &r.source, err);
     if (s)
         goto done;
     make_key(&r);

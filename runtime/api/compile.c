@@ -92,7 +92,7 @@ static xt_status make_code(const struct request *r, struct xt_kernel *k, struct 
     if (!signature)
         return XT_ENOMEM;
     snprintf(name, sizeof name, "xt_%s_%.8s", xti_cuda_plan_family(k->cuda), signature);
-    xti_cuda_launch_json(k->cuda, name, &launch);
+    xti_cuda_launch_json(k->cuda, XTI_TIER_EXACT, name, &launch);
     k->launch = launch.s; /* the builder's buffer changes owner */
     xti_kernel_text(k, &text);
     if (launch.failed || text.failed)

@@ -129,7 +129,7 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
         return xti_fail(err, XT_ENODEVICE,
                         "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
                         k->cuda->target.sm);
-    return xti_cuda_launch(k->cuda, k->code->module, dst, src, stream, err);
+    return xti_cuda_launch(k->cuda, XTI_TIER_EXACT, k->code->module, dst, src, stream, err);
 }
 
 enum { INPUTS = 64 }; /* whose pointers are moved without taking memory */
@@ -185,8 +185,8 @@ static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *co
         return xti_fail(err, XT_ENOMEM, "sizes of %d inputs", k->map->n_srcs);
     for (int i = 0; i < k->map->n_srcs; i++)
         bytes[i] = (size_t)xt_src_min_bytes(k, i);
-    s = xti_cuda_run_host(k->cuda, k->code->module, dst, (size_t)((k->map->dst_hi + 1) * k->map->esize), src,
-                          bytes, k->map->n_srcs, err);
+    s = xti_cuda_run_host(k->cuda, XTI_TIER_EXACT, k->code->module, dst,
+                          (size_t)((k->map->dst_hi + 1) * k->map->esize), src, bytes, k->map->n_srcs, err);
     xti_free(bytes);
     return s;
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/hash.h"
 #include "cuda/writer.h"
 #include "cuda/module.h"
 
@@ -11,6 +12,7 @@ enum { FEW_PARAMS = 32, MOST_PARAMS = 4096 };
 
 struct call {
     const struct xti_cuda_plan *plan;
+    enum xti_cuda_tier tier;
     const struct xti_module *module;
     xti_cu_function entry;
     uintptr_t dst;
@@ -21,7 +23,7 @@ struct call {
 
 static int count_params(const struct xti_cuda_plan *p)
 {
-    return 1 + p->map.n_srcs + xti_emit_fill(p, p->map.n_pieces);
+    return 2 + p->map.n_srcs + xti_emit_fill(p, p->map.n_pieces);
 }
 
 static xt_status launch(const struct call *c, void **param, uintptr_t *address)
@@ -34,6 +36,8 @@ static xt_status launch(const struct call *c, void **param, uintptr_t *address)
         address[++n] = (uintptr_t)c->src[p->origin.src_of[i]] + (uintptr_t)p->origin.src_bytes[i];
         param[n] = &address[n];
     }
+    if (c->tier == XTI_TIER_STRUCTURE)
+        param[++n] = p->numbers.s;
     for (int i = 0; i < p->map.n_pieces; i++)
         if (p->map.piece[i].src < 0)
             param[++n] = p->map.piece[i].value;
@@ -73,10 +77,10 @@ static xt_status launch_in_home(const struct call *c)
     return s;
 }
 
-xt_status xti_cuda_launch(const struct xti_cuda_plan *p, const struct xti_module *m, void *dst,
-                          const void *const *src, void *stream, struct xti_err *err)
+xt_status xti_cuda_launch(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, const struct xti_module *m,
+                          void *dst, const void *const *src, void *stream, struct xti_err *err)
 {
-    struct call c = {.plan = p, .module = m, .src = src, .stream = stream, .err = err};
+    struct call c = {.plan = p, .tier = tier, .module = m, .src = src, .stream = stream, .err = err};
     xti_cu_context current = NULL;
     if (xti_driver_forked())
         return xti_fail(err, XT_EFORKED, "CUDA kernel of the parent process: the child cannot run it");
@@ -108,8 +112,21 @@ static void put_pointer(const char *of, int input, int64_t byte_offset, struct x
     xti_str_addf(b, "\", \"byte_offset\": %" PRId64 "}", byte_offset);
 }
 
+static void put_bytes(const void *bytes, size_t n, struct xti_str *b)
+{
+    const unsigned char *p = bytes;
+    char hex[3];
+    xti_str_add(b, ", {\"kind\": \"bytes\", \"hex\": \"");
+    for (size_t i = 0; i < n; i++) {
+        xti_hex(p + i, 1, hex);
+        xti_str_add(b, hex);
+    }
+    xti_str_add(b, "\"}");
+}
+
 /* Buffers are taken to be aligned to 16 bytes. */
-void xti_cuda_launch_json(const struct xti_cuda_plan *p, const char *name, struct xti_str *b)
+void xti_cuda_launch_json(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, const char *name,
+                          struct xti_str *b)
 {
     if (!p->n_steps) {
         xti_str_add(b, "[]");
@@ -124,14 +141,10 @@ void xti_cuda_launch_json(const struct xti_cuda_plan *p, const char *name, struc
         xti_str_add(b, ", ");
         put_pointer("src", p->origin.src_of[i], p->origin.src_bytes[i], b);
     }
-    for (int i = 0; i < p->map.n_pieces; i++) {
-        const struct xti_piece *q = &p->map.piece[i];
-        if (q->src >= 0)
-            continue;
-        xti_str_add(b, ", {\"kind\": \"bytes\", \"hex\": \"");
-        for (int k = 0; k < 16; k++)
-            xti_str_addf(b, "%02x", q->value[k]);
-        xti_str_add(b, "\"}");
-    }
+    if (tier == XTI_TIER_STRUCTURE)
+        put_bytes(p->numbers.s, p->numbers.n, b);
+    for (int i = 0; i < p->map.n_pieces; i++)
+        if (p->map.piece[i].src < 0)
+            put_bytes(p->map.piece[i].value, 16, b);
     xti_str_add(b, "]}]");
 }

@@ -185,6 +185,8 @@ xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_targ
 {
     *p = (struct xti_cuda_plan){.target = *t};
     xt_status s = plan_both(m, p, err);
+    if (!s)
+        s = xti_cuda_structure_make(p, err);
     if (s)
         xti_cuda_plan_free(p);
     return s;
@@ -194,6 +196,8 @@ static void release(struct xti_cuda_plan *p)
 {
     xti_map_free(&p->map);
     xti_free(p->step);
+    xti_str_free(&p->numbers);
+    xti_str_free(&p->structure);
     xti_str_free(&p->refused);
 }
 

@@ -64,7 +64,10 @@ struct xti_cuda_plan {
     int n_bodies; /* functions of the kernel */
     bool table;   /* their numbers come from a table, because several pieces share one */
     bool index32;
-    struct xti_str refused; /* "piece 0: transpose: inner extent 3 < 16\n" .. */
+    struct xti_str numbers;   /* parameter of the structure tier's entry: words of 4 bytes (index32) or 8 */
+    struct xti_str structure; /* what decides that tier's source (structure.c); of elem, and where the tier
+                                 does not serve: empty */
+    struct xti_str refused;   /* "piece 0: transpose: inner extent 3 < 16\n" .. */
 };
 
 /* Plans m for t. On failure *p is zeroed. m is not kept.
@@ -73,6 +76,8 @@ struct xti_cuda_plan {
 xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,
                              struct xti_cuda_plan *p, struct xti_err *err);
 void xti_cuda_plan_free(struct xti_cuda_plan *p);
+/* Part of xti_cuda_plan_make: numbers of p and p->elem, structure of p. Again after a change of either. */
+xt_status xti_cuda_structure_make(struct xti_cuda_plan *p, struct xti_err *err);
 
 /* The name of the family that writes the most units. */
 const char *xti_cuda_plan_family(const struct xti_cuda_plan *p);

@@ -137,7 +137,7 @@ static void define_rows(struct xti_writer *w)
     xti_write_constant(w, "XT_STEPS", w->s->per_thread);
     xti_write_number(w, "XT_POINTS", xti_cuda_row_count(w->q) * chunks);
     xti_write_number(w, "XT_CHUNKS", chunks);
-    xti_write_number(w, "XT_TAIL", n % group);
+    xti_write_optional(w, "XT_TAIL", n % group);
 }
 
 static void define_realign(struct xti_writer *w)

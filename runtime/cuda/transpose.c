@@ -84,8 +84,8 @@ static void define_transpose(struct xti_writer *w)
     xti_write_constant(w, "XT_VD", w->s->dst_bytes);
     xti_write_constant(w, "XT_TA", w->s->tile_a);
     xti_write_constant(w, "XT_TB", w->s->tile_b);
-    xti_write_number(w, "XT_NA", w->dim[w->s->dim_a].n);
-    xti_write_number(w, "XT_NB", w->dim[w->s->dim_b].n);
+    xti_write_multiple(w, "XT_NA", w->dim[w->s->dim_a].n, w->s->src_bytes / w->p->map.esize);
+    xti_write_multiple(w, "XT_NB", w->dim[w->s->dim_b].n, w->s->dst_bytes / w->p->map.esize);
     xti_write_number(w, "XT_DA", w->dim[w->s->dim_a].d);
     xti_write_number(w, "XT_SB", w->dim[w->s->dim_b].s);
 }

@@ -1,12 +1,23 @@
-/* writer.c: see writer.h. In: a step of the plan. Out: source text, and its numbers as literals or as a row
- * of a table. Layer 4. */
+/* writer.c: see writer.h. In: a step of the plan. Out: source text, its numbers, its structure. What always
+ * holds: whatever decides the text, but for names and numbers, is a fact of the structure. Layer 4. */
 #include "cuda/writer.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "cuda/family.h"
+
+struct xti_divisor xti_divisor_of(int64_t n)
+{
+    int l = 0;
+    while (INT64_C(1) << l < n)
+        l++;
+    uint64_t most = UINT64_C(1) << (31 + l);
+    return (struct xti_divisor){(uint32_t)((most + (uint64_t)n - 1) / (uint64_t)n), l};
+}
 
 void xti_emit_number(const struct xti_cuda_plan *p, int64_t v, struct xti_str *b)
 {
@@ -16,35 +27,86 @@ void xti_emit_number(const struct xti_cuda_plan *p, int64_t v, struct xti_str *b
         xti_str_addf(b, "%" PRIu64 "ull", (uint64_t)v);
 }
 
+/* Seven bits a byte, the last one below 128: no fact is the beginning of another. */
+void xti_write_fact(struct xti_writing *e, uint64_t v)
+{
+    unsigned char byte[10];
+    size_t n = 0;
+    if (!e->structure)
+        return;
+    for (; v > 127; v >>= 7)
+        byte[n++] = (unsigned char)(v | 128);
+    byte[n++] = (unsigned char)v;
+    xti_str_addn(e->structure, byte, n);
+}
+
+static void say(struct xti_writer *w, const char *text)
+{
+    if (w->e->text)
+        xti_str_add(w->e->text, text);
+}
+
+__attribute__((format(printf, 2, 3))) static void sayf(struct xti_writer *w, const char *fmt, ...)
+{
+    char line[256];
+    va_list a;
+    if (!w->e->text)
+        return;
+    va_start(a, fmt);
+    vsnprintf(line, sizeof line, fmt, a);
+    va_end(a);
+    xti_str_add(w->e->text, line);
+}
+
+static void put_literal(struct xti_writer *w, int64_t v)
+{
+    if (w->e->text)
+        xti_emit_number(w->p, v, w->e->text);
+}
+
+/* Where the number is, whatever it is. */
 static void put(struct xti_writer *w, int64_t v)
 {
-    if (!w->table) {
-        xti_emit_number(w->p, v, w->b);
+    if (w->in == XTI_IN_LITERALS) {
+        put_literal(w, v);
         return;
     }
-    xti_str_addf(w->b, "t[%d]", w->n_numbers++);
-    xti_emit_number(w->p, v, &w->table->text);
-    xti_str_add(&w->table->text, w->table->n++ % 12 == 11 ? ",\n    " : ", ");
+    sayf(w, "t[%zu]", (w->e->numbers.n - w->row) / 8);
+    xti_str_u64le(&w->e->numbers, (uint64_t)v);
+}
+
+/* The same, where the structure knows a zero. */
+static void put_optional(struct xti_writer *w, int64_t v)
+{
+    if (w->in == XTI_IN_ROW)
+        xti_write_fact(w->e, v != 0);
+    if (w->in == XTI_IN_ROW && v == 0)
+        put_literal(w, 0);
+    else
+        put(w, v);
 }
 
 /* " + 3u * x1"; nothing for a zero that is known. */
 static void put_term(struct xti_writer *w, int64_t coef, const char *name, int i)
 {
-    if (!w->table && coef == 0)
+    bool known = w->in != XTI_IN_TABLE, one = known && (coef == 1 || coef == -1);
+    bool minus = w->in == XTI_IN_LITERALS ? coef < 0 : one && coef < 0;
+    if (w->in == XTI_IN_ROW)
+        xti_write_fact(w->e, coef == 0 ? 0 : !one ? 1 : minus ? 2 : 3);
+    if (known && coef == 0)
         return;
-    bool minus = !w->table && coef < 0;
-    xti_str_add(w->b, minus ? " - " : " + ");
-    if (w->table || (coef != 1 && coef != -1)) {
+    say(w, minus ? " - " : " + ");
+    if (!one) {
         put(w, minus ? (int64_t)xti_abs64(coef) : coef);
-        xti_str_add(w->b, " * ");
+        say(w, " * ");
     }
-    xti_str_addf(w->b, "%s%d", name, i);
+    sayf(w, "%s%d", name, i);
 }
 
 /* c + sum x[i] * x<i> + sum q[j] * q<j>; coefficients of padding are 0. */
 static void put_row(struct xti_writer *w, int64_t c, const int64_t *x, const int64_t *q, int n_q)
 {
-    put(w, c);
+    put_optional(w, c);
     for (int i = 0; i < w->size.n_dims; i++)
         put_term(w, x && i >= w->skip ? x[i - w->skip] : 0, "x", i);
     for (int j = 0; j < n_q; j++)
@@ -62,22 +124,79 @@ static int list_digits(const struct xti_writer *w, struct xti_digit *digit)
     return n;
 }
 
+static void put_digit_name(struct xti_writer *w, const struct xti_digit *digit)
+{
+    if (digit->out)
+        sayf(w, "    %s = ", digit->out);
+    else
+        sayf(w, "    const xt_index x%d = ", digit->dim);
+}
+
+/* "xt_divide(": the operand and the pair that the divisor became follow. A table's body divides by 1, too. */
+static void open_division(struct xti_writer *w)
+{
+    say(w, w->in == XTI_IN_TABLE ? "xt_divide_any(" : "xt_divide(");
+}
+
+static void close_division(struct xti_writer *w, int64_t n)
+{
+    struct xti_divisor d = xti_divisor_of(n);
+    say(w, ", ");
+    put(w, d.m);
+    say(w, ", ");
+    put(w, w->in == XTI_IN_TABLE ? d.l : d.l - 1);
+    say(w, ")");
+}
+
+/* By multiplication: the quotient first, then what is left, i - quotient * n. */
+static void put_divided_digit(struct xti_writer *w, const struct xti_digit *digit, int i)
+{
+    sayf(w, "    const xt_index i%d = ", i);
+    open_division(w);
+    say(w, "i");
+    close_division(w, digit->n);
+    say(w, ";\n");
+    put_digit_name(w, digit);
+    sayf(w, "i + i%d * ", i);
+    put(w, -digit->n);
+    sayf(w, ";\n    i = i%d;\n", i);
+}
+
+static bool divides_by_multiplication(const struct xti_writer *w)
+{
+    return w->in != XTI_IN_LITERALS && w->p->index32;
+}
+
+/* One digit i % n, and i /= n. A digit of one value is known to the structure. */
+static void put_digit(struct xti_writer *w, const struct xti_digit *digit, int i)
+{
+    if (w->in == XTI_IN_ROW)
+        xti_write_fact(w->e, digit->n == 1);
+    if (w->in == XTI_IN_ROW && digit->n == 1) {
+        put_digit_name(w, digit);
+        say(w, "0;\n");
+    } else if (divides_by_multiplication(w)) {
+        put_divided_digit(w, digit, i);
+    } else {
+        put_digit_name(w, digit);
+        say(w, "i % ");
+        put(w, digit->n);
+        say(w, ";\n    i /= ");
+        put(w, digit->n);
+        say(w, ";\n");
+    }
+}
+
 static void put_digits(struct xti_writer *w)
 {
     struct xti_digit digit[XTI_MAX_DIMS + 4];
     int n = list_digits(w, digit);
-    for (int i = 0; i < n; i++) {
-        if (digit[i].out)
-            xti_str_addf(w->b, "    %s = i", digit[i].out);
-        else
-            xti_str_addf(w->b, "    const xt_index x%d = i", digit[i].dim);
-        if (i + 1 < n) {
-            xti_str_add(w->b, " % ");
-            put(w, digit[i].n);
-            xti_str_add(w->b, ";\n    i /= ");
-            put(w, digit[i].n);
-        }
-        xti_str_add(w->b, ";\n");
+    xti_write_fact(w->e, (uint64_t)w->n_digits);
+    for (int i = 0; i + 1 < n; i++)
+        put_digit(w, &digit[i], i);
+    if (n) {
+        put_digit_name(w, &digit[n - 1]);
+        say(w, "i;\n");
     }
 }
 
@@ -85,17 +204,26 @@ static void put_divs(struct xti_writer *w)
 {
     for (int j = 0; j < w->size.n_divs; j++) {
         const struct xti_div *d = j < w->q->n_divs ? &w->q->div[j] : NULL;
-        xti_str_addf(w->b, "    const xt_index q%d = (", j);
+        bool multiply = divides_by_multiplication(w);
+        sayf(w, "    const xt_index q%d = ", j);
+        if (multiply)
+            open_division(w);
+        else
+            say(w, "(");
         put_row(w, d ? d->c : 0, d ? d->x : NULL, d ? d->q : NULL, j);
-        xti_str_add(w->b, ") / ");
-        put(w, d ? d->den : 1);
-        xti_str_add(w->b, ";\n");
+        if (multiply) {
+            close_division(w, d ? d->den : 1);
+        } else {
+            say(w, ") / ");
+            put(w, d ? d->den : 1);
+        }
+        say(w, ";\n");
     }
     for (int j = 0; j < w->size.n_guards; j++) {
         const struct xti_guard *g = j < w->q->n_guards ? &w->q->guard[j] : NULL;
-        xti_str_add(w->b, "    if ((xt_signed)(");
+        say(w, "    if ((xt_signed)(");
         put_row(w, g ? g->c : 0, g ? g->x : NULL, g ? g->q : NULL, w->size.n_divs);
-        xti_str_add(w->b, ") < 0)\n        return 0;\n");
+        say(w, ") < 0)\n        return 0;\n");
     }
 }
 
@@ -106,38 +234,59 @@ static void put_address(struct xti_writer *w, bool dst)
         const struct xti_dim *d = &w->dim[i + w->skip];
         x[i] = w->role[i + w->skip] == XTI_IN_BODY ? 0 : dst ? d->d : d->s;
     }
-    xti_str_add(w->b, dst ? "    *d = " : "    *s = ");
+    say(w, dst ? "    *d = " : "    *s = ");
     put_row(w, dst ? w->doff : w->soff, x, dst ? NULL : w->q->sq, dst ? 0 : w->size.n_divs);
-    xti_str_add(w->b, ";\n");
+    say(w, ";\n");
 }
 
-static void put_index_function(struct xti_writer *w, const char *prefix)
+static void put_index_function(struct xti_writer *w)
 {
-    xti_str_addf(
-        w->b,
-        "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
-        "xt_index *u, xt_index *v)\n{\n",
-        prefix, w->s->body);
+    sayf(w,
+         "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
+         "xt_index *u, xt_index *v)\n{\n",
+         w->e->prefix, w->s->body);
+    for (int i = 0; i < w->size.n_dims; i++)
+        xti_write_fact(w->e, w->role[i]);
     put_digits(w);
     for (int i = 0; i < w->size.n_dims; i++)
         if (w->role[i] != XTI_FROM_INDEX)
-            xti_str_addf(w->b, "    const xt_index x%d = %s;\n", i, w->role[i] == XTI_FROM_STEP ? "a" : "0");
+            sayf(w, "    const xt_index x%d = %s;\n", i, w->role[i] == XTI_FROM_STEP ? "a" : "0");
     put_divs(w);
     put_address(w, false);
     put_address(w, true);
-    xti_str_add(w->b, "    return 1;\n}\n");
+    say(w, "    return 1;\n}\n");
 }
 
 void xti_write_constant(struct xti_writer *w, const char *name, int64_t v)
 {
-    xti_str_addf(w->b, "#define %s %" PRId64 "\n", name, v);
+    xti_write_fact(w->e, (uint64_t)v);
+    sayf(w, "#define %s %" PRId64 "\n", name, v);
 }
 
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v)
 {
-    xti_str_addf(w->b, "#define %s ", name);
+    sayf(w, "#define %s ", name);
     put(w, v);
-    xti_str_add(w->b, "\n");
+    say(w, "\n");
+}
+
+void xti_write_optional(struct xti_writer *w, const char *name, int64_t v)
+{
+    sayf(w, "#define %s ", name);
+    put_optional(w, v);
+    say(w, "\n");
+}
+
+void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64_t of)
+{
+    bool known = w->in == XTI_IN_ROW && of > 1 && v % of == 0;
+    if (w->in == XTI_IN_ROW)
+        xti_write_fact(w->e, known ? (uint64_t)of : 1);
+    sayf(w, "#define %s ", name);
+    if (known)
+        sayf(w, "(%" PRId64 " * ", of);
+    put(w, known ? v / of : v);
+    say(w, known ? ")\n" : "\n");
 }
 
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out)
@@ -147,12 +296,12 @@ void xti_write_digit(struct xti_writer *w, int64_t n, const char *out)
 
 static void undefine(struct xti_writer *w, const char *names)
 {
-    for (const char *end; *names; names = *end ? end + 1 : end) {
+    for (const char *end; *names && w->e->text; names = *end ? end + 1 : end) {
         end = strchr(names, ' ');
         end = end ? end : names + strlen(names);
-        xti_str_add(w->b, "#undef ");
-        xti_str_addn(w->b, names, (size_t)(end - names));
-        xti_str_add(w->b, "\n");
+        xti_str_add(w->e->text, "#undef ");
+        xti_str_addn(w->e->text, names, (size_t)(end - names));
+        xti_str_add(w->e->text, "\n");
     }
 }
 
@@ -170,39 +319,56 @@ static void copy_piece(struct xti_writer *w)
 static void put_comment(struct xti_writer *w)
 {
     const struct xti_cuda_step *s = w->s;
-    xti_str_addf(w->b, "\n/* %s", xti_cuda_family_name(s->family));
-    if (w->table) {
-        xti_str_addf(w->b, ", %d-byte accesses, numbers from the table */\n", s->vec_bytes);
+    sayf(w, "\n/* %s", xti_cuda_family_name(s->family));
+    if (w->in == XTI_IN_TABLE) {
+        sayf(w, ", %d-byte accesses, numbers from the table */\n", s->vec_bytes);
         return;
     }
-    xti_str_addf(w->b, ", piece %d, %d-byte accesses; extent (source, destination stride):", s->piece,
-                 s->vec_bytes);
+    sayf(w, ", piece %d, %d-byte accesses", s->piece, s->vec_bytes);
+    if (w->in == XTI_IN_ROW) {
+        sayf(w, ", rank %d, numbers from parameters */\n", w->q->n_dims);
+        return;
+    }
+    say(w, "; extent (source, destination stride):");
     for (int i = 0; i < w->q->n_dims; i++)
-        xti_str_addf(w->b, " %" PRId64 "(%" PRId64 ",%" PRId64 ")", w->q->dim[i].n, w->q->dim[i].s,
-                     w->q->dim[i].d);
-    xti_str_add(w->b, " */\n");
+        sayf(w, " %" PRId64 "(%" PRId64 ",%" PRId64 ")", w->q->dim[i].n, w->q->dim[i].s, w->q->dim[i].d);
+    say(w, " */\n");
 }
 
-void xti_emit_body(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, const char *prefix,
-                   const struct xti_emit_pad *pad, struct xti_emit_table *table, struct xti_str *b)
+static void write_step_facts(struct xti_writer *w)
+{
+    const uint64_t fact[] = {w->s->family,
+                             w->s->from,
+                             (uint64_t)w->s->vec_bytes,
+                             (uint64_t)w->size.n_dims,
+                             (uint64_t)w->size.n_divs,
+                             (uint64_t)w->size.n_guards};
+    for (size_t i = 0; i < sizeof fact / sizeof *fact; i++)
+        xti_write_fact(w->e, fact[i]);
+}
+
+void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s, const struct xti_rank *padded)
 {
     static const char *const from[] = {"XT_COPY", "XT_REVERSE", "XT_SPLAT", "XT_FILL"};
-    struct xti_writer w = {.p = p, .s = s, .q = &p->map.piece[s->piece], .table = table, .b = b};
+    const struct xti_cuda_plan *p = e->p;
     const struct xti_family *f = xti_cuda_families[s->family];
-    w.size = (struct xti_emit_pad){w.q->n_dims, w.q->n_divs, w.q->n_guards};
-    if (table && s->family == XTI_CUDA_GENERIC)
-        w.size = *pad;
+    struct xti_writer w = {.p = p, .s = s, .q = &p->map.piece[s->piece], .e = e, .row = e->numbers.n};
+    w.in = p->table ? XTI_IN_TABLE : e->tier == XTI_TIER_EXACT ? XTI_IN_LITERALS : XTI_IN_ROW;
+    w.size = (struct xti_rank){w.q->n_dims, w.q->n_divs, w.q->n_guards};
+    if (p->table && s->family == XTI_CUDA_GENERIC)
+        w.size = *padded;
     w.skip = w.size.n_dims - w.q->n_dims;
     copy_piece(&w);
     f->index(&w);
+    write_step_facts(&w);
     put_comment(&w);
-    put_index_function(&w, prefix);
-    xti_str_addf(b, "#define XT_BODY %s%d\n#define XT_AT %s%d_at\n", prefix, s->body, prefix, s->body);
+    put_index_function(&w);
+    sayf(&w, "#define XT_BODY %s%d\n#define XT_AT %s%d_at\n", e->prefix, s->body, e->prefix, s->body);
     xti_write_constant(&w, "XT_UNIT", p->map.esize);
-    xti_str_addf(b, "#define XT_FROM %s\n", from[s->from]);
+    sayf(&w, "#define XT_FROM %s\n", from[s->from]);
     xti_write_constant(&w, "XT_LOOP", p->grid < p->blocks);
     f->define(&w);
-    xti_str_add(b, xti_skeleton_text(f->skeleton));
+    say(&w, xti_skeleton_text(f->skeleton));
     undefine(&w, "XT_BODY XT_AT XT_UNIT XT_FROM XT_LOOP");
     undefine(&w, f->macros);
 }

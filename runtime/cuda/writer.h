@@ -1,12 +1,30 @@
 /* writer.h: writes one body of a kernel: the macros its skeleton wants, the index function, the skeleton's
- * text. A number is written as a literal, or, when bodies are shared by pieces or by shapes, read from a row
- * of numbers. Layer 4. */
+ * text. A number of a piece is a literal, or is read from a row of numbers, when bodies are shared by pieces
+ * or by shapes. The same run gives the text, the numbers that it reads, and its structure: the facts that
+ * decide the text. Layer 4. */
 #ifndef XTI_CUDA_WRITER_H
 #define XTI_CUDA_WRITER_H
 
 #include "base/log.h"
 #include "base/str.h"
-#include "cuda/plan.h"
+#include "cuda/cuda.h"
+
+/* Where the numbers of a body are, and what of them is known when it is written. */
+enum xti_numbers_in {
+    XTI_IN_LITERALS, /* everything */
+    XTI_IN_ROW,      /* one piece, any shape: which coefficients are 0, 1 or -1 */
+    XTI_IN_TABLE     /* any of several pieces: nothing */
+};
+
+/* One entry that is being written. The row of a step is what xti_write_body adds to `numbers`. */
+struct xti_writing {
+    const struct xti_cuda_plan *p;
+    enum xti_cuda_tier tier;
+    const char *prefix;        /* of its functions */
+    struct xti_str *text;      /* NULL: not wanted */
+    struct xti_str *structure; /* NULL: not wanted. Bytes: equal ones mean equal text */
+    struct xti_str numbers;    /* words of 8 bytes, lowest first; literals are not among them */
+};
 
 /* What the index function does with a dim of the piece. */
 enum xti_role {
@@ -22,25 +40,19 @@ struct xti_digit {
 };
 
 /* Ranks that a generic body is padded to, when several pieces share it. */
-struct xti_emit_pad {
+struct xti_rank {
     int n_dims, n_divs, n_guards;
-};
-
-/* The numbers of bodies: one row a piece, of which a body reads its own. */
-struct xti_emit_table {
-    struct xti_str text; /* "1u, 2u, .." */
-    int64_t n;           /* numbers in it */
 };
 
 struct xti_writer {
     const struct xti_cuda_plan *p;
     const struct xti_cuda_step *s;
     const struct xti_piece *q;
-    struct xti_emit_pad size;     /* dims, divs and guards that are written */
-    int skip;                     /* outermost dims that are padding */
-    struct xti_emit_table *table; /* NULL: literals */
-    int n_numbers;
-    struct xti_str *b;
+    struct xti_writing *e;
+    enum xti_numbers_in in;
+    struct xti_rank size; /* dims, divs and guards that are written */
+    int skip;             /* outermost dims that are padding */
+    size_t row;           /* e->numbers.n where the row begins */
     /* the piece as the skeleton sees it: a family may turn a dim round */
     struct xti_dim dim[XTI_MAX_DIMS];
     int64_t soff, doff;
@@ -49,20 +61,48 @@ struct xti_writer {
     int n_digits;
 };
 
-/* Appends the function <prefix><step->body> of a step. table NULL: its numbers are literals. Otherwise they
- * are read from a row of the table, which is appended to *table; the text is then the same for every step of
- * the body. */
-void xti_emit_body(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, const char *prefix,
-                   const struct xti_emit_pad *pad, struct xti_emit_table *table, struct xti_str *b);
+/* Appends the function <prefix><step->body> of a step, and its row of numbers.
+ * post: steps of the same structure have the same text, and rows of the same length. */
+void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s, const struct xti_rank *padded);
 
-/* For families: "#define NAME 12", the same in all pieces of a body; and a number, which may differ. */
+/* Appends the bodies of e->p, and, where text is wanted, the function `name` that sends every block to its
+ * body. (entry.c) */
+void xti_write_entry(struct xti_writing *e, const char *name);
+
+/* ---- for families: what their skeletons want. Each is a "#define NAME ..".
+ *
+ * A constant is part of the structure, the same in all pieces of a body and in all shapes of a kernel:
+ * widths, counts of a thread's accesses, sides of tiles; whatever an #if, an array's size or an unrolled loop
+ * needs. Every value that it takes is a kernel more to compile: keep to a few powers of two. A number is
+ * anything else: extents, strides, offsets, counts. It is a literal or "t[3]", of type xt_index: no skeleton
+ * may want it as a constant, or divide by it (see xti_write_digit). */
 void xti_write_constant(struct xti_writer *w, const char *name, int64_t v);
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v);
-/* The fastest digit of the running index not yet taken goes to `out`: "*u" or "*v". */
+/* A number of which the structure knows whether it is 0; then it is the constant. */
+void xti_write_optional(struct xti_writer *w, const char *name, int64_t v);
+/* A number of which the structure knows whether `of`, a power of two and a constant, divides it; then
+ * NAME % of is 0 for the compiler, too. */
+void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64_t of);
+/* The fastest digit of the running index not yet taken goes to `out`: "*u" or "*v". n is a number. */
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out);
+
+/* A fact of the structure: any number >= 0. */
+void xti_write_fact(struct xti_writing *e, uint64_t v);
 
 /* "12u" or "12ull", as the plan's index is 32 or 64 bits wide; negative numbers wrap. */
 void xti_emit_number(const struct xti_cuda_plan *p, int64_t v, struct xti_str *b);
+
+/* Division of 0 <= i < 2^31 by n, 1 <= n < 2^31, by a multiplication:
+ *     l = ceil(log2 n), m = ceil(2^(31+l) / n); floor(i / n) == floor(i*m / 2^(31+l))
+ * m < 2^32 because 2^l <= 2n - 2 for n >= 2 (n = 1: m = 2^31). It is exact because m = (2^(31+l) + e) / n
+ * with 0 <= e < n <= 2^l: i*m / 2^(31+l) = i/n + i*e / (n * 2^(31+l)), which is more than i/n by less than
+ * 1/n, as i*e < 2^31 * 2^l. In 32-bit words that is umulhi(2*i, m) >> l, or umulhi(i, m) >> l - 1 where n
+ * >= 2. */
+struct xti_divisor {
+    uint32_t m;
+    int l;
+};
+struct xti_divisor xti_divisor_of(int64_t n);
 
 /* Number of the piece's fill value among the map's fill pieces. */
 int xti_emit_fill(const struct xti_cuda_plan *p, int piece);

@@ -36,8 +36,8 @@ static inline void make(const char *line, struct made *o)
     map_of(line, &o->map);
     ck_assert_msg(xti_cuda_plan_make(&o->map, &t, &o->plan, &err) == XT_OK, "%s: %s", line, err.e.message);
     if (o->plan.n_steps)
-        ck_assert_msg(xti_cuda_emit(&o->plan, "xt_test_00000000", &o->source, &err) == XT_OK, "%s",
-                      err.e.message);
+        ck_assert_msg(xti_cuda_emit(&o->plan, XTI_TIER_EXACT, "xt_test_00000000", &o->source, &err) == XT_OK,
+                      "%s", err.e.message);
 }
 
 static inline void drop(struct made *o)

@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/cuda.h"
+#include "base/hash.h"
 
 struct run {
     const struct xti_map *m;
     struct xti_cuda_plan plan;
+    enum xti_cuda_tier tier;
     struct xti_str source;
     struct xti_code code;
     struct ptx_module *module;
@@ -122,7 +123,7 @@ static bool launch(struct run *r, const char *name, bool elem, size_t shift, str
     int n_fills = 0, n = 0;
     for (int i = 0; i < p->map.n_pieces; i++)
         n_fills += p->map.piece[i].src < 0;
-    struct ptx_param *param = calloc((size_t)(1 + p->map.n_srcs + n_fills), sizeof *param);
+    struct ptx_param *param = calloc((size_t)(2 + p->map.n_srcs + n_fills), sizeof *param);
     unsigned char(*value)[16] = calloc((size_t)n_fills + 1, sizeof *value);
     param[n++] =
         (struct ptx_param){.is_pointer = 1, .buffer = 0, .byte_offset = p->origin.dst_bytes + (int64_t)shift};
@@ -130,6 +131,8 @@ static bool launch(struct run *r, const char *name, bool elem, size_t shift, str
         param[n++] = (struct ptx_param){.is_pointer = 1,
                                         .buffer = 1 + p->origin.src_of[i],
                                         .byte_offset = p->origin.src_bytes[i] + (int64_t)shift};
+    if (r->tier == XTI_TIER_STRUCTURE)
+        param[n++] = (struct ptx_param){.bytes = p->numbers.s, .n_bytes = p->numbers.n};
     for (int i = 0, f = 0; i < p->map.n_pieces; i++)
         if (p->map.piece[i].src < 0) {
             for (int b = 0; b < 16; b++)
@@ -167,11 +170,30 @@ static bool compare(struct run *r, size_t shift, struct proof *out)
     return true;
 }
 
-static void force(struct xti_cuda_plan *p, const struct proof_options *opt)
+static void force_one(struct xti_cuda_plan *p, const struct proof_options *opt)
 {
     if (opt->grid && opt->grid < p->grid)
         p->grid = opt->grid;
     p->index32 = p->index32 && !opt->wide_index;
+}
+
+static xt_status force(struct xti_cuda_plan *p, const struct proof_options *opt, struct xti_err *err)
+{
+    force_one(p, opt);
+    force_one(p->elem, opt);
+    return xti_cuda_structure_make(p, err);
+}
+
+static enum xti_cuda_tier choose_tier(const struct run *r, int sm, const struct proof_options *opt)
+{
+    struct xti_str key = {0};
+    xti_map_key(r->m, &key);
+    uint64_t coin = xti_hash64(key.s, key.n) + (uint64_t)(2 * sm + opt->misaligned);
+    xti_str_free(&key);
+    if (opt->tier == PROOF_EXACT || !r->plan.structure.n)
+        return XTI_TIER_EXACT;
+    return opt->tier == PROOF_STRUCTURE || xti_hash64(&coin, sizeof coin) & 1 ? XTI_TIER_STRUCTURE
+                                                                              : XTI_TIER_EXACT;
 }
 
 static bool prove(struct run *r, int sm, const struct proof_options *opt, struct proof *out)
@@ -182,11 +204,12 @@ static bool prove(struct run *r, int sm, const struct proof_options *opt, struct
         return fail(out, "plan", r->err.e.message);
     if (!r->plan.n_steps)
         return true;
-    force(&r->plan, opt);
-    force(r->plan.elem, opt);
+    if (force(&r->plan, opt, &r->err))
+        return fail(out, "numbers", r->err.e.message);
+    out->tier = r->tier = choose_tier(r, sm, opt);
     snprintf(out->strategy, sizeof out->strategy, "%s", xti_cuda_plan_family(&r->plan));
     snprintf(name, sizeof name, "xt_%s_00000000", out->strategy);
-    if (xti_cuda_emit(&r->plan, name, &r->source, &r->err))
+    if (xti_cuda_emit(&r->plan, r->tier, name, &r->source, &r->err))
         return fail(out, "emit", r->err.e.message);
     out->source_bytes = r->source.n;
     if (xti_nvrtc_compile(r->source.s, name, sm, &r->code, &r->err))
@@ -217,7 +240,7 @@ bool cuda_prove(const struct xti_map *m, int sm, bool misaligned, struct proof *
     return cuda_prove_with(m, sm, &opt, out);
 }
 
-bool cuda_prove_with(const struct xti_map *m, int sm, const struct proof_options *opt, struct proof *out)
+static bool prove_one(const struct xti_map *m, int sm, const struct proof_options *opt, struct proof *out)
 {
     struct run r = {.m = m};
     memset(out, 0, sizeof *out);
@@ -234,4 +257,17 @@ bool cuda_prove_with(const struct xti_map *m, int sm, const struct proof_options
     xti_str_free(&r.source);
     xti_cuda_plan_free(&r.plan);
     return ok;
+}
+
+bool cuda_prove_with(const struct xti_map *m, int sm, const struct proof_options *opt, struct proof *out)
+{
+    struct proof_options one = *opt;
+    const char *full = getenv("XT_TEST_FULL");
+    if (opt->tier != PROOF_EITHER || !full || *full != '1')
+        return prove_one(m, sm, opt, out);
+    one.tier = PROOF_STRUCTURE;
+    if (!prove_one(m, sm, &one, out))
+        return false;
+    one.tier = PROOF_EXACT;
+    return prove_one(m, sm, &one, out);
 }

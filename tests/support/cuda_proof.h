@@ -3,6 +3,7 @@
 #ifndef CUDA_PROOF_H
 #define CUDA_PROOF_H
 
+#include "cuda/cuda.h"
 #include "map/map.h"
 #include "tests/ptx/ptx.h"
 
@@ -11,14 +12,20 @@ struct proof {
     struct ptx_report report; /* summed over the launch */
     char strategy[32];
     double load_ratio, store_ratio; /* sectors requested / sectors that the bytes need at least */
+    enum xti_cuda_tier tier;
     size_t source_bytes;
 };
 
+/* Which of a map's two kernels is proven. Either: by the map, the target and the alignment, so that a suite
+ * has about as many of each, and a line alone the same one as in its suite. XT_TEST_FULL=1: both. */
+enum proof_tier { PROOF_EITHER, PROOF_STRUCTURE, PROOF_EXACT };
+
 /* What a plan would not choose by itself at the sizes that are proven. */
 struct proof_options {
-    bool misaligned; /* buffers begin one element after a 256-byte line: the entry <name>_e runs */
-    int64_t grid;    /* launch no more blocks than this; 0: as planned */
-    bool wide_index; /* 64-bit indices */
+    bool misaligned;      /* buffers begin one element after a 256-byte line: the entry <name>_e runs */
+    int64_t grid;         /* launch no more blocks than this; 0: as planned */
+    bool wide_index;      /* 64-bit indices */
+    enum proof_tier tier; /* where the structure tier does not serve a plan, the exact one is proven */
 };
 
 /* post: true iff every destination byte was written once with the right value, nothing else was touched, and

@@ -1,0 +1,77 @@
+/* structure.c: what a kernel of the structure tier is called, what it is found by, and the numbers that it
+ * takes. In: a plan. Out: the plan's `structure` and the `numbers` of both entries. Layer 4. */
+#include <stdio.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "cuda/writer.h"
+
+/* Every driver hands over so many bytes of parameters; later ones more. */
+enum { PARAM_BYTES = 4096 };
+
+static bool fits(const struct xti_cuda_plan *p)
+{
+    size_t pointers = 8 * (1 + (size_t)p->map.n_srcs), fills = 16 * (size_t)xti_emit_fill(p, p->map.n_pieces);
+    return pointers + (p->numbers.n + 15) / 16 * 16 + fills <= PARAM_BYTES;
+}
+
+/* Words as wide as the index, lowest byte first; the writer's have 8 bytes. */
+static void pack(struct xti_cuda_plan *p, const struct xti_str *words)
+{
+    size_t width = p->index32 ? 4 : 8;
+    xti_str_free(&p->numbers);
+    p->numbers = (struct xti_str){.failed = words->failed};
+    for (size_t i = 0; i < words->n / 8 && !p->numbers.failed; i++)
+        xti_str_addn(&p->numbers, words->s + 8 * i, width);
+}
+
+static void number(struct xti_cuda_plan *p, const char *prefix, struct xti_str *structure)
+{
+    char room[8 * 128];
+    struct xti_writing e = {.p = p, .tier = XTI_TIER_STRUCTURE, .prefix = prefix, .structure = structure};
+    e.numbers = XTI_STR_ON(room);
+    xti_write_entry(&e, "");
+    pack(p, &e.numbers);
+    xti_str_free(&e.numbers);
+}
+
+xt_status xti_cuda_structure_make(struct xti_cuda_plan *p, struct xti_err *err)
+{
+    xti_str_free(&p->structure);
+    p->structure = (struct xti_str){0};
+    if (!p->n_steps)
+        return XT_OK;
+    xti_str_u64le(&p->structure, (uint64_t)p->target.sm);
+    number(p, "xt_a", &p->structure);
+    number(p->elem, "xt_e", &p->structure);
+    if (p->structure.failed || p->numbers.failed || p->elem->numbers.failed)
+        return xti_fail(err, XT_ENOMEM, "numbers of a CUDA plan");
+    if (!fits(p) || !fits(p->elem)) {
+        xti_str_free(&p->structure);
+        p->structure = (struct xti_str){0};
+    }
+    return XT_OK;
+}
+
+xt_status xti_cuda_structure(const struct xti_cuda_plan *p, struct xti_str *key, struct xti_err *err)
+{
+    if (!p->structure.n)
+        return xti_fail(err, XT_EUNSUPPORTED,
+                        "%d pieces: %zu and %zu bytes of numbers do not fit in %d bytes of parameters",
+                        p->n_steps, p->numbers.n, p->elem ? p->elem->numbers.n : 0, PARAM_BYTES);
+    xti_str_addn(key, p->structure.s, p->structure.n);
+    return XT_OK;
+}
+
+/* Which piece writes the most is no matter of structure: the first that reads stands for all. */
+void xti_cuda_structure_name(const struct xti_cuda_plan *p, char name[XTI_CUDA_NAME_CHARS])
+{
+    int i = 0;
+    while (i + 1 < p->n_steps && p->map.piece[p->step[i].piece].src < 0)
+        i++;
+    if (p->n_steps && p->map.piece[p->step[i].piece].src < 0)
+        i = 0;
+    snprintf(name, XTI_CUDA_NAME_CHARS, "xt_%s_%08x",
+             p->n_steps ? xti_cuda_family_name(p->step[i].family) : "empty",
+             (unsigned)xti_hash64(p->structure.s, p->structure.n));
+}
