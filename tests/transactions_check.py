@@ -1,6 +1,6 @@
 """transactions_check.py: are CUDA kernels worse than bench/results/transactions-ARCH.json says?
 
-  transactions_check.py            every 9th row of each list for sm_90, every 27th for the other architectures
+  transactions_check.py            every 9th row of each list for sm_90, every 27th for the others
   transactions_check.py --all      every row
   transactions_check.py --update   writes the tables anew
 

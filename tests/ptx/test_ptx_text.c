@@ -615,6 +615,68 @@ START_TEST(the_same_run_gives_the_same_report)
 }
 END_TEST
 
+struct seen {
+    int n[PTX_SEEN_WAIT + 1], wrong;
+    uint64_t blocks; /* bit a block */
+};
+
+/* The copy stores what it loaded from the same place. */
+static void see(void *arg, const struct ptx_access *a)
+{
+    struct seen *s = arg;
+    s->n[a->seen]++;
+    s->blocks |= (uint64_t)1 << a->block % 64;
+    for (int lane = 0; lane < 32 && a->seen == PTX_SEEN_STORE; lane++) {
+        int64_t off;
+        if (!(a->lanes >> lane & 1))
+            continue;
+        ck_assert_int_eq(ptx_locate(a->address[lane], &off), 0);
+        for (uint32_t i = 0; i < a->bytes; i++)
+            s->wrong += a->data[lane][i] != ptx_imagined(1, (uint64_t)off + i);
+    }
+}
+
+START_TEST(a_sample_of_a_launch_of_imaginary_gigabytes_is_watched)
+{
+    static const uint64_t only[] = {0, 8388607, 5000003};
+    uint32_t n = 1u << 30;
+    struct ptx_module *m = load_file(KERNELS "copies.ptx");
+    struct ptx_world *w = ptx_world_new(
+        (struct ptx_buffer[]){{NULL, (size_t)n * 4, 1, 0, NULL}, {NULL, (size_t)n * 4, 0, 0, NULL}}, 2);
+    struct ptx_param params[] = {pointer_to(0, 0), pointer_to(1, 0), VALUE(n)};
+    struct ptx_launch l = {"copy", {n / 128, 1, 1}, {128, 1, 1}, 0, params, 3, 0};
+    struct seen s = {{0}, 0, 0};
+    struct ptx_sample sample = {only, 3, see, &s};
+    struct ptx_report r;
+    ck_assert_msg(!ptx_run_sample(w, m, &l, &sample, &r), "%s", r.error);
+    ck_assert_uint_eq(r.blocks, 3);
+    ck_assert_int_eq(s.n[PTX_SEEN_LOAD], 12);
+    ck_assert_int_eq(s.n[PTX_SEEN_STORE], 12);
+    ck_assert_int_eq(s.wrong, 0);
+    ck_assert_uint_eq(s.blocks, 1 | (uint64_t)1 << 63 | (uint64_t)1 << 5000003 % 64);
+    sample.only = (const uint64_t[]){n / 128, 0, 0}; /* past the grid */
+    ck_assert_int_eq(ptx_run_sample(w, m, &l, &sample, &r), 1);
+    ck_assert_int_eq(r.fault, PTX_BAD_LAUNCH);
+    sample.only = only;
+    ck_assert_int_eq(ptx_run_sample(w, m, &l, &sample, &r), 1);
+    ck_assert_int_eq(r.fault, PTX_WRITTEN_TWICE);
+    ptx_world_free(w);
+    ptx_free(m);
+}
+END_TEST
+
+START_TEST(imagined_bytes_do_not_repeat_and_differ_between_buffers)
+{
+    int same = 0;
+    for (int i = 0; i < 1 << 16; i++) {
+        same += ptx_imagined(1, (uint64_t)i) == ptx_imagined(2, (uint64_t)i);
+        same += ptx_imagined(1, (uint64_t)i) == ptx_imagined(1, (uint64_t)i + 4096);
+        same += ptx_imagined(1, (uint64_t)i) == ptx_imagined(1, (uint64_t)i + 1);
+    }
+    ck_assert_int_lt(same, 3 * (1 << 16) / 256 * 11 / 10); /* one of 256, by chance */
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("ptx_text");
@@ -649,5 +711,7 @@ int main(void)
     tcase_add_test(worlds, bytes_that_must_stay_untouched_are_guarded);
     tcase_add_test(worlds, scratch_may_be_rewritten_and_read_once_written);
     tcase_add_test(worlds, the_same_run_gives_the_same_report);
+    tcase_add_test(worlds, a_sample_of_a_launch_of_imaginary_gigabytes_is_watched);
+    tcase_add_test(worlds, imagined_bytes_do_not_repeat_and_differ_between_buffers);
     return run_suite(s);
 }

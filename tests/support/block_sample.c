@@ -89,7 +89,7 @@ static void drop(struct made *o)
 
 /* ---- what a run of blocks does */
 
-enum { MAX_WARPS = 32, READER_SAMPLE = 251, MOST_READERS = 1 << 24 };
+enum { MAX_WARPS = 32, READER_SAMPLE = 31, MOST_READERS = 1 << 24 };
 
 struct tally {
     double load_sectors, load_need, store_sectors,
