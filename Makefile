@@ -49,9 +49,9 @@ XT     := $(B)/xt
 
 TESTS     := $(sort $(wildcard tests/test_*.c) $(wildcard tests/ptx/test_*.c))
 TEST_BINS := $(TESTS:%.c=$(B)/%)
-DOUBLE := $(B)/tests/libcuda_double.so
+DOUBLES := $(B)/tests/libcuda_double.so $(B)/tests/libnvrtc_double.so
 PTX_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/ptx/test_%.c,$(wildcard tests/ptx/*.c)))
-TEST_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/support/cuda_double.c,$(wildcard tests/support/*.c))) $(PTX_OBJECTS)
+TEST_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/support/cuda_double% tests/support/nvrtc_double.c,$(wildcard tests/support/*.c))) $(PTX_OBJECTS)
 BENCH_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out bench/cmd_%.c,$(wildcard bench/*.c))) $(B)/gen/bench_workloads_text.o
 EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 
@@ -70,7 +70,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLE) $(EXAMPLES) $(B)/tests/transactions
+	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
@@ -136,10 +136,16 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
 
 # A CUDA driver for machines without one: memory is the host's, launches run in the PTX interpreter.
-$(B)/tests/libcuda_double.so: $(B)/obj/tests/support/cuda_double.o $(PTX_OBJECTS)
+$(B)/tests/libcuda_double.so: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/support/cuda_double*.c)) $(PTX_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
+
+# An NVRTC that is slow and counts, in front of the real one.
+$(B)/tests/libnvrtc_double.so: $(B)/obj/tests/support/nvrtc_double.o
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Everything that needs a GPU; runs elsewhere only as far as "no GPU here".
 $(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LIB_A)

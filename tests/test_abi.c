@@ -25,6 +25,7 @@
 #define xti_cu_device         CUdevice
 #define xti_cu_attribute      CUdevice_attribute
 #define xti_cu_func_attribute CUfunction_attribute
+#define xti_cu_capture_mode   CUstreamCaptureMode
 #define xti_cu_context        CUcontext
 #define xti_cu_module         CUmodule
 #define xti_cu_function       CUfunction
@@ -45,6 +46,7 @@ XTI_CU_FUNCTIONS(X)
 #undef xti_cu_device
 #undef xti_cu_attribute
 #undef xti_cu_func_attribute
+#undef xti_cu_capture_mode
 #undef xti_cu_context
 #undef xti_cu_module
 #undef xti_cu_function
@@ -58,6 +60,7 @@ SAME(xti_cu_result, CUresult);
 SAME(xti_cu_device, CUdevice);
 SAME(xti_cu_attribute, CUdevice_attribute);
 SAME(xti_cu_func_attribute, CUfunction_attribute);
+SAME(xti_cu_capture_mode, CUstreamCaptureMode);
 SAME(xti_cu_context, CUcontext);
 SAME(xti_cu_module, CUmodule);
 SAME(xti_cu_function, CUfunction);
@@ -72,7 +75,9 @@ START_TEST(declarations_and_numbers_are_those_of_the_toolkit)
     ck_assert_int_eq(XTI_NVRTC_INVALID_OPTION, NVRTC_ERROR_INVALID_OPTION);
     ck_assert_int_eq(XTI_NVRTC_COMPILATION, NVRTC_ERROR_COMPILATION);
     ck_assert_int_eq(XTI_CU_SUCCESS, CUDA_SUCCESS);
-    ck_assert_int_eq(XTI_CU_INVALID_IMAGE, CUDA_ERROR_INVALID_IMAGE);
+    ck_assert_int_eq(XTI_CU_CAPTURE_FIRST, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    ck_assert_int_eq(XTI_CU_CAPTURE_LAST, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    ck_assert_int_eq(XTI_CU_CAPTURE_RELAXED, CU_STREAM_CAPTURE_MODE_RELAXED);
     ck_assert_int_eq(XTI_CU_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU);
     ck_assert_int_eq(XTI_CU_ATTR_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     ck_assert_int_eq(XTI_CU_ATTR_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);

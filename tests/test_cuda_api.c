@@ -269,7 +269,7 @@ START_TEST(a_forked_child_keeps_the_cpu_and_is_told_of_cuda)
     pid_t pid = fork();
     if (!pid) {
         alarm(20);
-        setenv("XT_DOUBLE_FAIL", "", 1);
+        fail_driver("");
         _exit(child_of_a_cuda_program(ctx, k, cpu));
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -518,7 +518,7 @@ START_TEST(failing_driver_calls_are_named_and_the_next_call_works)
     struct xt_graph *g = parse_line("x: u8[3,5]; x.permute(1,0)");
     struct xt_kernel *k;
     for (int i = 0; i < 6; i++) {
-        setenv("XT_DOUBLE_FAIL", calls[i], 1);
+        fail_driver(calls[i]);
         k = (void *)1;
         expect(XT_EDEVICE, xt_compile(ctx, g, NULL, &k));
         ck_assert_msg(!k && strstr(xt_last_error()->message, "CUDA_ERROR_UNKNOWN"), "%s: %s", calls[i],
@@ -526,20 +526,20 @@ START_TEST(failing_driver_calls_are_named_and_the_next_call_works)
         ck_assert_msg(!strncmp(xt_last_error()->message, calls[i], strcspn(calls[i], "_")), "%s: %s",
                       calls[i], xt_last_error()->message);
     }
-    unsetenv("XT_DOUBLE_FAIL");
+    fail_driver("");
     expect(XT_OK, xt_compile(ctx, g, NULL, &k));
     static const char *const of_run[] = {"cuLaunchKernel", "cuCtxGetCurrent", "cuMemAlloc_v2",
                                          "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2"};
     unsigned char a[15], b[15];
     int64_t live = xti_live_allocations();
     for (int i = 0; i < 5; i++) {
-        setenv("XT_DOUBLE_FAIL", of_run[i], 1);
+        fail_driver(of_run[i]);
         expect(XT_EDEVICE, xt_run_host(k, b, (const void *[]){a}));
         ck_assert_int_eq(xti_live_allocations(), live);
         if (i < 2)
             expect(XT_EDEVICE, xt_run(k, b, (const void *[]){a}, NULL));
     }
-    unsetenv("XT_DOUBLE_FAIL");
+    fail_driver("");
     check_copy(k, g);
     xt_kernel_free(k);
     xt_graph_free(g);

@@ -10,13 +10,14 @@
 /* ---------------------------------------------------------------------------------------- NVRTC and driver
  */
 
+static const struct xti_nvrtc *newest(void) { return xti_nvrtc_for(90, 0, NULL); }
+
 START_TEST(a_missing_nvrtc_says_where_to_point)
 {
-    struct xti_code code;
     struct xti_err err = {0};
     setenv("XT_NVRTC", "/nonexistent/libnvrtc.so", 1);
-    ck_assert_str_eq(xti_nvrtc_build(), "");
-    ck_assert_int_eq(xti_nvrtc_compile("", "n", 90, &code, &err), XT_ECOMPILE);
+    ck_assert_ptr_null(xti_nvrtc_for(90, 0, &err));
+    ck_assert_int_eq(err.e.status, XT_ECOMPILE);
     ck_assert_ptr_nonnull(strstr(err.e.message, "NVRTC not found"));
     ck_assert_ptr_nonnull(strstr(err.e.message, "/nonexistent/libnvrtc.so"));
     unsetenv("XT_NVRTC");
@@ -29,13 +30,14 @@ START_TEST(a_source_that_does_not_compile_gives_the_first_error_of_the_log)
     struct xti_err err = {0};
     if (cuda_skipped())
         return;
-    ck_assert_int_eq(
-        xti_nvrtc_compile("extern \"C\" __global__ void n() { undefined_thing; }", "n", 90, &code, &err),
-        XT_ECOMPILE);
+    ck_assert_int_eq(xti_nvrtc_compile(newest(), "extern \"C\" __global__ void n() { undefined_thing; }", "n",
+                                       90, &code, &err),
+                     XT_ECOMPILE);
     ck_assert_msg(strstr(err.e.message, "undefined_thing") != NULL, "%s", err.e.message);
     ck_assert_ptr_null(code.ptx);
     struct xti_err old = {0};
-    ck_assert_int_eq(xti_nvrtc_compile("", "n", 20, &code, &old), XT_ECOMPILE);
+    ck_assert_ptr_null(xti_nvrtc_for(20, 0, &old));
+    ck_assert_ptr_nonnull(strstr(old.e.message, "sm_20"));
 }
 END_TEST
 
@@ -47,8 +49,10 @@ START_TEST(one_compile_gives_ptx_and_cubin_and_the_same_bytes_again)
     if (cuda_skipped())
         return;
     make("x: f32[30,40]; x.permute(1,0)", &a);
-    ck_assert_msg(!xti_nvrtc_compile(a.source.s, "xt_test_00000000", 90, &c, &err), "%s", err.e.message);
-    ck_assert_msg(!xti_nvrtc_compile(a.source.s, "xt_test_00000000", 90, &d, &err), "%s", err.e.message);
+    ck_assert_msg(!xti_nvrtc_compile(newest(), a.source.s, "xt_test_00000000", 90, &c, &err), "%s",
+                  err.e.message);
+    ck_assert_msg(!xti_nvrtc_compile(newest(), a.source.s, "xt_test_00000000", 90, &d, &err), "%s",
+                  err.e.message);
     ck_assert_uint_eq(strlen(c.ptx) + 1, c.ptx_bytes);
     ck_assert_uint_gt(c.cubin_bytes, 64);
     ck_assert_mem_eq(c.cubin, "\177ELF", 4);
@@ -56,7 +60,9 @@ START_TEST(one_compile_gives_ptx_and_cubin_and_the_same_bytes_again)
     ck_assert_uint_eq(c.cubin_bytes, d.cubin_bytes);
     ck_assert_mem_eq(c.cubin, d.cubin, c.cubin_bytes);
     xti_code_free(&c);
-    ck_assert_msg(!xti_nvrtc_compile(a.source.s, "xt_test_00000000", 999, &c, &err), "%s", err.e.message);
+    ck_assert_msg(
+        !xti_nvrtc_compile(xti_nvrtc_for(999, 0, NULL), a.source.s, "xt_test_00000000", 999, &c, &err), "%s",
+        err.e.message);
     ck_assert_ptr_null(c.cubin); /* unknown to any NVRTC of today: PTX of the newest it knows */
     xti_code_free(&c);
     xti_code_free(&d);
@@ -70,7 +76,7 @@ static void *compile_for_ever(void *arg)
     while (!atomic_load(stop)) {
         struct xti_code c;
         struct xti_err err = {0};
-        if (!xti_nvrtc_compile("extern \"C\" __global__ void n() {}", "n", 90, &c, &err))
+        if (!xti_nvrtc_compile(newest(), "extern \"C\" __global__ void n() {}", "n", 90, &c, &err))
             xti_code_free(&c);
     }
     return NULL;
@@ -91,7 +97,8 @@ START_TEST(a_child_forked_during_a_compile_compiles)
             struct xti_code c;
             struct xti_err err = {0};
             alarm(30);
-            _exit(xti_nvrtc_compile("extern \"C\" __global__ void n() {}", "n", 90, &c, &err) ? 1 : 0);
+            _exit(xti_nvrtc_compile(newest(), "extern \"C\" __global__ void n() {}", "n", 90, &c, &err) ? 1
+                                                                                                        : 0);
         }
         ck_assert_int_eq(waitpid(child, &status, 0), child);
         ck_assert_int_eq(status, 0);
@@ -112,7 +119,7 @@ START_TEST(a_compile_survives_every_failing_allocation)
     while (s) {
         struct xti_err err = {0};
         xti_fail_alloc(++n, 0);
-        s = xti_nvrtc_compile("extern \"C\" __global__ void n() {}", "n", 90, &c, &err);
+        s = xti_nvrtc_compile(newest(), "extern \"C\" __global__ void n() {}", "n", 90, &c, &err);
         xti_fail_alloc(0, 0);
         ck_assert_msg(s == XT_OK || s == XT_ENOMEM, "allocation %d: %s", n, err.e.message);
         if (s)
@@ -199,8 +206,8 @@ static void prepare(struct device_run *r)
     struct xti_err err = {0};
     memset(r, 0, sizeof *r);
     make(device_chain, &r->made);
-    ck_assert_msg(!xti_nvrtc_compile(r->made.source.s, "xt_test_00000000", 90, &r->code, &err), "%s",
-                  err.e.message);
+    ck_assert_msg(!xti_nvrtc_compile(newest(), r->made.source.s, "xt_test_00000000", 90, &r->code, &err),
+                  "%s", err.e.message);
     r->dst_bytes = (size_t)(r->made.map.dst_hi + 1) * 2;
     r->src_bytes = (size_t)(r->made.map.src_hi[0] + 1) * 2;
     r->dst = aligned_alloc(256, 8192);
@@ -283,13 +290,13 @@ START_TEST(every_failing_driver_call_is_an_error_and_leaks_nothing)
     int64_t live = xti_live_allocations();
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct xti_err err = {0};
-        setenv("XT_DOUBLE_FAIL", calls[i].call, 1);
+        fail_driver(calls[i].call);
         xt_status s = load_and_launch(&r, 0, &err);
         ck_assert_msg(s == calls[i].status, "%s: %s, %s", calls[i].call, xt_status_name(s), err.e.message);
         ck_assert_int_eq(err.e.status, s);
         ck_assert_int_eq(xti_live_allocations(), live);
     }
-    unsetenv("XT_DOUBLE_FAIL");
+    fail_driver("");
     release(&r);
 }
 END_TEST

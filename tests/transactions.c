@@ -251,8 +251,9 @@ static bool put_json(const struct shared *all, const struct options *opt)
     FILE *f = !strcmp(opt->json, "-") ? stdout : fopen(opt->json, "w");
     if (!f)
         return false;
+    const char *nvrtc = xti_nvrtc_build(xti_nvrtc_for(opt->target.sm, 0, NULL));
     fprintf(f, "{\"arch\": \"sm_%d\", \"nvrtc\": \"%.*s\", \"rows\": [\n", opt->target.sm,
-            (int)strcspn(xti_nvrtc_build(), " "), xti_nvrtc_build());
+            (int)strcspn(nvrtc, " "), nvrtc);
     for (int i = 0; i < all->n; i++) {
         put_json_row(f, &all->row[i]);
         fprintf(f, i + 1 < all->n ? ",\n" : "\n");

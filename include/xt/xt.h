@@ -66,7 +66,8 @@ typedef enum xt_status {
     XT_EBUFFER = -9,      /* a buffer is too small (reserved: xt_run is not told their sizes) */
     XT_ESYNTAX = -10,     /* a problem line does not parse */
     XT_ENOMEM = -11,
-    XT_EDEVICE = -12,     /* the driver reported an error; the message has its name */
+    XT_EDEVICE = -12,     /* the driver reported an error; the message has its name, and says if it is that of
+                             something that ran earlier */
     XT_ENODEVICE = -13,   /* no driver, no device, or the kernel was compiled for another target */
     XT_EFORKED = -14,     /* CUDA object used in a forked child */
     XT_EUNSUPPORTED = -15,
@@ -300,6 +301,18 @@ XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g,
                             const struct xt_compile_options *opt, struct xt_kernel **out);
 XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
 XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
+
+/* CUDA: contexts, graphs, and how long code stays loaded.
+ * A kernel belongs to the CUDA context that was current in xt_compile, or, where none was, to the primary
+ * context of xt_options.device (the one that the CUDA runtime uses). xt_run wants that context current; a
+ * kernel of a primary context also runs in threads that have none. Elsewhere, and when the context was
+ * destroyed, it is XT_ENODEVICE. Kernels of several contexts and devices live side by side.
+ * xt_run may be captured into a CUDA graph, in any mode; xt_compile beside a capture does not disturb it.
+ * xt_kernel_free does not unload: launches may be under way. Code that no kernel uses is unloaded by
+ * xt_ctx_free (after the last xt_ctx_free: by the last xt_kernel_free), and by xt_compile or xt_kernel_free
+ * once 1024 such codes have gathered. Each time xt first waits for the device's work in that CUDA context.
+ * What is yours to do: hold the kernel as long as a graph with its launches lives, and call xt_ctx_free while
+ * no stream of that CUDA context is being captured. */
 
 /* Copies. srcs: one pointer an input of the graph, in order, to the start of its buffer (offsets are added by
  * the kernel), or to its index (0,..,0) where XT_ORIGIN was given; dst likewise. An input that the map does

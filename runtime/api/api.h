@@ -30,12 +30,6 @@ struct xt_ctx {
     atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
 };
 
-/* The CUDA context that compiled code is loaded into: the thread's current one, or none: the device's primary
- * one. The number tells a context from a later one at the same address. Zero for what is not loaded. */
-struct xti_home {
-    uint64_t context, number;
-};
-
 /* Compiled CUDA code, shared by every kernel with the same map and target. */
 struct xti_shared_code {
     atomic_int refs;
@@ -49,8 +43,6 @@ struct xti_shared_code {
 xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const char *name, const char *what,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err);
-/* Where this thread's loads go. */
-xt_status xti_home_get(struct xti_home *home, struct xti_err *err);
 void *xti_code_ref(void *code);
 void xti_code_unref(void *code);
 

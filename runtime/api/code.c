@@ -15,7 +15,9 @@ struct request {
     struct xt_ctx *ctx;
     const struct xti_cuda_plan *plan;
     const char *name, *what;
-    const struct xti_home *home; /* NULL: not loaded */
+    const struct xti_home *home;   /* NULL: not loaded */
+    const struct xti_nvrtc *nvrtc; /* NULL: there is none, for the reason in no_nvrtc */
+    struct xti_err no_nvrtc;
     struct xti_str source, key;
 };
 
@@ -68,7 +70,9 @@ static bool from_disk(struct request *r, struct xti_code *c)
 static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_err *err)
 {
     int64_t t = xti_now_ns();
-    xt_status s = xti_nvrtc_compile(r->source.s, r->name, r->plan->target.sm, c, err);
+    if (!r->nvrtc)
+        return xti_fail(err, XT_ECOMPILE, "%s", r->no_nvrtc.e.message);
+    xt_status s = xti_nvrtc_compile(r->nvrtc, r->source.s, r->name, r->plan->target.sm, c, err);
     xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->plan->target.sm,
              (double)(xti_now_ns() - t) / 1e6);
     if (!s)
@@ -149,10 +153,10 @@ static const char *or_empty(const char *s) { return s ? s : ""; }
 static void make_key(struct request *r)
 {
     struct xti_str options = {0};
-    xti_nvrtc_options(r->plan->target.sm, &options);
+    xti_nvrtc_options(r->nvrtc, r->plan->target.sm, &options);
     const char *fixed[] = {"xt code 1",
                            xti_templates_hash,
-                           xti_nvrtc_build(),
+                           xti_nvrtc_build(r->nvrtc),
                            or_empty(options.s),
                            or_empty(getenv("NVRTC_PREPEND_FLAGS")),
                            or_empty(getenv("NVRTC_APPEND_FLAGS")),
@@ -163,23 +167,6 @@ static void make_key(struct request *r)
     add_field(&r->key, r->source.s, r->source.n);
     r->key.failed |= options.failed;
     xti_str_free(&options);
-}
-
-xt_status xti_home_get(struct xti_home *home, struct xti_err *err)
-{
-    const struct xti_cu_api *api;
-    xti_cu_context current = NULL;
-    unsigned long long number = 0;
-    xt_status s = xti_driver_get(&api, err);
-    if (s)
-        return s;
-    xti_cu_result r = api->ctx_current(&current);
-    if (r)
-        return xti_driver_fail(api, "cuCtxGetCurrent", r, err);
-    if (current && api->ctx_id && api->ctx_id(current, &number))
-        number = 0;
-    *home = (struct xti_home){(uintptr_t)current, number};
-    return XT_OK;
 }
 
 xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const char *name, const char *what,
@@ -193,6 +180,7 @@ xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const 
     xt_status s = xti_cuda_emit(p, XTI_TIER_EXACT, name, &r.source, err);
     if (s)
         goto done;
+    r.nvrtc = xti_nvrtc_for(p->target.sm, home ? xti_driver_version() : 0, &r.no_nvrtc);
     make_key(&r);
     xti_str_u64le(&memory_key, home != NULL);
     xti_str_u64le(&memory_key, home ? home->context : 0);

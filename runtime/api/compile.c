@@ -202,7 +202,7 @@ static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_e
     unsigned char room[ROOM], *key = room;
     void *kernel = NULL;
     bool hit = false;
-    if (r->load && xti_home_get(&r->home, err))
+    if (r->load && xti_home_get(r->ctx->device, &r->home, err))
         return err->e.status;
     const char *how = r->measure ? "measured" : r->arch; /* never both: only CUDA has architectures */
     size_t bound = xti_request_bound(r->graph, how);

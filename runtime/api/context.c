@@ -104,6 +104,7 @@ static void destroy(struct xt_ctx *ctx)
     xti_memo_free(ctx->kernels);
     xti_memo_free(ctx->plans);
     xti_memo_free(ctx->codes);
+    xti_modules_drop();
     xti_wisdom_close(ctx->wisdom);
     xti_disk_close(ctx->disk);
     xti_free(ctx);
@@ -126,6 +127,7 @@ xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out)
     struct xt_ctx *ctx = xti_alloc(sizeof *ctx);
     if (!ctx)
         return xti_publish(xti_fail(&err, XT_ENOMEM, "context"), &err);
+    xti_modules_keep();
     xt_status s = init(ctx, &o, &err);
     if (s)
         destroy(ctx);

@@ -33,7 +33,7 @@ xt_status xti_cuda_structure(const struct xti_cuda_plan *p, struct xti_str *key,
 enum { XTI_CUDA_NAME_CHARS = 64 };
 void xti_cuda_structure_name(const struct xti_cuda_plan *p, char name[XTI_CUDA_NAME_CHARS]);
 
-/* ---- nvrtc.c */
+/* ---- nvrtc.c, compile.c */
 
 struct xti_code {
     char *ptx;        /* NUL-terminated, owned */
@@ -43,15 +43,19 @@ struct xti_code {
 };
 void xti_code_free(struct xti_code *c);
 
-/* Compiles for sm_<sm>. XT_ECOMPILE with the first error of the log; XT_ECOMPILE with "NVRTC not found: .."
- * and what to do when the library is missing. Serialised by a lock of its own. */
-xt_status xti_nvrtc_compile(const char *source, const char *name, int sm, struct xti_code *out,
-                            struct xti_err *err);
-/* What identifies the compiler in a cache key: version and build id; "" when there is none. Static storage.
- */
-const char *xti_nvrtc_build(void);
+/* The newest NVRTC of this machine whose code for sm_<sm> runs under a CUDA driver of version `driver`
+ * (xti_driver_version; 0: code for some other machine, no driver is asked). Lives as long as the process.
+ * NULL: XT_ECOMPILE with one sentence, what was found and what to do. Nothing is remembered of a failure. */
+struct xti_nvrtc;
+const struct xti_nvrtc *xti_nvrtc_for(int sm, int driver, struct xti_err *err);
+
+/* Compiles for sm_<sm>. XT_ECOMPILE with the first error of the log. Any thread, any number at once. */
+xt_status xti_nvrtc_compile(const struct xti_nvrtc *n, const char *source, const char *name, int sm,
+                            struct xti_code *out, struct xti_err *err);
+/* What identifies the compiler in a cache key: version and build id; "" of NULL. */
+const char *xti_nvrtc_build(const struct xti_nvrtc *n);
 /* The options a compile for sm uses, one a line: part of the key. */
-void xti_nvrtc_options(int sm, struct xti_str *out);
+void xti_nvrtc_options(const struct xti_nvrtc *n, int sm, struct xti_str *out);
 
 /* ---- driver.c, module.c, launch.c */
 
@@ -62,10 +66,23 @@ xt_status xti_cuda_target(int device, struct xti_cuda_target *t, struct xti_err 
 /* "sm_90" (also "90", "sm_90a") -> target; XT_EINVAL otherwise. */
 xt_status xti_cuda_arch(const char *arch, struct xti_cuda_target *t, struct xti_err *err);
 
+/* The CUDA context that a thread's code is loaded into: its current one, or the primary one of `device` when
+ * it has none. context 0: the primary one of device `number`, be it current or not; else a context that the
+ * caller made, and the number that tells it from a later one at the same address. */
+struct xti_home {
+    uint64_t context, number;
+};
+xt_status xti_home_get(int device, struct xti_home *home, struct xti_err *err);
+
 struct xti_module; /* loaded code: both entries, per context */
 xt_status xti_module_load(const struct xti_code *c, const char *name, int device, struct xti_module **out,
                           struct xti_err *err);
+/* m is idle from here on. It is unloaded when the last user of modules is gone, with 512 others when 1024 are
+ * idle, or by a later call where streams are being captured; always after a wait for its context's work. */
 void xti_module_free(struct xti_module *m);
+/* A user of modules begins, and ends: the end unloads what is idle. */
+void xti_modules_keep(void);
+void xti_modules_drop(void);
 
 /* Launches code of that tier on `stream`. dst, src: buffer starts on the device, src[i] for input i of the
  * graph (p->origin maps them). No allocation. XT_EFORKED in a forked child. */

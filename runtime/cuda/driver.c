@@ -15,8 +15,8 @@
 static struct {
     pthread_mutex_t lock;
     pthread_once_t once;
-    bool ready;
-    atomic_bool forked;
+    atomic_bool ready, forked;
+    int version;
     struct xti_cu_api api;
 } the = {.lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT};
 
@@ -24,7 +24,7 @@ static void before_fork(void) { pthread_mutex_lock(&the.lock); }
 static void after_fork(void) { pthread_mutex_unlock(&the.lock); }
 static void in_child(void)
 {
-    if (the.ready)
+    if (atomic_load(&the.ready))
         atomic_store(&the.forked, true);
     pthread_mutex_unlock(&the.lock);
 }
@@ -46,13 +46,46 @@ static void *open_library(struct xti_err *err)
     return lib;
 }
 
+/* Errors that a context keeps, and with which it answers every later call. */
+bool xti_driver_is_sticky(xti_cu_result r)
+{
+    static const unsigned short kept[] = {
+        214 /* ECC_UNCORRECTABLE */,
+        220 /* NVLINK_UNCORRECTABLE */,
+        700 /* ILLEGAL_ADDRESS */,
+        702 /* LAUNCH_TIMEOUT */,
+        710 /* ASSERT */,
+        714 /* HARDWARE_STACK_ERROR */,
+        715 /* ILLEGAL_INSTRUCTION */,
+        716 /* MISALIGNED_ADDRESS */,
+        717 /* INVALID_ADDRESS_SPACE */,
+        718 /* INVALID_PC */,
+        719 /* LAUNCH_FAILED */,
+        721 /* TENSOR_MEMORY_LEAK */,
+    };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (kept[i] == r)
+            return true;
+    return false;
+}
+
 xt_status xti_driver_fail(const struct xti_cu_api *api, const char *call, xti_cu_result r,
                           struct xti_err *err)
 {
     const char *name = NULL;
     if (api->error_name(r, &name) || !name)
         name = "unknown error";
+    if (xti_driver_is_sticky(r))
+        return xti_fail(err, XT_EDEVICE,
+                        "%s: an earlier %s (%d), not this call: something that ran before failed, and its "
+                        "CUDA context cannot be used any more",
+                        call, name, r);
     return xti_fail(err, XT_EDEVICE, "%s: %s (%d)", call, name, r);
+}
+
+int xti_driver_version(void)
+{
+    return atomic_load_explicit(&the.ready, memory_order_acquire) ? the.version : 0;
 }
 
 static xt_status load_symbols(void *lib, struct xti_cu_api *api, struct xti_err *err)
@@ -73,6 +106,8 @@ static xt_status start(struct xti_cu_api *api, struct xti_err *err)
     const char *name = NULL;
     xti_cu_result r = api->init(0);
     if (!r)
+        r = api->version(&the.version);
+    if (!r)
         r = api->device_count(&n);
     if (r && (api->error_name(r, &name) || !name))
         name = "unknown error";
@@ -91,7 +126,7 @@ static xt_status load(struct xti_err *err)
         dlclose(lib);
         return s;
     }
-    the.ready = true;
+    atomic_store_explicit(&the.ready, true, memory_order_release);
     return XT_OK;
 }
 
@@ -99,46 +134,79 @@ xt_status xti_driver_get(const struct xti_cu_api **api, struct xti_err *err)
 {
     if (xti_driver_forked())
         return xti_fail(err, XT_EFORKED, "CUDA was started before fork: the child cannot use it");
+    *api = &the.api;
+    if (atomic_load_explicit(&the.ready, memory_order_acquire))
+        return XT_OK;
     pthread_once(&the.once, guard_fork);
     pthread_mutex_lock(&the.lock);
-    xt_status s = the.ready ? XT_OK : load(err);
+    xt_status s = atomic_load(&the.ready) ? XT_OK : load(err);
     pthread_mutex_unlock(&the.lock);
     *api = s ? NULL : &the.api;
     return s;
 }
 
-xt_status xti_driver_enter(int device, struct xti_driver_scope *s, struct xti_err *err)
+/* A primary context that nobody retains is not made for the question: it takes hundreds of MB. */
+xt_status xti_driver_is_primary(const struct xti_cu_api *api, xti_cu_context ctx, xti_cu_device *device,
+                                bool *primary, struct xti_err *err)
 {
-    *s = (struct xti_driver_scope){0};
-    xt_status st = xti_driver_get(&s->api, err);
+    unsigned int flags;
+    int active = 0;
+    xti_cu_context it = NULL;
+    xti_cu_result r = api->ctx_device(device);
+    *primary = false;
+    if (r)
+        return xti_driver_fail(api, "cuCtxGetDevice", r, err);
+    if ((r = api->primary_state(*device, &flags, &active)))
+        return xti_driver_fail(api, "cuDevicePrimaryCtxGetState", r, err);
+    if (!active)
+        return XT_OK;
+    if ((r = api->primary_retain(&it, *device)))
+        return xti_driver_fail(api, "cuDevicePrimaryCtxRetain", r, err);
+    *primary = it == ctx;
+    if (!*primary)
+        api->primary_release(*device);
+    return XT_OK;
+}
+
+static xt_status push_primary(int ordinal, struct xti_driver_scope *s, struct xti_err *err)
+{
     xti_cu_result r;
-    if (st)
-        return st;
-    if ((r = s->api->ctx_current(&s->ctx)))
-        return xti_driver_fail(s->api, "cuCtxGetCurrent", r, err);
-    if (s->ctx) {
-        r = s->api->ctx_device(&s->device);
-        return r ? xti_driver_fail(s->api, "cuCtxGetDevice", r, err) : XT_OK;
-    }
-    if (s->api->device_get(&s->device, device))
-        return xti_fail(err, XT_ENODEVICE, "there is no CUDA device %d", device);
+    if (s->api->device_get(&s->device, ordinal))
+        return xti_fail(err, XT_ENODEVICE, "there is no CUDA device %d", ordinal);
     if ((r = s->api->primary_retain(&s->ctx, s->device)))
         return xti_driver_fail(s->api, "cuDevicePrimaryCtxRetain", r, err);
     if ((r = s->api->ctx_push(s->ctx))) {
         s->api->primary_release(s->device);
         return xti_driver_fail(s->api, "cuCtxPushCurrent", r, err);
     }
-    s->primary = true;
+    s->primary = s->pushed = true;
     return XT_OK;
+}
+
+xt_status xti_driver_enter(int device, struct xti_driver_scope *s, struct xti_err *err)
+{
+    *s = (struct xti_driver_scope){.capture = XTI_CU_CAPTURE_RELAXED};
+    xt_status st = xti_driver_get(&s->api, err);
+    xti_cu_result r;
+    if (st)
+        return st;
+    if ((r = s->api->ctx_current(&s->ctx)))
+        return xti_driver_fail(s->api, "cuCtxGetCurrent", r, err);
+    st = s->ctx ? xti_driver_is_primary(s->api, s->ctx, &s->device, &s->primary, err)
+                : push_primary(device, s, err);
+    if (!st && s->api->capture_mode)
+        s->api->capture_mode(&s->capture); /* exchanges the two */
+    return st;
 }
 
 void xti_driver_leave(struct xti_driver_scope *s, bool keep)
 {
     xti_cu_context unused;
-    if (!s->primary)
-        return;
-    s->api->ctx_pop(&unused);
-    if (!keep)
+    if (s->api->capture_mode)
+        s->api->capture_mode(&s->capture);
+    if (s->pushed)
+        s->api->ctx_pop(&unused);
+    if (s->primary && !keep)
         s->api->primary_release(s->device);
 }
 

@@ -8,7 +8,7 @@
 
 typedef unsigned int xti_cu_result; /* an enum there */
 typedef int xti_cu_device;
-typedef unsigned int xti_cu_attribute, xti_cu_func_attribute; /* enums there */
+typedef unsigned int xti_cu_attribute, xti_cu_func_attribute, xti_cu_capture_mode; /* enums there */
 typedef struct CUctx_st *xti_cu_context;
 typedef struct CUmod_st *xti_cu_module;
 typedef struct CUfunc_st *xti_cu_function;
@@ -16,17 +16,20 @@ typedef struct CUstream_st *xti_cu_stream;
 
 enum {
     XTI_CU_SUCCESS = 0,
-    XTI_CU_INVALID_IMAGE = 200,
     XTI_CU_NO_BINARY_FOR_GPU = 209,
+    XTI_CU_CAPTURE_FIRST = 900, /* cuStreamBeginCapture's family of errors: 900 to 908 */
+    XTI_CU_CAPTURE_LAST = 908,
+    XTI_CU_CAPTURE_RELAXED = 2,
     XTI_CU_ATTR_MULTIPROCESSORS = 16,
     XTI_CU_ATTR_MAJOR = 75,
     XTI_CU_ATTR_MINOR = 76,
     XTI_CU_FUNC_NUM_REGS = 4
 };
 
-/* field, symbol, required, parameters. ctx_id: 12.0; func_load: 12.4. */
+/* field, symbol, required, parameters. ctx_id: 12.0; func_load: 12.4; capture_mode: 10.1. */
 #define XTI_CU_FUNCTIONS(X)                                                                                  \
     X(init, cuInit, 1, (unsigned int))                                                                       \
+    X(version, cuDriverGetVersion, 1, (int *))                                                               \
     X(error_name, cuGetErrorName, 1, (xti_cu_result, const char **))                                         \
     X(device_count, cuDeviceGetCount, 1, (int *))                                                            \
     X(device_get, cuDeviceGet, 1, (xti_cu_device *, int))                                                    \
@@ -36,6 +39,8 @@ enum {
     X(ctx_push, cuCtxPushCurrent_v2, 1, (xti_cu_context))                                                    \
     X(ctx_pop, cuCtxPopCurrent_v2, 1, (xti_cu_context *))                                                    \
     X(ctx_id, cuCtxGetId, 0, (xti_cu_context, unsigned long long *))                                         \
+    X(ctx_wait, cuCtxSynchronize, 1, (void))                                                                 \
+    X(primary_state, cuDevicePrimaryCtxGetState, 1, (xti_cu_device, unsigned int *, int *))                  \
     X(primary_retain, cuDevicePrimaryCtxRetain, 1, (xti_cu_context *, xti_cu_device))                        \
     X(primary_release, cuDevicePrimaryCtxRelease_v2, 1, (xti_cu_device))                                     \
     X(module_load, cuModuleLoadData, 1, (xti_cu_module *, const void *))                                     \
@@ -43,6 +48,7 @@ enum {
     X(module_function, cuModuleGetFunction, 1, (xti_cu_function *, xti_cu_module, const char *))             \
     X(func_attribute, cuFuncGetAttribute, 1, (int *, xti_cu_func_attribute, xti_cu_function))                \
     X(func_load, cuFuncLoad, 0, (xti_cu_function))                                                           \
+    X(capture_mode, cuThreadExchangeStreamCaptureMode, 0, (xti_cu_capture_mode *))                           \
     X(mem_alloc, cuMemAlloc_v2, 1, (unsigned long long *, size_t))                                           \
     X(mem_free, cuMemFree_v2, 1, (unsigned long long))                                                       \
     X(mem_to_device, cuMemcpyHtoD_v2, 1, (unsigned long long, const void *, size_t))                         \

@@ -77,6 +77,18 @@ static xt_status launch_in_home(const struct call *c)
     return s;
 }
 
+static xt_status refuse_context(const struct xti_module *m, xti_cu_context current, struct xti_err *err)
+{
+    if (current == m->ctx)
+        return xti_fail(err, XT_ENODEVICE, "the CUDA context that the kernel was compiled in was destroyed");
+    if (!current)
+        return xti_fail(err, XT_ENODEVICE,
+                        "this thread has no current CUDA context, and the kernel was compiled in one that is "
+                        "not its device's primary one");
+    return xti_fail(err, XT_ENODEVICE,
+                    "the kernel was compiled in another CUDA context than the current one");
+}
+
 xt_status xti_cuda_launch(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, const struct xti_module *m,
                           void *dst, const void *const *src, void *stream, struct xti_err *err)
 {
@@ -98,10 +110,7 @@ xt_status xti_cuda_launch(const struct xti_cuda_plan *p, enum xti_cuda_tier tier
     c.entry = m->entry[!wide];
     if (!current && m->primary)
         return launch_in_home(&c);
-    if (!xti_module_is_home(m, current))
-        return xti_fail(err, XT_ENODEVICE,
-                        "the kernel was compiled in another CUDA context than the current one");
-    return launch_here(&c);
+    return xti_module_is_home(m, current) ? launch_here(&c) : refuse_context(m, current, err);
 }
 
 static void put_pointer(const char *of, int input, int64_t byte_offset, struct xti_str *b)

@@ -1,12 +1,22 @@
-/* module.c: loads compiled code into a context. Everything that a first launch would do is done here, so that
- * a launch may be captured. A module outlives neither its context nor, in the primary context, its own hold
- * on it. Layer 4. */
+/* module.c: loads compiled code into a context, and unloads it. Everything that a first launch would do is
+ * done at the load, so that a launch may be captured. What nobody uses any more may still be running: it
+ * stays loaded, idle, until the device has done all its work. Layer 4. */
 #include "cuda/module.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cuda/cuda.h"
+
+/* Idle modules that are kept while users live: some 30 KB of device memory each. */
+enum { MAX_IDLE = 1024 };
+
+static struct {
+    pthread_mutex_t lock;
+    int users, n;
+    struct xti_module *oldest, **newest;
+} idle = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = &idle.oldest};
 
 static unsigned long long context_id(const struct xti_cu_api *api, xti_cu_context ctx)
 {
@@ -72,7 +82,7 @@ xt_status xti_module_load(const struct xti_code *c, const char *name, int device
     m->device = scope.device;
     m->primary = scope.primary;
     s = load(m, c, name, err);
-    xti_driver_leave(&scope, !s);
+    xti_driver_leave(&scope, s == XT_OK);
     if (s) {
         xti_free(m);
         return s;
@@ -90,26 +100,118 @@ static bool context_lives(const struct xti_module *m, xti_cu_context current)
     return m->ctx_id && context_id(m->api, m->ctx) == m->ctx_id;
 }
 
-static void unload(struct xti_module *m)
+/* Calls of xt_run that were launched are done when this returns true. */
+static bool wait_for_work(const struct xti_cu_api *api)
 {
+    xti_cu_result r = api->ctx_wait();
+    return r < XTI_CU_CAPTURE_FIRST || r > XTI_CU_CAPTURE_LAST;
+}
+
+/* Unloads the first of *list and those of the same context, after one wait. False: a stream of the context is
+ * being captured, and nothing was done. */
+static bool unload_first(struct xti_module **list)
+{
+    const struct xti_module m = **list;
     xti_cu_context current = NULL, unused;
-    if (m->api->ctx_current(&current) || !context_lives(m, current))
-        return;
-    bool push = current != m->ctx;
-    if (push && m->api->ctx_push(m->ctx))
-        return;
-    m->api->module_unload(m->module);
+    bool lives = !m.api->ctx_current(&current) && context_lives(&m, current),
+         push = lives && current != m.ctx;
+    if (push && m.api->ctx_push(m.ctx))
+        lives = push = false;
+    bool done = !lives || wait_for_work(m.api);
+    while (done && *list) {
+        struct xti_module *o = *list;
+        if (o->ctx != m.ctx || o->ctx_id != m.ctx_id) {
+            list = &o->next_idle;
+            continue;
+        }
+        *list = o->next_idle;
+        if (lives)
+            m.api->module_unload(o->module);
+        if (o->primary)
+            m.api->primary_release(o->device);
+        xti_free(o);
+    }
     if (push)
-        m->api->ctx_pop(&unused);
-    if (m->primary)
-        m->api->primary_release(m->device);
+        m.api->ctx_pop(&unused);
+    return done;
+}
+
+static struct xti_module *take_idle(int most)
+{
+    struct xti_module *list = idle.oldest, **end = &idle.oldest;
+    while (*end && most-- > 0) {
+        end = &(*end)->next_idle;
+        idle.n--;
+    }
+    idle.oldest = *end;
+    *end = NULL;
+    if (!idle.oldest)
+        idle.newest = &idle.oldest;
+    return list;
+}
+
+static void put_idle(struct xti_module *m)
+{
+    m->next_idle = NULL;
+    *idle.newest = m;
+    idle.newest = &m->next_idle;
+    idle.n++;
+}
+
+/* Unloads the n that have been idle longest, or as many as can be. */
+static void unload_idle(int n)
+{
+    struct xti_module *kept = NULL;
+    pthread_mutex_lock(&idle.lock);
+    struct xti_module *list = take_idle(n);
+    pthread_mutex_unlock(&idle.lock);
+    while (list) {
+        if (unload_first(&list))
+            continue;
+        struct xti_module *first = list;
+        list = first->next_idle;
+        first->next_idle = kept;
+        kept = first;
+    }
+    pthread_mutex_lock(&idle.lock);
+    while (kept) {
+        struct xti_module *m = kept;
+        kept = m->next_idle;
+        put_idle(m);
+    }
+    pthread_mutex_unlock(&idle.lock);
 }
 
 void xti_module_free(struct xti_module *m)
 {
     if (!m)
         return;
-    if (!xti_driver_forked())
-        unload(m);
-    xti_free(m);
+    if (xti_driver_forked()) {
+        xti_free(m);
+        return;
+    }
+    pthread_mutex_lock(&idle.lock);
+    put_idle(m);
+    int excess = !idle.users ? idle.n : idle.n > MAX_IDLE ? MAX_IDLE / 2 : 0;
+    pthread_mutex_unlock(&idle.lock);
+    if (excess)
+        unload_idle(excess);
+}
+
+void xti_modules_keep(void)
+{
+    pthread_mutex_lock(&idle.lock);
+    idle.users++;
+    pthread_mutex_unlock(&idle.lock);
+}
+
+void xti_modules_drop(void)
+{
+    if (xti_driver_forked())
+        return;
+    pthread_mutex_lock(&idle.lock);
+    idle.users--;
+    int n = idle.n;
+    pthread_mutex_unlock(&idle.lock);
+    unload_idle(n);
 }

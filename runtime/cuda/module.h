@@ -11,7 +11,8 @@ struct xti_module {
     xti_cu_device device;
     bool primary; /* ctx is the device's primary one, retained by us */
     xti_cu_module module;
-    xti_cu_function entry[2]; /* <name>, <name>_e */
+    xti_cu_function entry[2];     /* <name>, <name>_e */
+    struct xti_module *next_idle; /* once nobody uses it */
 };
 
 /* The context that was loaded into, and no later one at the same address. */

@@ -37,6 +37,8 @@ static xt_status run(struct stage *s, const struct xti_cuda_plan *p, enum xti_cu
     if (st)
         return st;
     xti_cu_result r = s->api->mem_to_host(dst, s->memory[s->n], dst_bytes); /* waits for the default stream */
+    if (xti_driver_is_sticky(r)) /* the uploads would have told of an earlier one */
+        return xti_fail(err, XT_EDEVICE, "the kernel of this run failed on the device: error %u", r);
     return r ? xti_driver_fail(s->api, "cuMemcpyDtoH", r, err) : XT_OK;
 }
 

@@ -36,8 +36,11 @@ static bool make_code(const struct xti_map *m, int sm, struct made *o, struct xt
     if (xti_cuda_plan_make(m, &target, &o->plan, err))
         return false;
     snprintf(o->name, sizeof o->name, "xt_%s_00000000", xti_cuda_plan_family(&o->plan));
-    return !o->plan.n_steps || (!xti_cuda_emit(&o->plan, XTI_TIER_EXACT, o->name, &o->source, err) &&
-                                !xti_nvrtc_compile(o->source.s, o->name, sm, &o->code, err));
+    if (!o->plan.n_steps)
+        return true;
+    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(sm, 0, err);
+    return nvrtc && !xti_cuda_emit(&o->plan, XTI_TIER_EXACT, o->name, &o->source, err) &&
+           !xti_nvrtc_compile(nvrtc, o->source.s, o->name, sm, &o->code, err);
 }
 
 static bool make_params(struct made *o)

@@ -2,84 +2,121 @@
  * XT_LIBCUDA. Device memory is host memory; a module is PTX (cubins are refused as "not for this device", as
  * a driver does with foreign ones, so that xt hands over the PTX); a launch runs in the PTX interpreter and
  * is done when it returns. Parameter 0 of a kernel is its destination, every other pointer a source: xt's
- * convention. XT_DOUBLE_SM=75 chooses the device, XT_DOUBLE_FAIL=cuModuleLoadData makes every call of that
- * function fail. */
+ * convention. This file: devices, contexts, modules; cuda_double_run.c: memory and kernels;
+ * cuda_double_stream.c: streams, captures, graphs.
+ *
+ * The devices: XT_DOUBLE_SM=75, XT_DOUBLE_DEVICES=2, XT_DOUBLE_DRIVER=12040. Calls that fail:
+ * XT_DOUBLE_FAIL, or double_fail in the program: "cuModuleLoadData" each, "cuModuleLoadData:2" the second
+ * from now, "*:7" the seventh call of any function. */
 #pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the driver's header declares them */
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "support/cuda_double.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptx/ptx.h"
+pthread_mutex_t double_lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define CU __attribute__((visibility("default")))
-
-enum {
-    SUCCESS = 0,
-    INVALID_VALUE = 1,
-    OUT_OF_MEMORY = 2,
-    NOT_INITIALIZED = 3,
-    NO_DEVICE = 101,
-    INVALID_CONTEXT = 201,
-    NO_BINARY_FOR_GPU = 209,
-    INVALID_PTX = 218,
-    NOT_FOUND = 500,
-    INVALID_HANDLE = 400,
-    LAUNCH_FAILED = 719,
-    UNKNOWN = 999
-};
-enum { MAX_CONTEXTS = 64, MAX_STACK = 16, MAX_FUNCTIONS = 4, MAX_MEMORY = 4096 };
-
-struct CUctx_st {
-    unsigned long long id;
-    bool alive;
-};
-struct CUmod_st;
-struct CUfunc_st {
-    struct CUmod_st *module;
-    int entry;
-};
-struct CUmod_st {
-    struct CUmod_st *next; /* of all that are loaded */
-    struct ptx_module *ptx;
-    struct CUctx_st *ctx;
-    int n_functions;
-    struct CUfunc_st function[MAX_FUNCTIONS];
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUctx_st contexts[MAX_CONTEXTS]; /* 0: the primary one */
-static int n_contexts = 1, retained;
+static struct CUctx_st contexts[MAX_CONTEXTS]; /* the first: one primary one a device */
+static int n_contexts = MAX_DEVICES, retained[MAX_DEVICES];
+static unsigned long long last_id;
 static bool initialised;
 static struct CUmod_st *modules;
-static struct {
-    char *p;
-    size_t bytes;
-} memory[MAX_MEMORY];
 static __thread struct CUctx_st *stack[MAX_STACK];
 static __thread int depth;
 
-static int failing(const char *call)
-{
-    const char *f = getenv("XT_DOUBLE_FAIL");
-    return f && !strcmp(f, call) ? UNKNOWN : initialised ? SUCCESS : NOT_INITIALIZED;
-}
-#define ENTER()                                                                                              \
-    do {                                                                                                     \
-        int r_ = failing(__func__);                                                                          \
-        if (r_)                                                                                              \
-            return r_;                                                                                       \
-    } while (0)
+/* -------------------------------------------------------------------------------------- what the double does
+ */
 
-static struct CUctx_st *current(void) { return depth ? stack[depth - 1] : NULL; }
+static struct {
+    bool read; /* XT_DOUBLE_FAIL was */
+    char call[64], failed[64];
+    int left; /* calls until it fails; -1: each does; 0: none does */
+    int hazards;
+} told;
+
+static void tell(const char *spec)
+{
+    const char *colon = strchr(spec, ':');
+    told.read = true;
+    snprintf(told.call, sizeof told.call, "%.*s", colon ? (int)(colon - spec) : 60, spec);
+    told.left = colon ? atoi(colon + 1) : *spec ? -1 : 0;
+}
+
+/* spec "": nothing fails from here on. */
+CU void double_fail(const char *spec)
+{
+    LOCK();
+    tell(spec);
+    if (*spec)
+        told.failed[0] = 0;
+    UNLOCK();
+}
+
+/* The call that failed last since something was told to; "": none. */
+CU const char *double_failed(void) { return told.failed; }
+
+/* How often a program did what only luck lets pass. */
+CU int double_hazards(void) { return told.hazards; }
+
+void double_hazard(const char *what)
+{
+    fprintf(stderr, "cuda_double: %s\n", what);
+    told.hazards++;
+}
+
+static bool told_to_fail(const char *call)
+{
+    if (!told.read)
+        tell(getenv("XT_DOUBLE_FAIL") ? getenv("XT_DOUBLE_FAIL") : "");
+    if (!told.left || (strcmp(told.call, "*") && strcmp(told.call, call)))
+        return false;
+    if (told.left > 0 && --told.left)
+        return false;
+    snprintf(told.failed, sizeof told.failed, "%s", call);
+    return true;
+}
+
+struct CUctx_st *double_current(void) { return depth ? stack[depth - 1] : NULL; }
+
+int double_enter(const char *call)
+{
+    struct CUctx_st *c = double_current();
+    LOCK();
+    int r = told_to_fail(call) ? UNKNOWN
+            : !initialised     ? NOT_INITIALIZED
+            : c && c->alive    ? c->sticky
+                               : SUCCESS;
+    UNLOCK();
+    return r;
+}
+
+static int setting(const char *name, int otherwise)
+{
+    const char *s = getenv(name);
+    return s ? atoi(s) : otherwise;
+}
+
+static int n_devices(void)
+{
+    int n = setting("XT_DOUBLE_DEVICES", 1);
+    return n > MAX_DEVICES ? MAX_DEVICES : n;
+}
 
 CU int cuInit(unsigned flags)
 {
+    LOCK();
     initialised = true;
+    UNLOCK();
     ENTER();
     return flags ? INVALID_VALUE : SUCCESS;
+}
+
+CU int cuDriverGetVersion(int *version)
+{
+    ENTER();
+    *version = setting("XT_DOUBLE_DRIVER", 13000);
+    return SUCCESS;
 }
 
 CU int cuGetErrorName(int r, const char **name)
@@ -91,12 +128,18 @@ CU int cuGetErrorName(int r, const char **name)
                  {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
                  {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
                  {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
+                 {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+                 {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE"},
                  {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
                  {NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
                  {INVALID_PTX, "CUDA_ERROR_INVALID_PTX"},
+                 {UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
                  {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
                  {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE"},
-                 {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+                 {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                 {CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED"},
+                 {CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+                 {CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
                  {UNKNOWN, "CUDA_ERROR_UNKNOWN"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].r == r) {
@@ -109,40 +152,42 @@ CU int cuGetErrorName(int r, const char **name)
 CU int cuDeviceGetCount(int *n)
 {
     ENTER();
-    *n = 1;
+    *n = n_devices();
     return SUCCESS;
 }
 
 CU int cuDeviceGet(int *device, int ordinal)
 {
     ENTER();
-    *device = 0;
-    return ordinal ? NO_DEVICE : SUCCESS;
+    *device = ordinal;
+    return ordinal >= 0 && ordinal < n_devices() ? SUCCESS : INVALID_DEVICE;
 }
 
 CU int cuDeviceGetAttribute(int *value, unsigned attribute, int device)
 {
     ENTER();
-    const char *s = getenv("XT_DOUBLE_SM");
-    int sm = s ? atoi(s) : 90;
+    int sm = setting("XT_DOUBLE_SM", 90);
     *value = attribute == 75 ? sm / 10 : attribute == 76 ? sm % 10 : attribute == 16 ? 132 : 0;
-    return device ? INVALID_VALUE : SUCCESS;
+    return device < n_devices() ? SUCCESS : INVALID_DEVICE;
 }
 
 /* -------------------------------------------------------------------------------------------------- contexts
  */
 
+static bool holds(struct CUctx_st *c) { return c && c->alive; }
+
 CU int cuCtxCreate_v2(struct CUctx_st **out, unsigned flags, int device)
 {
     ENTER();
-    pthread_mutex_lock(&lock);
+    LOCK();
     struct CUctx_st *c = n_contexts < MAX_CONTEXTS && depth < MAX_STACK ? &contexts[n_contexts] : NULL;
     if (c) {
-        *c = (struct CUctx_st){.id = (unsigned long long)++n_contexts, .alive = true};
+        n_contexts++;
+        *c = (struct CUctx_st){.id = ++last_id, .device = device, .alive = true};
         stack[depth++] = *out = c;
     }
-    pthread_mutex_unlock(&lock);
-    return !c ? OUT_OF_MEMORY : flags || device ? INVALID_VALUE : SUCCESS;
+    UNLOCK();
+    return !c ? OUT_OF_MEMORY : flags || device >= n_devices() ? INVALID_VALUE : SUCCESS;
 }
 
 static void drop_module(struct CUmod_st **at)
@@ -153,53 +198,65 @@ static void drop_module(struct CUmod_st **at)
     free(m);
 }
 
-CU int cuCtxDestroy_v2(struct CUctx_st *c)
+/* A context takes its modules along. With the lock. */
+static void destroy(struct CUctx_st *c)
 {
-    ENTER();
-    if (!c || !c->alive)
-        return INVALID_CONTEXT;
     c->alive = false;
-    if (current() == c)
-        depth--;
-    for (struct CUmod_st **at = &modules; *at;) /* a context takes its modules along */
+    for (struct CUmod_st **at = &modules; *at;)
         if ((*at)->ctx == c)
             drop_module(at);
         else
             at = &(*at)->next;
-    return SUCCESS;
+}
+
+CU int cuCtxDestroy_v2(struct CUctx_st *c)
+{
+    ENTER();
+    LOCK();
+    bool held = holds(c);
+    if (held)
+        destroy(c);
+    UNLOCK();
+    if (held && double_current() == c)
+        depth--;
+    return held ? SUCCESS : INVALID_CONTEXT;
 }
 
 CU int cuCtxGetCurrent(struct CUctx_st **out)
 {
     ENTER();
-    *out = current();
+    *out = double_current();
     return SUCCESS;
 }
 
 CU int cuCtxGetDevice(int *device)
 {
     ENTER();
-    *device = 0;
-    return current() ? SUCCESS : INVALID_CONTEXT;
+    struct CUctx_st *c = double_current();
+    *device = c ? c->device : 0;
+    return c ? SUCCESS : INVALID_CONTEXT;
 }
 
 CU int cuCtxGetId(struct CUctx_st *c, unsigned long long *id)
 {
     ENTER();
-    c = c ? c : current();
-    if (!c || !c->alive)
-        return INVALID_CONTEXT;
-    *id = c->id;
-    return SUCCESS;
+    c = c ? c : double_current();
+    LOCK();
+    bool held = holds(c);
+    *id = held ? c->id : 0;
+    UNLOCK();
+    return held ? SUCCESS : INVALID_CONTEXT;
 }
 
 CU int cuCtxPushCurrent_v2(struct CUctx_st *c)
 {
     ENTER();
-    if (!c || !c->alive || depth == MAX_STACK)
-        return INVALID_CONTEXT;
-    stack[depth++] = c;
-    return SUCCESS;
+    LOCK();
+    bool held = holds(c) && depth < MAX_STACK;
+    UNLOCK();
+    if (held)
+        stack[depth++] = c;
+    return held ? SUCCESS : INVALID_CONTEXT;
 }
 
 CU int cuCtxPopCurrent_v2(struct CUctx_st **out)
@@ -211,140 +268,133 @@ CU int cuCtxPopCurrent_v2(struct CUctx_st **out)
     return SUCCESS;
 }
 
+CU int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    ENTER();
+    *flags = 0;
+    LOCK();
+    *active = contexts[device].alive;
+    UNLOCK();
+    return SUCCESS;
+}
+
 CU int cuDevicePrimaryCtxRetain(struct CUctx_st **out, int device)
 {
     ENTER();
-    pthread_mutex_lock(&lock);
-    retained++;
-    contexts[0] = (struct CUctx_st){.id = 1, .alive = true};
-    *out = &contexts[0];
-    pthread_mutex_unlock(&lock);
-    return device ? INVALID_VALUE : SUCCESS;
+    LOCK();
+    if (!retained[device]++)
+        contexts[device] = (struct CUctx_st){.id = ++last_id, .device = device, .alive = true};
+    *out = &contexts[device];
+    UNLOCK();
+    return SUCCESS;
 }
 
 CU int cuDevicePrimaryCtxRelease_v2(int device)
 {
     ENTER();
-    pthread_mutex_lock(&lock);
-    bool held = retained > 0;
-    if (held && --retained == 0)
-        contexts[0].alive = false;
-    pthread_mutex_unlock(&lock);
-    return held && !device ? SUCCESS : INVALID_CONTEXT;
+    LOCK();
+    bool held = retained[device] > 0;
+    if (held && --retained[device] == 0)
+        destroy(&contexts[device]);
+    UNLOCK();
+    return held ? SUCCESS : INVALID_CONTEXT;
 }
 
-CU int cuCtxSynchronize(void)
-{
-    ENTER();
-    return current() ? SUCCESS : INVALID_CONTEXT;
-}
-
-CU int cuStreamSynchronize(void *stream)
-{
-    ENTER();
-    return stream ? INVALID_HANDLE : SUCCESS;
-}
-
-/* --------------------------------------------------------------------------------------------------- memory
+/* --------------------------------------------------------------------------------------------------- modules
  */
 
-CU int cuMemAlloc_v2(uintptr_t *out, size_t bytes)
+/* PTX 9.0 came with CUDA 13.0, 8.x with 12.x, 7.x with 11.x. */
+static bool takes_version(const char *ptx)
 {
-    ENTER();
-    void *p = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
-    pthread_mutex_lock(&lock);
-    int i = 0;
-    while (i < MAX_MEMORY && memory[i].p)
-        i++;
-    if (p && i < MAX_MEMORY) {
-        memory[i].p = p;
-        memory[i].bytes = bytes;
-    } else {
-        free(p);
-        p = NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    *out = (uintptr_t)p;
-    return p ? SUCCESS : OUT_OF_MEMORY;
+    int version = setting("XT_DOUBLE_DRIVER", 13000), major = 0, minor = 0;
+    const char *at = strstr(ptx, ".version ");
+    if (!at || sscanf(at, ".version %d.%d", &major, &minor) != 2)
+        return false;
+    return major < version / 1000 - 4 || (major == version / 1000 - 4 && minor <= version % 1000 / 10);
 }
-
-CU int cuMemFree_v2(uintptr_t p)
-{
-    ENTER();
-    bool found = false;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < MAX_MEMORY && p && !found; i++)
-        if ((uintptr_t)memory[i].p == p) {
-            free(memory[i].p);
-            memory[i].p = NULL;
-            found = true;
-        }
-    pthread_mutex_unlock(&lock);
-    return found ? SUCCESS : INVALID_VALUE;
-}
-
-CU int cuMemcpyHtoD_v2(uintptr_t d, const void *s, size_t bytes)
-{
-    ENTER();
-    memcpy((void *)d, s, bytes);
-    return SUCCESS;
-}
-
-CU int cuMemcpyDtoH_v2(void *d, uintptr_t s, size_t bytes)
-{
-    ENTER();
-    memcpy(d, (const void *)s, bytes);
-    return SUCCESS;
-}
-
-/* ------------------------------------------------------------------------------------------------- launches
- */
 
 CU int cuModuleLoadData(struct CUmod_st **out, const void *image)
 {
-    ENTER();
+    ENTER_UNSAFE();
     char error[256];
-    if (!current())
+    if (!double_current())
         return INVALID_CONTEXT;
     if (!memcmp(image, "\177ELF", 4))
         return NO_BINARY_FOR_GPU;
+    if (!takes_version(image))
+        return UNSUPPORTED_PTX_VERSION;
     struct CUmod_st *m = calloc(1, sizeof *m);
     if (!m)
         return OUT_OF_MEMORY;
-    m->ctx = current();
+    m->ctx = double_current();
     if (ptx_load(image, &m->ptx, error, sizeof error)) {
         fprintf(stderr, "cuda_double: %s\n", error);
         free(m);
         return INVALID_PTX;
     }
+    LOCK();
     m->next = modules;
     modules = m;
+    UNLOCK();
     *out = m;
     return SUCCESS;
 }
 
 CU int cuModuleUnload(struct CUmod_st *m)
 {
-    ENTER();
+    ENTER_UNSAFE();
+    LOCK();
     struct CUmod_st **at = &modules;
     while (*at && *at != m)
         at = &(*at)->next;
-    if (!*at || m->ctx != current())
-        return INVALID_HANDLE;
-    drop_module(at);
-    return SUCCESS;
+    bool mine = *at && m->ctx == double_current();
+    if (mine && m->busy)
+        double_hazard("a module is unloaded that a launch may be running");
+    if (mine)
+        drop_module(at);
+    UNLOCK();
+    return mine ? SUCCESS : INVALID_HANDLE;
+}
+
+bool double_is_loaded(const struct CUmod_st *m)
+{
+    struct CUmod_st *at = modules;
+    while (at && at != m)
+        at = at->next;
+    return at != NULL;
+}
+
+void double_rest(const struct CUctx_st *c)
+{
+    for (struct CUmod_st *m = modules; m; m = m->next)
+        if (m->ctx == c)
+            m->busy = false;
+}
+
+/* How many modules are loaded, in all contexts. */
+CU int double_modules(void)
+{
+    int n = 0;
+    LOCK();
+    for (struct CUmod_st *m = modules; m; m = m->next)
+        n++;
+    UNLOCK();
+    return n;
 }
 
 CU int cuModuleGetFunction(struct CUfunc_st **out, struct CUmod_st *m, const char *name)
 {
     ENTER();
-    for (int i = 0; i < ptx_entry_count(m->ptx); i++)
+    int r = NOT_FOUND;
+    LOCK();
+    for (int i = 0; i < ptx_entry_count(m->ptx) && r; i++)
         if (!strcmp(ptx_entry_name(m->ptx, i), name) && m->n_functions < MAX_FUNCTIONS) {
             m->function[m->n_functions] = (struct CUfunc_st){m, i};
             *out = &m->function[m->n_functions++];
-            return SUCCESS;
+            r = SUCCESS;
         }
-    return NOT_FOUND;
+    UNLOCK();
+    return r;
 }
 
 CU int cuFuncGetAttribute(int *value, unsigned attribute, struct CUfunc_st *f)
@@ -352,97 +402,4 @@ CU int cuFuncGetAttribute(int *value, unsigned attribute, struct CUfunc_st *f)
     ENTER();
     *value = 0;
     return f && attribute < 16 ? SUCCESS : INVALID_VALUE;
-}
-
-/* The memory that p lies in: an allocation of ours, else the rest of its mapping. */
-static bool find_memory(uintptr_t p, char **base, size_t *bytes)
-{
-    char line[512];
-    bool found = false;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < MAX_MEMORY && !found; i++)
-        if (memory[i].p && p - (uintptr_t)memory[i].p < memory[i].bytes) {
-            *base = memory[i].p;
-            *bytes = memory[i].bytes;
-            found = true;
-        }
-    pthread_mutex_unlock(&lock);
-    FILE *f = found ? NULL : fopen("/proc/self/maps", "r");
-    while (f && !found && fgets(line, sizeof line, f)) {
-        unsigned long lo, hi;
-        if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && p >= lo && p < hi) {
-            *base = (char *)(p / 256 * 256);
-            *bytes = hi - (uintptr_t)*base;
-            found = true;
-        }
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
-
-static int make_params(void **given, const struct ptx_entry_info *info, struct ptx_param *param,
-                       struct ptx_buffer *buffer, int *n_buffers)
-{
-    for (int i = 0; i < info->n_params; i++) {
-        uintptr_t p;
-        char *base;
-        size_t bytes;
-        if (info->param_bytes[i] != sizeof p) {
-            param[i] = (struct ptx_param){.bytes = given[i], .n_bytes = info->param_bytes[i]};
-            continue;
-        }
-        memcpy(&p, given[i], sizeof p);
-        if (!find_memory(p, &base, &bytes)) {
-            fprintf(stderr, "cuda_double: parameter %d: no memory at %#lx\n", i, (unsigned long)p);
-            return INVALID_VALUE;
-        }
-        buffer[*n_buffers] =
-            (struct ptx_buffer){.base = base, .bytes = bytes, .writable = i == 0, .scratch = i == 0};
-        param[i] = (struct ptx_param){
-            .is_pointer = 1, .buffer = (*n_buffers)++, .byte_offset = (int64_t)(p - (uintptr_t)base)};
-    }
-    return SUCCESS;
-}
-
-static int run(struct ptx_module *m, struct ptx_launch *l, const struct ptx_buffer *buffer, int n_buffers)
-{
-    struct ptx_report report;
-    struct ptx_world *w = ptx_world_new(buffer, n_buffers);
-    if (!w)
-        return OUT_OF_MEMORY;
-    int bad = ptx_run(w, m, l, &report);
-    ptx_world_free(w);
-    if (bad)
-        fprintf(stderr, "cuda_double: %s\n", report.error);
-    return bad ? LAUNCH_FAILED : SUCCESS;
-}
-
-CU int cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                      unsigned bz, unsigned shared, void *stream, void **given, void **extra)
-{
-    ENTER();
-    struct ptx_entry_info info;
-    int n_buffers = 0;
-    if (!current() || !current()->alive)
-        return INVALID_CONTEXT;
-    if (!f || f->module->ctx != current())
-        return INVALID_HANDLE;
-    if (stream || extra || !given)
-        return INVALID_VALUE;
-    ptx_entry_info(f->module->ptx, f->entry, &info);
-    struct ptx_param *param = calloc((size_t)info.n_params + 1, sizeof *param);
-    struct ptx_buffer *buffer = calloc((size_t)info.n_params + 1, sizeof *buffer);
-    int r = param && buffer ? make_params(given, &info, param, buffer, &n_buffers) : OUT_OF_MEMORY;
-    struct ptx_launch l = {.entry = info.name,
-                           .grid = {gx, gy, gz},
-                           .block = {bx, by, bz},
-                           .shared_bytes = shared,
-                           .params = param,
-                           .n_params = info.n_params};
-    if (!r)
-        r = run(f->module->ptx, &l, buffer, n_buffers);
-    free(buffer);
-    free(param);
-    return r;
 }

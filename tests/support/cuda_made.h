@@ -69,13 +69,50 @@ static inline bool use_double(void)
     return there;
 }
 
-static inline void *double_symbol(const char *name)
+/* Has xt load the NVRTC that is slow and counts. False: it is not built. */
+static inline bool use_nvrtc_double(void)
 {
-    void *lib = dlopen(getenv("XT_LIBCUDA"), RTLD_NOW | RTLD_LOCAL);
+    char path[4200];
+    bool there = find_beside("libnvrtc_double.so", path);
+    if (there)
+        setenv("XT_NVRTC", path, 1);
+    return there;
+}
+
+static inline void *symbol_of(const char *library, const char *name)
+{
+    void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     ck_assert_ptr_nonnull(lib);
     void *f = dlsym(lib, name);
     ck_assert_msg(f != NULL, "%s", name);
     return f;
+}
+
+static inline void *double_symbol(const char *name) { return symbol_of(getenv("XT_LIBCUDA"), name); }
+
+/* The call of the driver double that is to fail (cuda_double.c says how it is named); "": none. */
+static inline void fail_driver(const char *spec)
+{
+    void (*tell)(const char *);
+    *(void **)&tell = double_symbol("double_fail");
+    tell(spec);
+}
+
+/* Which call failed since then; "": none. */
+static inline const char *failed_call(void)
+{
+    const char *(*failed)(void);
+    *(void **)&failed = double_symbol("double_failed");
+    return failed();
+}
+
+/* A count that a double keeps: of the driver's double_modules, double_memories, double_hazards; of NVRTC's
+ * double_compiles, double_most_compiles. */
+static inline int double_count(const char *name)
+{
+    int (*count)(void);
+    *(void **)&count = symbol_of(getenv(strstr(name, "compiles") ? "XT_NVRTC" : "XT_LIBCUDA"), name);
+    return count();
 }
 
 #endif

@@ -23,7 +23,7 @@ struct run {
     int64_t compulsory_load, compulsory_store; /* sectors */
 };
 
-const char *cuda_prove_unable(void) { return *xti_nvrtc_build() ? NULL : "NVRTC not found"; }
+const char *cuda_prove_unable(void) { return xti_nvrtc_for(90, 0, NULL) ? NULL : "NVRTC not found"; }
 
 static bool fail(struct proof *out, const char *what, const char *why)
 {
@@ -212,7 +212,8 @@ static bool prove(struct run *r, int sm, const struct proof_options *opt, struct
     if (xti_cuda_emit(&r->plan, r->tier, name, &r->source, &r->err))
         return fail(out, "emit", r->err.e.message);
     out->source_bytes = r->source.n;
-    if (xti_nvrtc_compile(r->source.s, name, sm, &r->code, &r->err))
+    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(sm, 0, &r->err);
+    if (!nvrtc || xti_nvrtc_compile(nvrtc, r->source.s, name, sm, &r->code, &r->err))
         return fail(out, "compile", r->err.e.message);
     if (ptx_load(r->code.ptx, &r->module, error, sizeof error))
         return fail(out, "load", error);

@@ -1,0 +1,165 @@
+/* cuda_double_run.c: the double's memory, and kernels in the PTX interpreter. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* the driver's header declares them */
+#include "support/cuda_double.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    char *p;
+    size_t bytes;
+} memory[MAX_MEMORY];
+
+CU int cuMemAlloc_v2(uintptr_t *out, size_t bytes)
+{
+    ENTER_UNSAFE();
+    void *p = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
+    LOCK();
+    int i = 0;
+    while (i < MAX_MEMORY && memory[i].p)
+        i++;
+    if (p && i < MAX_MEMORY) {
+        memory[i].p = p;
+        memory[i].bytes = bytes;
+    } else {
+        free(p);
+        p = NULL;
+    }
+    UNLOCK();
+    *out = (uintptr_t)p;
+    return p ? SUCCESS : OUT_OF_MEMORY;
+}
+
+CU int cuMemFree_v2(uintptr_t p)
+{
+    ENTER_UNSAFE();
+    bool found = false;
+    LOCK();
+    for (int i = 0; i < MAX_MEMORY && p && !found; i++)
+        if ((uintptr_t)memory[i].p == p) {
+            free(memory[i].p);
+            memory[i].p = NULL;
+            found = true;
+        }
+    UNLOCK();
+    return found ? SUCCESS : INVALID_VALUE;
+}
+
+/* How many allocations of cuMemAlloc live. */
+CU int double_memories(void)
+{
+    int n = 0;
+    LOCK();
+    for (int i = 0; i < MAX_MEMORY; i++)
+        n += memory[i].p != NULL;
+    UNLOCK();
+    return n;
+}
+
+CU int cuMemcpyHtoD_v2(uintptr_t d, const void *s, size_t bytes)
+{
+    ENTER_UNSAFE();
+    memcpy((void *)d, s, bytes);
+    return SUCCESS;
+}
+
+CU int cuMemcpyDtoH_v2(void *d, uintptr_t s, size_t bytes)
+{
+    ENTER_UNSAFE();
+    memcpy(d, (const void *)s, bytes);
+    return SUCCESS;
+}
+
+bool double_memory(uintptr_t p, char **base, size_t *bytes)
+{
+    char line[512];
+    bool found = false;
+    LOCK();
+    for (int i = 0; i < MAX_MEMORY && !found; i++)
+        if (memory[i].p && p - (uintptr_t)memory[i].p < memory[i].bytes) {
+            *base = memory[i].p;
+            *bytes = memory[i].bytes;
+            found = true;
+        }
+    UNLOCK();
+    FILE *f = found ? NULL : fopen("/proc/self/maps", "r");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        unsigned long lo, hi;
+        if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && p >= lo && p < hi) {
+            *base = (char *)(p / 256 * 256);
+            *bytes = hi - (uintptr_t)*base;
+            found = true;
+        }
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* ------------------------------------------------------------------------------------------------- kernels
+ */
+
+static bool make_params(void *const *given, const struct ptx_entry_info *info, struct ptx_param *param,
+                        struct ptx_buffer *buffer, int *n_buffers)
+{
+    for (int i = 0; i < info->n_params; i++) {
+        uintptr_t p;
+        char *base;
+        size_t bytes;
+        if (info->param_bytes[i] != sizeof p) {
+            param[i] = (struct ptx_param){.bytes = given[i], .n_bytes = info->param_bytes[i]};
+            continue;
+        }
+        memcpy(&p, given[i], sizeof p);
+        if (!double_memory(p, &base, &bytes)) {
+            fprintf(stderr, "cuda_double: parameter %d: no memory at %#lx\n", i, (unsigned long)p);
+            return false;
+        }
+        buffer[*n_buffers] =
+            (struct ptx_buffer){.base = base, .bytes = bytes, .writable = i == 0, .scratch = i == 0};
+        param[i] = (struct ptx_param){
+            .is_pointer = 1, .buffer = (*n_buffers)++, .byte_offset = (int64_t)(p - (uintptr_t)base)};
+    }
+    return true;
+}
+
+/* False: the kernel failed. */
+static bool interpret(struct ptx_module *m, struct ptx_launch *l, const struct ptx_buffer *buffer,
+                      int n_buffers)
+{
+    struct ptx_report report = {0};
+    struct ptx_world *w = ptx_world_new(buffer, n_buffers);
+    bool bad = !w || ptx_run(w, m, l, &report);
+    ptx_world_free(w);
+    if (bad)
+        fprintf(stderr, "cuda_double: %s\n", report.error);
+    return !bad;
+}
+
+int double_run(const struct work *k)
+{
+    struct ptx_entry_info info;
+    int n_buffers = 0;
+    struct CUctx_st *c = double_current();
+    struct CUmod_st *m = k->function->module;
+    ptx_entry_info(m->ptx, k->function->entry, &info);
+    struct ptx_param *param = calloc((size_t)info.n_params + 1, sizeof *param);
+    struct ptx_buffer *buffer = calloc((size_t)info.n_params + 1, sizeof *buffer);
+    struct ptx_launch l = {.entry = info.name,
+                           .grid = {k->grid[0], k->grid[1], k->grid[2]},
+                           .block = {k->block[0], k->block[1], k->block[2]},
+                           .shared_bytes = k->shared,
+                           .params = param,
+                           .n_params = info.n_params};
+    bool fine = param && buffer && make_params(k->param, &info, param, buffer, &n_buffers) &&
+                interpret(m->ptx, &l, buffer, n_buffers);
+    free(buffer);
+    free(param);
+    LOCK();
+    m->busy = true;
+    if (!fine)
+        c->sticky = ILLEGAL_ADDRESS;
+    UNLOCK();
+    return SUCCESS; /* a launch is asynchronous: what became of it is told later */
+}
