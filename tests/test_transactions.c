@@ -138,7 +138,9 @@ START_TEST(a_cubin_tells_order_of_accesses_shared_memory_and_stack)
             struct xti_code code;
             struct xti_err err = {0};
             struct cubin_entry e;
-            ck_assert_msg(!xti_nvrtc_compile(cases[i].source, "k", sm[j], &code, &err), "%s", err.e.message);
+            ck_assert_msg(
+                !xti_nvrtc_compile(xti_nvrtc_for(sm[j], 0, NULL), cases[i].source, "k", sm[j], &code, &err),
+                "%s", err.e.message);
             ck_assert(cubin_read(code.cubin, code.cubin_bytes, "k", &e));
             ck_assert(cubin_read(code.cubin, code.cubin_bytes, "k", &e));
             ck_assert_msg(e.loads == cases[i].loads && e.stores == cases[i].stores, "%d, sm_%d: %d, %d",
@@ -162,7 +164,7 @@ START_TEST(damaged_cubins_are_refused_or_read_but_never_crash)
     uint64_t seed = 7;
     if (cuda_skipped())
         return;
-    ck_assert(!xti_nvrtc_compile(ENTRY(LOAD(0) STORE(0)), "k", 90, &code, &err));
+    ck_assert(!xti_nvrtc_compile(xti_nvrtc_for(90, 0, NULL), ENTRY(LOAD(0) STORE(0)), "k", 90, &code, &err));
     ck_assert(!cubin_read(code.cubin, code.cubin_bytes, "other", &e));
     unsigned char *bytes = code.cubin, *copy = malloc(code.cubin_bytes);
     for (int i = 0; i < 20000; i++) {
