@@ -340,11 +340,12 @@ static xt_status plan_and_emit(const struct xti_map *m, struct xti_err *err)
 {
     struct xti_cuda_target t = {.sm = 90};
     struct xti_cuda_plan p = {0};
-    struct xti_str source = {0};
     xt_status s = xti_cuda_plan_make(m, &t, &p, err);
-    if (!s)
-        s = xti_cuda_emit(&p, XTI_TIER_EXACT, "xt_test_00000000", &source, err);
-    xti_str_free(&source);
+    for (int tier = XTI_TIER_STRUCTURE; tier <= XTI_TIER_EXACT && !s; tier++) {
+        struct xti_str source = {0};
+        s = xti_cuda_emit(&p, (enum xti_cuda_tier)tier, "xt_test_00000000", &source, err);
+        xti_str_free(&source);
+    }
     xti_cuda_plan_free(&p);
     return s;
 }

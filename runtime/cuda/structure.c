@@ -1,6 +1,7 @@
 /* structure.c: what a kernel of the structure tier is called, what it is found by, and the numbers that it
  * takes. In: a plan. Out: the plan's `structure` and the `numbers` of both entries. Layer 4. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
@@ -18,11 +19,14 @@ static bool fits(const struct xti_cuda_plan *p)
 /* Words as wide as the index, lowest byte first; the writer's have 8 bytes. */
 static void pack(struct xti_cuda_plan *p, const struct xti_str *words)
 {
-    size_t width = p->index32 ? 4 : 8;
+    size_t width = p->index32 ? 4 : 8, n = words->n / 8;
     xti_str_free(&p->numbers);
     p->numbers = (struct xti_str){.failed = words->failed};
-    for (size_t i = 0; i < words->n / 8 && !p->numbers.failed; i++)
-        xti_str_addn(&p->numbers, words->s + 8 * i, width);
+    if (words->failed)
+        return;
+    for (size_t i = 0; i < n; i++)
+        memmove(words->s + width * i, words->s + 8 * i, width);
+    xti_str_addn(&p->numbers, words->s, width * n);
 }
 
 static void number(struct xti_cuda_plan *p, const char *prefix, struct xti_str *structure)
@@ -37,20 +41,20 @@ static void number(struct xti_cuda_plan *p, const char *prefix, struct xti_str *
 
 xt_status xti_cuda_structure_make(struct xti_cuda_plan *p, struct xti_err *err)
 {
+    char room[1024];
+    struct xti_str key = XTI_STR_ON(room);
     xti_str_free(&p->structure);
     p->structure = (struct xti_str){0};
     if (!p->n_steps)
         return XT_OK;
-    xti_str_u64le(&p->structure, (uint64_t)p->target.sm);
-    number(p, "xt_a", &p->structure);
-    number(p->elem, "xt_e", &p->structure);
-    if (p->structure.failed || p->numbers.failed || p->elem->numbers.failed)
-        return xti_fail(err, XT_ENOMEM, "numbers of a CUDA plan");
-    if (!fits(p) || !fits(p->elem)) {
-        xti_str_free(&p->structure);
-        p->structure = (struct xti_str){0};
-    }
-    return XT_OK;
+    xti_str_u64le(&key, (uint64_t)p->target.sm);
+    number(p, "xt_a", &key);
+    number(p->elem, "xt_e", &key);
+    if (fits(p) && fits(p->elem))
+        xti_str_addn(&p->structure, key.s, key.n);
+    bool failed = key.failed || p->structure.failed || p->numbers.failed || p->elem->numbers.failed;
+    xti_str_free(&key);
+    return failed ? xti_fail(err, XT_ENOMEM, "numbers of a CUDA plan") : XT_OK;
 }
 
 xt_status xti_cuda_structure(const struct xti_cuda_plan *p, struct xti_str *key, struct xti_err *err)

@@ -12,9 +12,7 @@
 
 struct xti_divisor xti_divisor_of(int64_t n)
 {
-    int l = 0;
-    while (INT64_C(1) << l < n)
-        l++;
+    int l = n > 1 ? 64 - __builtin_clzll((uint64_t)n - 1) : 0;
     uint64_t most = UINT64_C(1) << (31 + l);
     return (struct xti_divisor){(uint32_t)((most + (uint64_t)n - 1) / (uint64_t)n), l};
 }
@@ -30,14 +28,18 @@ void xti_emit_number(const struct xti_cuda_plan *p, int64_t v, struct xti_str *b
 /* Seven bits a byte, the last one below 128: no fact is the beginning of another. */
 void xti_write_fact(struct xti_writing *e, uint64_t v)
 {
-    unsigned char byte[10];
+    struct xti_str *b = e->structure;
+    char byte[10];
     size_t n = 0;
-    if (!e->structure)
+    if (!b)
         return;
     for (; v > 127; v >>= 7)
-        byte[n++] = (unsigned char)(v | 128);
-    byte[n++] = (unsigned char)v;
-    xti_str_addn(e->structure, byte, n);
+        byte[n++] = (char)(v | 128);
+    byte[n++] = (char)v;
+    if (n == 1 && !b->failed && b->cap - b->n > 1) /* most facts are small */
+        b->s[b->n++] = byte[0];
+    else
+        xti_str_addn(b, byte, n);
 }
 
 static void say(struct xti_writer *w, const char *text)
