@@ -29,13 +29,13 @@ static const struct { const char *strategy, *line; } chains[] = {
     {"broadcast",  "x: %s[33]; x.unsqueeze(1).expand(33,96)"},
     {"reversed",   "x: %s[13,64]; x.flip(1)"},
     {"reversed",   "x: %s[5,61]; x[:, 57:2:-1]"},
-    {"transpose",  "x: %s[96,80]; x.permute(1,0)"},
-    {"transpose",  "x: %s[67,131]; x.permute(1,0)"},
-    {"transpose",  "x: %s[3,40,5,24]; x.permute(0,3,2,1)"},
-    {"transpose",  "x: %s[33,34]; x.flip(1).permute(1,0)"},
-    {"transpose",  "x: %s[9,200]; x.permute(1,0)"},
-    {"transpose",  "x: %s[200,9]; x[1:].permute(1,0) -> [9,199]:[203,1]+1"},
-    {"generic",    "x: %s[31,17,3]; x.permute(2,0,1)"},
+    {"tile",       "x: %s[96,80]; x.permute(1,0)"},
+    {"tile",       "x: %s[67,131]; x.permute(1,0)"},
+    {"tile",       "x: %s[3,40,5,24]; x.permute(0,3,2,1)"},
+    {"tile",       "x: %s[33,34]; x.flip(1).permute(1,0)"},
+    {"tile",       "x: %s[9,200]; x.permute(1,0)"},
+    {"tile",       "x: %s[200,9]; x[1:].permute(1,0) -> [9,199]:[203,1]+1"},
+    {"tile",       "x: %s[31,17,3]; x.permute(2,0,1)"},
     {"generic",    "x: %s[100,3]; x[::3, ::2]"},
     {"generic",    "x: %s[50]; x -> [50]:[3]"},
     {"generic",    "x: %s[6,10]; x.permute(1,0).reshape(4,15).permute(1,0)"},
@@ -292,12 +292,12 @@ START_TEST(a_launch_names_the_entry_for_aligned_buffers_whatever_the_offsets)
     check_launch("x: f32[0,4]; x", "[]");
     check_launch(
         "y: f32[9]; x: f32[1024]; x[512:]",
-        "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
+        "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [128, 1, 1], \"shared\": 0, \"params\": "
         "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
         "{\"kind\": \"pointer\", \"of\": \"src1\", \"byte_offset\": 2048}]}]");
     check_launch(
         "x: f32[8]; x[1:]",
-        "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [256, 1, 1], \"shared\": 0, \"params\": "
+        "[{\"entry\": \"n\", \"grid\": [1, 1, 1], \"block\": [128, 1, 1], \"shared\": 0, \"params\": "
         "[{\"kind\": \"pointer\", \"of\": \"dst\", \"byte_offset\": 0}, "
         "{\"kind\": \"pointer\", \"of\": \"src0\", \"byte_offset\": 4}]}]");
 }

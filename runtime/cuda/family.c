@@ -3,10 +3,14 @@
 #include "cuda/family.h"
 
 const struct xti_family *const xti_cuda_families[XTI_CUDA_FAMILY_COUNT] = {
-    [XTI_CUDA_REALIGNED] = &xti_cuda_realigned, [XTI_CUDA_CONTIGUOUS] = &xti_cuda_contiguous,
-    [XTI_CUDA_FILL] = &xti_cuda_fill,           [XTI_CUDA_ROWS] = &xti_cuda_rows,
-    [XTI_CUDA_BROADCAST] = &xti_cuda_broadcast, [XTI_CUDA_REVERSED] = &xti_cuda_reversed,
-    [XTI_CUDA_TRANSPOSE] = &xti_cuda_transpose, [XTI_CUDA_GENERIC] = &xti_cuda_generic,
+    [XTI_CUDA_TILE] = &xti_cuda_tile,
+    [XTI_CUDA_REALIGNED] = &xti_cuda_realigned,
+    [XTI_CUDA_CONTIGUOUS] = &xti_cuda_contiguous,
+    [XTI_CUDA_FILL] = &xti_cuda_fill,
+    [XTI_CUDA_ROWS] = &xti_cuda_rows,
+    [XTI_CUDA_BROADCAST] = &xti_cuda_broadcast,
+    [XTI_CUDA_REVERSED] = &xti_cuda_reversed,
+    [XTI_CUDA_GENERIC] = &xti_cuda_generic,
 };
 
 const char *xti_cuda_family_name(enum xti_cuda_family f) { return xti_cuda_families[f]->name; }

@@ -23,8 +23,8 @@ struct xti_family {
 extern const struct xti_family *const xti_cuda_families[XTI_CUDA_FAMILY_COUNT];
 
 /* The rows, a file each. */
-extern const struct xti_family xti_cuda_realigned, xti_cuda_contiguous, xti_cuda_fill, xti_cuda_rows,
-    xti_cuda_broadcast, xti_cuda_reversed, xti_cuda_transpose, xti_cuda_generic;
+extern const struct xti_family xti_cuda_tile, xti_cuda_realigned, xti_cuda_contiguous, xti_cuda_fill,
+    xti_cuda_rows, xti_cuda_broadcast, xti_cuda_reversed, xti_cuda_generic;
 
 /* The generic step, which serves any piece. repeat: a thread may take a whole short dim. */
 void xti_cuda_generic_step(const struct xti_cuda_plan *p, int piece, bool repeat, struct xti_cuda_step *s);

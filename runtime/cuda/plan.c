@@ -33,10 +33,10 @@ static bool is_generic(const struct xti_cuda_step *s) { return s->family == XTI_
 static bool same_body(const struct xti_cuda_plan *p, const struct xti_cuda_step *a,
                       const struct xti_cuda_step *b)
 {
-    return xti_cuda_families[a->family]->skeleton == xti_cuda_families[b->family]->skeleton &&
+    return a->family != XTI_CUDA_TILE && /* its box is in the body's text */
+           xti_cuda_families[a->family]->skeleton == xti_cuda_families[b->family]->skeleton &&
            a->from == b->from && a->vec_bytes == b->vec_bytes && a->src_bytes == b->src_bytes &&
            a->dst_bytes == b->dst_bytes && a->per_thread == b->per_thread && a->dim_a == b->dim_a &&
-           a->dim_b == b->dim_b && a->tile_a == b->tile_a && a->tile_b == b->tile_b &&
            (is_generic(a) || p->map.piece[a->piece].n_dims == p->map.piece[b->piece].n_dims);
 }
 
@@ -60,7 +60,7 @@ static bool share_bodies(struct xti_cuda_plan *p)
 
 static void make_generic(struct xti_cuda_plan *p, int i)
 {
-    p->step[i] = (struct xti_cuda_step){.family = XTI_CUDA_GENERIC, .piece = i, .dim_a = -1, .dim_b = -1};
+    p->step[i] = (struct xti_cuda_step){.family = XTI_CUDA_GENERIC, .piece = i, .dim_a = -1};
     xti_cuda_generic_step(p, i, false, &p->step[i]);
 }
 
@@ -136,7 +136,7 @@ static xt_status plan_one(struct xti_cuda_plan *p, struct xti_err *err)
         return xti_fail(err, XT_ENOMEM, "CUDA plan of %d pieces", p->n_steps);
     for (int i = 0; i < p->n_steps; i++) {
         p->step[i].piece = i;
-        p->step[i].dim_a = p->step[i].dim_b = -1;
+        p->step[i].dim_a = -1;
         choose(p, i, &p->step[i]);
     }
     choose_bodies(p);

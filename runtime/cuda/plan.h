@@ -14,13 +14,13 @@ struct xti_cuda_target {
 
 /* The rows of xti_cuda_families (family.h), in the order in which they are asked. */
 enum xti_cuda_family {
+    XTI_CUDA_TILE,
     XTI_CUDA_REALIGNED,
     XTI_CUDA_CONTIGUOUS,
     XTI_CUDA_FILL,
     XTI_CUDA_ROWS,
     XTI_CUDA_BROADCAST,
     XTI_CUDA_REVERSED,
-    XTI_CUDA_TRANSPOSE,
     XTI_CUDA_GENERIC,
     XTI_CUDA_FAMILY_COUNT
 };
@@ -36,17 +36,16 @@ struct xti_cuda_step {
     enum xti_cuda_from from;
     int vec_bytes; /* bytes of a thread's widest access; the map's unit is <= this */
     int src_bytes,
-        dst_bytes;    /* the widest access that strides, offsets and base alignment allow on each side */
-    int per_thread;   /* independent accesses of a thread (rows, generic) */
-    int dim_a, dim_b; /* transpose: index of the dim with s = +-1 and of the dim with d = 1 */
-    int64_t tile_a, tile_b; /* transpose: units of the tile, powers of two */
+        dst_bytes;  /* the widest access that strides, offsets and base alignment allow on each side */
+    int per_thread; /* independent accesses of a thread (rows, generic) */
+    int dim_a;      /* generic: a short dim that each thread goes along, or -1 */
     int64_t first_block, blocks;
     int64_t shared_bytes;
     int body; /* steps with the same body share one function: see xti_cuda_plan.table */
 };
 
 /* More pieces than this do not get a function each. */
-enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 256 };
+enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 128 };
 
 struct xti_cuda_plan {
     struct xti_cuda_target target;
@@ -67,7 +66,7 @@ struct xti_cuda_plan {
     struct xti_str numbers;   /* parameter of the structure tier's entry: words of 4 bytes (index32) or 8 */
     struct xti_str structure; /* what decides that tier's source (structure.c); of elem, and where the tier
                                  does not serve: empty */
-    struct xti_str refused;   /* "piece 0: transpose: inner extent 3 < 16\n" .. */
+    struct xti_str refused;   /* "piece 0: rows: inner source stride 3\n" .. */
 };
 
 /* Plans m for t. On failure *p is zeroed. m is not kept.

@@ -48,7 +48,7 @@ static void say(struct xti_writer *w, const char *text)
         xti_str_add(w->e->text, text);
 }
 
-__attribute__((format(printf, 2, 3))) static void sayf(struct xti_writer *w, const char *fmt, ...)
+void xti_write_text(struct xti_writer *w, const char *fmt, ...)
 {
     char line[256];
     va_list a;
@@ -73,7 +73,7 @@ static void put(struct xti_writer *w, int64_t v)
         put_literal(w, v);
         return;
     }
-    sayf(w, "t[%zu]", (w->e->numbers.n - w->row) / 8);
+    xti_write_text(w, "t[%zu]", (w->e->numbers.n - w->row) / 8);
     xti_str_u64le(&w->e->numbers, (uint64_t)v);
 }
 
@@ -102,7 +102,7 @@ static void put_term(struct xti_writer *w, int64_t coef, const char *name, int i
         put(w, minus ? (int64_t)xti_abs64(coef) : coef);
         say(w, " * ");
     }
-    sayf(w, "%s%d", name, i);
+    xti_write_text(w, "%s%d", name, i);
 }
 
 /* c + sum x[i] * x<i> + sum q[j] * q<j>; coefficients of padding are 0. */
@@ -129,9 +129,9 @@ static int list_digits(const struct xti_writer *w, struct xti_digit *digit)
 static void put_digit_name(struct xti_writer *w, const struct xti_digit *digit)
 {
     if (digit->out)
-        sayf(w, "    %s = ", digit->out);
+        xti_write_text(w, "    %s = ", digit->out);
     else
-        sayf(w, "    const xt_index x%d = ", digit->dim);
+        xti_write_text(w, "    const xt_index x%d = ", digit->dim);
 }
 
 /* "xt_divide(": the operand and the pair that the divisor became follow. A table's body divides by 1, too. */
@@ -153,15 +153,15 @@ static void close_division(struct xti_writer *w, int64_t n)
 /* By multiplication: the quotient first, then what is left, i - quotient * n. */
 static void put_divided_digit(struct xti_writer *w, const struct xti_digit *digit, int i)
 {
-    sayf(w, "    const xt_index i%d = ", i);
+    xti_write_text(w, "    const xt_index i%d = ", i);
     open_division(w);
     say(w, "i");
     close_division(w, digit->n);
     say(w, ";\n");
     put_digit_name(w, digit);
-    sayf(w, "i + i%d * ", i);
+    xti_write_text(w, "i + i%d * ", i);
     put(w, -digit->n);
-    sayf(w, ";\n    i = i%d;\n", i);
+    xti_write_text(w, ";\n    i = i%d;\n", i);
 }
 
 static bool divides_by_multiplication(const struct xti_writer *w)
@@ -207,7 +207,7 @@ static void put_divs(struct xti_writer *w)
     for (int j = 0; j < w->size.n_divs; j++) {
         const struct xti_div *d = j < w->q->n_divs ? &w->q->div[j] : NULL;
         bool multiply = divides_by_multiplication(w);
-        sayf(w, "    const xt_index q%d = ", j);
+        xti_write_text(w, "    const xt_index q%d = ", j);
         if (multiply)
             open_division(w);
         else
@@ -243,16 +243,17 @@ static void put_address(struct xti_writer *w, bool dst)
 
 static void put_index_function(struct xti_writer *w)
 {
-    sayf(w,
-         "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
-         "xt_index *u, xt_index *v)\n{\n",
-         w->e->prefix, w->s->body);
+    xti_write_text(
+        w,
+        "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
+        "xt_index *u, xt_index *v)\n{\n",
+        w->e->prefix, w->s->body);
     for (int i = 0; i < w->size.n_dims; i++)
         xti_write_fact(w->e, w->role[i]);
     put_digits(w);
     for (int i = 0; i < w->size.n_dims; i++)
         if (w->role[i] != XTI_FROM_INDEX)
-            sayf(w, "    const xt_index x%d = %s;\n", i, w->role[i] == XTI_FROM_STEP ? "a" : "0");
+            xti_write_text(w, "    const xt_index x%d = %s;\n", i, w->role[i] == XTI_FROM_STEP ? "a" : "0");
     put_divs(w);
     put_address(w, false);
     put_address(w, true);
@@ -262,19 +263,19 @@ static void put_index_function(struct xti_writer *w)
 void xti_write_constant(struct xti_writer *w, const char *name, int64_t v)
 {
     xti_write_fact(w->e, (uint64_t)v);
-    sayf(w, "#define %s %" PRId64 "\n", name, v);
+    xti_write_text(w, "#define %s %" PRId64 "\n", name, v);
 }
 
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v)
 {
-    sayf(w, "#define %s ", name);
+    xti_write_text(w, "#define %s ", name);
     put(w, v);
     say(w, "\n");
 }
 
 void xti_write_optional(struct xti_writer *w, const char *name, int64_t v)
 {
-    sayf(w, "#define %s ", name);
+    xti_write_text(w, "#define %s ", name);
     put_optional(w, v);
     say(w, "\n");
 }
@@ -284,9 +285,9 @@ void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64
     bool known = w->in == XTI_IN_ROW && of > 1 && v % of == 0;
     if (w->in == XTI_IN_ROW)
         xti_write_fact(w->e, known ? (uint64_t)of : 1);
-    sayf(w, "#define %s ", name);
+    xti_write_text(w, "#define %s ", name);
     if (known)
-        sayf(w, "(%" PRId64 " * ", of);
+        xti_write_text(w, "(%" PRId64 " * ", of);
     put(w, known ? v / of : v);
     say(w, known ? ")\n" : "\n");
 }
@@ -321,19 +322,20 @@ static void copy_piece(struct xti_writer *w)
 static void put_comment(struct xti_writer *w)
 {
     const struct xti_cuda_step *s = w->s;
-    sayf(w, "\n/* %s", xti_cuda_family_name(s->family));
+    xti_write_text(w, "\n/* %s", xti_cuda_family_name(s->family));
     if (w->in == XTI_IN_TABLE) {
-        sayf(w, ", %d-byte accesses, numbers from the table */\n", s->vec_bytes);
+        xti_write_text(w, ", %d-byte accesses, numbers from the table */\n", s->vec_bytes);
         return;
     }
-    sayf(w, ", piece %d, %d-byte accesses", s->piece, s->vec_bytes);
+    xti_write_text(w, ", piece %d, %d-byte accesses", s->piece, s->vec_bytes);
     if (w->in == XTI_IN_ROW) {
-        sayf(w, ", rank %d, numbers from parameters */\n", w->q->n_dims);
+        xti_write_text(w, ", rank %d, numbers from parameters */\n", w->q->n_dims);
         return;
     }
     say(w, "; extent (source, destination stride):");
     for (int i = 0; i < w->q->n_dims; i++)
-        sayf(w, " %" PRId64 "(%" PRId64 ",%" PRId64 ")", w->q->dim[i].n, w->q->dim[i].s, w->q->dim[i].d);
+        xti_write_text(w, " %" PRId64 "(%" PRId64 ",%" PRId64 ")", w->q->dim[i].n, w->q->dim[i].s,
+                       w->q->dim[i].d);
     say(w, " */\n");
 }
 
@@ -365,9 +367,10 @@ void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s, const 
     write_step_facts(&w);
     put_comment(&w);
     put_index_function(&w);
-    sayf(&w, "#define XT_BODY %s%d\n#define XT_AT %s%d_at\n", e->prefix, s->body, e->prefix, s->body);
+    xti_write_text(&w, "#define XT_BODY %s%d\n#define XT_AT %s%d_at\n", e->prefix, s->body, e->prefix,
+                   s->body);
     xti_write_constant(&w, "XT_UNIT", p->map.esize);
-    sayf(&w, "#define XT_FROM %s\n", from[s->from]);
+    xti_write_text(&w, "#define XT_FROM %s\n", from[s->from]);
     xti_write_constant(&w, "XT_LOOP", p->grid < p->blocks);
     f->define(&w);
     say(&w, xti_skeleton_text(f->skeleton));

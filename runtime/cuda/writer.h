@@ -86,6 +86,8 @@ void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64
 /* The fastest digit of the running index not yet taken goes to `out`: "*u" or "*v". n is a number. */
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out);
 
+/* Text of at most 255 bytes. What decides it is a constant, or a fact of the structure. */
+void xti_write_text(struct xti_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A fact of the structure: any number >= 0. */
 void xti_write_fact(struct xti_writing *e, uint64_t v);
 

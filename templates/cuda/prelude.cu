@@ -12,7 +12,7 @@ typedef unsigned long long xt_size;
 
 #define XT_FN      static __device__ __forceinline__
 #define XT_UNROLL  _Pragma("unroll")
-#define XT_THREADS 256
+#define XT_THREADS 128
 /* values of XT_FROM */
 #define XT_COPY             0
 #define XT_REVERSE          1
@@ -23,6 +23,7 @@ typedef unsigned long long xt_size;
 #define XT_B(bytes)         XT_PASTE(xt_b, bytes)
 #define XT_OF_(verb, bytes) xt_##verb##_b##bytes
 #define XT_OF(verb, bytes)  XT_OF_(verb, bytes)
+#define XT_LEAST(a, b)      ((a) < (b) ? (a) : (b))
 
 XT_FN xt_b16 xt_zero(void)
 {
@@ -134,28 +135,3 @@ XT_FN xt_b16 xt_reverse_b8(const xt_b16 v)
     return r;
 }
 XT_FN xt_b16 xt_reverse_b16(const xt_b16 v) { return v; }
-
-/* Words exchanged so that the byte at b moves to b ^ x, for x a multiple of 4 below the word's width. */
-XT_FN xt_b1 xt_permute_b1(const xt_b1 v, const xt_b4 x) { return v; }
-XT_FN xt_b2 xt_permute_b2(const xt_b2 v, const xt_b4 x) { return v; }
-XT_FN xt_b4 xt_permute_b4(const xt_b4 v, const xt_b4 x) { return v; }
-XT_FN xt_b8 xt_permute_b8(const xt_b8 v, const xt_b4 x)
-{
-    xt_b8 r;
-    r.w[0] = x & 4 ? v.w[1] : v.w[0];
-    r.w[1] = x & 4 ? v.w[0] : v.w[1];
-    return r;
-}
-XT_FN xt_b16 xt_permute_b16(const xt_b16 v, const xt_b4 x)
-{
-    xt_b16 p, r;
-    p.w[0] = x & 4 ? v.w[1] : v.w[0];
-    p.w[1] = x & 4 ? v.w[0] : v.w[1];
-    p.w[2] = x & 4 ? v.w[3] : v.w[2];
-    p.w[3] = x & 4 ? v.w[2] : v.w[3];
-    r.w[0] = x & 8 ? p.w[2] : p.w[0];
-    r.w[1] = x & 8 ? p.w[3] : p.w[1];
-    r.w[2] = x & 8 ? p.w[0] : p.w[2];
-    r.w[3] = x & 8 ? p.w[1] : p.w[3];
-    return r;
-}

@@ -107,6 +107,16 @@ static void resolve(struct parser *p)
     p->n_fixups = p->n_labels = p->n_regs = 0;
 }
 
+/* Hints that change nothing: loops that stay loops; bytes of the next vector load that somebody uses. */
+static int known_pragma(const struct token *what)
+{
+    static const char *const known[] = {"\"nounroll\"", "\"used_bytes_mask "};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (what->len >= strlen(known[i]) && !memcmp(what->at, known[i], strlen(known[i])))
+            return 1;
+    return 0;
+}
+
 /* One statement of a body; 0 at the brace that closes it. */
 static int parse_statement(struct parser *p, int *depth)
 {
@@ -127,7 +137,7 @@ static int parse_statement(struct parser *p, int *depth)
         ptx_parse_variables(p, SPACE_LOCAL, 0);
     } else if (ptx_accept_word(p, ".pragma")) {
         const struct token *what = ptx_next(p);
-        if (what->kind != TOKEN_STRING || what->len != 10 || memcmp(what->at, "\"nounroll\"", 10))
+        if (what->kind != TOKEN_STRING || !known_pragma(what))
             ptx_refuse(p, what, "pragma not understood");
         ptx_expect(p, ';');
     } else if (t->kind == TOKEN_WORD && *t->at != '.' && ptx_is_punct(t + 1, ':')) {

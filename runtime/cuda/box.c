@@ -1,0 +1,517 @@
+/* box.c: see box.h.
+ *
+ * The source's run: dims by |s| from the smallest on, as far as each begins where the one before it ends; the
+ * destination's run: the same by d. A box takes from both until runs are RUN_BYTES long, then grows. Layer 4.
+ */
+#include "cuda/box.h"
+
+#include <string.h>
+
+#include "cuda/family.h"
+
+enum {
+    LONG_BYTES = 512,    /* longer runs of the source gain nothing */
+    RUN_BYTES = 128,     /* wanted on both sides: whole lines of the second cache */
+    BOX_BYTES = 8 << 10, /* of several boxes an SM; more leaves fewer blocks */
+    MOST_BYTES = 32 << 10,
+    LEAST_BYTES = 2 << 10, /* however small the tensor is */
+    SECTOR = 32,
+    LANES = 8 /* with words of as many runs as fill a warp they meet in no bank */
+};
+
+/* A piece as boxes see it: dims that run backwards in the source are turned round, but for those of the
+ * destination's run. */
+struct sides {
+    int n;                            /* dims */
+    struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
+    int64_t soff, doff;
+    uint64_t turned;          /* bit i: dim[i] was turned round */
+    int n_b;                  /* dim[0 .. n_b) can make up the destination's run */
+    int n_a, a[XTI_MAX_DIMS]; /* dims that can make up the source's run, innermost first */
+};
+
+static void list_sides(const struct xti_piece *q, struct sides *x)
+{
+    int64_t run = 1;
+    *x = (struct sides){.n = q->n_dims, .soff = q->soff, .doff = q->doff};
+    for (int i = 0; i < x->n; i++)
+        x->dim[i] = q->dim[q->n_dims - 1 - i];
+    while (x->n_b < x->n && x->dim[x->n_b].d == run)
+        run *= x->dim[x->n_b++].n;
+    for (int i = x->n_b; i < x->n; i++) {
+        struct xti_dim *d = &x->dim[i];
+        if (d->s >= 0)
+            continue;
+        x->soff += (d->n - 1) * d->s;
+        x->doff += (d->n - 1) * d->d;
+        d->s = -d->s;
+        d->d = -d->d;
+        x->turned |= UINT64_C(1) << i;
+    }
+    run = 0;
+    for (;;) {
+        int next = -1;
+        for (int i = 0; i < x->n; i++) {
+            int64_t s = (int64_t)xti_abs64(x->dim[i].s);
+            if (s && (run ? s == run : (next < 0 || s < (int64_t)xti_abs64(x->dim[next].s))))
+                next = i;
+        }
+        if (next < 0)
+            return;
+        x->a[x->n_a++] = next;
+        run = x->dim[next].n * (int64_t)xti_abs64(x->dim[next].s);
+    }
+}
+
+/* ---- how much of each dim */
+
+/* Takes dims from the front of a run until it has `want` units; *run: what it has then. */
+static void take(const struct sides *x, bool source, int64_t want, int64_t *t, int64_t *run)
+{
+    int n = source ? x->n_a : x->n_b;
+    *run = source ? (int64_t)xti_abs64(x->dim[x->a[0]].s) : 1;
+    for (int k = 0; k < n && *run < want; k++) {
+        int i = source ? x->a[k] : k;
+        int64_t part = (want + *run - 1) / *run;
+        t[i] = part > t[i] ? part : t[i];
+        t[i] = t[i] < x->dim[i].n ? t[i] : x->dim[i].n;
+        *run *= t[i];
+        if (t[i] < x->dim[i].n)
+            return;
+    }
+}
+
+/* Parts begin at multiples of 16 bytes on both sides, and boxes of a dim are alike: few structures of
+ * kernels serve all extents. */
+static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
+{
+    const struct xti_dim *d = &x->dim[i];
+    uint64_t bits = 16;
+    if (i < x->n_b)
+        bits |= (uint64_t)(d->d * unit);
+    uint64_t source = 16 | (uint64_t)(d->s * unit);
+    for (int k = 0; k < x->n_a; k++)
+        if (x->a[k] == i && (source & (~source + 1)) < (bits & (~bits + 1)))
+            bits = source;
+    int64_t least = 16 / (int64_t)(bits & (~bits + 1)), boxes, grain;
+    t = (t + least - 1) / least * least;
+    if (t >= d->n)
+        return d->n;
+    boxes = (d->n + t - 1) / t;
+    for (grain = least; grain < t / 8;)
+        grain *= 2;
+    int64_t even = (d->n + boxes - 1) / boxes;
+    even = (even + grain - 1) / grain * grain;
+    return even < d->n ? even : d->n;
+}
+
+struct extents {
+    int64_t t[XTI_MAX_DIMS], units;
+    int64_t run_a, run_b; /* units */
+    int n_cuts;
+};
+
+static void measure(const struct sides *x, int unit, int64_t want_a, int64_t want_b, int64_t batch,
+                    struct extents *e)
+{
+    for (int i = 0; i < x->n; i++)
+        e->t[i] = 1;
+    take(x, true, want_a, e->t, &e->run_a);
+    take(x, false, want_b, e->t, &e->run_b);
+    for (int i = 0; i < x->n && batch > 1; i++) { /* the first dim that no run takes */
+        if (e->t[i] > 1)
+            continue;
+        e->t[i] = batch < x->dim[i].n ? batch : x->dim[i].n;
+        batch = (batch + e->t[i] - 1) / e->t[i];
+    }
+    e->units = 1;
+    e->n_cuts = 0;
+    for (int i = 0; i < x->n; i++) {
+        if (e->t[i] > 1 && e->t[i] < x->dim[i].n)
+            e->t[i] = even_part(x, i, unit, e->t[i]);
+        e->n_cuts += e->t[i] > 1 && e->t[i] < x->dim[i].n;
+        e->units *= e->t[i];
+    }
+}
+
+/* Grows the source's run first, then the destination's; then boxes of several runs. */
+static bool choose_extents(const struct sides *x, int unit, int64_t total, bool aligned, struct extents *best)
+{
+    int64_t want_b = RUN_BYTES / unit, want_a = aligned ? want_b : 2 * want_b, batch = 1,
+            limit = total * unit / (2 * 132);
+    limit = limit < LEAST_BYTES ? LEAST_BYTES : limit > BOX_BYTES ? BOX_BYTES : limit;
+    measure(x, unit, want_a, want_b, batch, best);
+    while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < BOX_BYTES)) &&
+           want_b * unit > SECTOR) {
+        want_a /= 2;
+        want_b /= 2;
+        measure(x, unit, want_a, want_b, batch, best);
+    }
+    while (best->units * unit < limit) {
+        struct extents next = {.units = best->units};
+        bool first_a = best->run_a * unit < LONG_BYTES;
+        for (int k = 0; k < 3 && next.units == best->units; k++) {
+            int64_t a = want_a, b = want_b, z = batch;
+            *(k == 2 ? &z : (k == 0) == first_a ? &a : &b) *= 2;
+            measure(x, unit, a, b, z, &next);
+            if (next.units > best->units && next.n_cuts <= XTI_BOX_CUTS) {
+                want_a = a, want_b = b, batch = z;
+                break;
+            }
+            next.units = best->units;
+        }
+        if (next.units == best->units || next.units * unit > 3 * limit / 2)
+            break;
+        *best = next;
+    }
+    return best->n_cuts <= XTI_BOX_CUTS && best->units * unit <= MOST_BYTES;
+}
+
+/* ---- the dims of the box */
+
+static struct xti_box_dim *add_dim(const struct xti_piece *q, const struct sides *x, const struct extents *e,
+                                   int i, struct xti_box *b)
+{
+    struct xti_box_dim *d = &b->dim[b->n];
+    *d = (struct xti_box_dim){q->n_dims - 1 - i, x->dim[i].n, x->dim[i].s, x->dim[i].d, e->t[i], .cut = -1};
+    if (d->t < d->n) {
+        d->cut = b->n_cuts;
+        b->window[b->n_cuts++] = b->n;
+    }
+    b->n++;
+    return d;
+}
+
+static bool list_dims(const struct xti_piece *q, const struct sides *x, const struct extents *e,
+                      struct xti_box *b)
+{
+    int64_t run = 1;
+    *b = (struct xti_box){.soff = x->soff, .doff = x->doff};
+    for (int i = 0; i < x->n; i++) {
+        if (x->turned >> i & 1)
+            b->turned |= UINT64_C(1) << (q->n_dims - 1 - i);
+        if (e->t[i] == 1)
+            continue;
+        if (b->n == XTI_BOX_DIMS)
+            return false;
+        struct xti_box_dim *d = add_dim(q, x, e, i, b);
+        d->in_b = i < x->n_b && x->dim[i].d == run;
+        if (d->in_b) {
+            b->n_b = b->n;
+            run = d->t == d->n ? run * d->n : 0; /* nothing goes on behind a part */
+        }
+    }
+    int64_t at = 0;
+    for (int k = 0; k < x->n_a; k++)
+        for (int j = 0; j < b->n; j++) {
+            struct xti_box_dim *d = &b->dim[j];
+            int64_t s = (int64_t)xti_abs64(d->s);
+            if (d->dim != q->n_dims - 1 - x->a[k] || (at && s != at))
+                continue;
+            d->in_a = true;
+            at = d->t == d->n ? s * d->n : -1;
+        }
+    return true;
+}
+
+/* ---- alignment */
+
+static const struct xti_box_dim *find_dim(const struct xti_box *b, int dim)
+{
+    for (int j = 0; j < b->n; j++)
+        if (b->dim[j].dim == dim)
+            return &b->dim[j];
+    return NULL;
+}
+
+/* Where runs of the destination begin anywhere, a box's share of each begins up to 16 / unit - 1 points
+ * earlier than its window. */
+static void align_destination(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
+{
+    uint64_t unit = (uint64_t)p->map.esize,
+             bits = (uint64_t)p->base_align | (uint64_t)p->origin.dst_bytes | (uint64_t)b->doff * unit;
+    for (int i = 0; i < q->n_dims; i++) {
+        const struct xti_box_dim *in = find_dim(b, i);
+        if (!in || !in->in_b || in->cut >= 0)
+            bits |= (uint64_t)q->dim[i].d * unit * (uint64_t)(in && in->in_b ? in->t : 1);
+    }
+    b->destination_aligned = bits % 16 == 0;
+    struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    if (!b->destination_aligned && last->cut >= 0)
+        last->back = (16 / p->map.esize - 1 + last->d - 1) / last->d; /* d: points of the run below it */
+}
+
+static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
+{
+    uint64_t unit = (uint64_t)p->map.esize, rows = 0,
+             bits =
+                 (uint64_t)p->base_align | (uint64_t)p->origin.src_bytes[q->src] | (uint64_t)b->soff * unit;
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < q->n_dims; i++) {
+        const struct xti_box_dim *in = find_dim(b, i);
+        uint64_t step = (uint64_t)q->dim[i].s * unit;
+        int64_t s = (int64_t)xti_abs64(q->dim[i].s);
+        if (!in || !in->in_a) {
+            bits |= step;
+            rows |= in ? step : 0;
+            continue;
+        }
+        if (in->cut >= 0)
+            bits |= in->s < 0 ? step : step * (uint64_t)(in->t | in->back);
+        else if (in->s < 0)
+            bits |= step * (uint64_t)(in->n - 1);
+        least = s && s < least ? s : least;
+    }
+    b->shifts = bits % 16 == 0 ? 0 : rows % 16 == 0 ? 1 : 2;
+    b->source_whole = b->shifts == 0 && least == 1;
+    for (int j = 0; j < b->n && b->source_whole; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        bool last = d->in_a && d->s;
+        for (int k = 0; k < b->n; k++)
+            last = last && !(b->dim[k].in_a && xti_abs64(b->dim[k].s) > xti_abs64(d->s));
+        uint64_t step = (uint64_t)d->s * unit;
+        if (last && (step * (uint64_t)d->n % 16 || (d->cut >= 0 && step * (uint64_t)d->t % 16)))
+            b->source_whole = false;
+    }
+}
+
+/* ---- shared memory */
+
+static int64_t read_points(const struct xti_box_dim *d) { return d->t + d->back; }
+
+static int log2_of(int64_t n)
+{
+    int k = 0;
+    while ((INT64_C(1) << k) < n)
+        k++;
+    return k;
+}
+
+/* A run of the source that the destination's innermost dim is part of is cut before or behind it, at whole
+ * sectors: the rows that it is made of can then lie apart. */
+static void cut_source_run(struct xti_box *b, const struct sides *x, const struct xti_piece *q, int unit)
+{
+    int64_t bytes = unit;
+    bool met = false;
+    if (!b->dim[0].in_a || !b->dim[0].s)
+        return;
+    for (int k = 0; k < x->n_a; k++) {
+        struct xti_box_dim *d = NULL;
+        for (int j = 0; j < b->n; j++)
+            d = b->dim[j].dim == q->n_dims - 1 - x->a[k] ? &b->dim[j] : d;
+        if (!d || !d->in_a || xti_abs64(x->dim[x->a[0]].s) != 1)
+            return;
+        met |= d == &b->dim[0];
+        if (met && bytes % SECTOR == 0)
+            d->in_a = false;
+        else
+            bytes *= d->t;
+    }
+}
+
+/* Chunks of nothing between rows, that keep the lanes of a warp in different banks: behind each row; after as
+ * many rows as make 16 bytes of the destination; after the rows of the next dim. */
+struct gaps {
+    int row, word, dim;
+};
+
+/* The rows lie one after another, those of the destination's innermost dims first. */
+static void lay_out(struct xti_box *b, int unit, struct gaps gap)
+{
+    int64_t units = 16 / unit, at = b->pitch_bytes = 16 * (b->chunks + gap.row);
+    int n = 0;
+    for (int j = 0; j < b->n; j++) {
+        struct xti_box_dim *d = &b->dim[j];
+        if (d->in_a || !d->s)
+            continue;
+        d->shared = at;
+        d->skew = j == 0 && units > 1 && gap.word ? log2_of(units) : 0;
+        d->skew_bytes = 16 * gap.word;
+        at = at * read_points(d) + (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
+        at += n++ == 0 ? 16 * gap.dim : 0;
+    }
+    b->bytes = at;
+}
+
+static int64_t place_of(const struct xti_box *b, int64_t run, int64_t point)
+{
+    int64_t at = 0;
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        int64_t *i = d->in_b ? &point : &run, n = d->in_b ? read_points(d) : d->t, digit = *i % n;
+        *i /= n;
+        at += digit * d->shared + (d->skew ? (digit >> d->skew) * d->skew_bytes : 0);
+    }
+    return at;
+}
+
+/* How often the first warp's loads of one unit each meet in a bank. 1: they do not. */
+static int bank_conflicts(const struct xti_box *b, int unit)
+{
+    int slot = unit < 4 ? 4 : unit, together = 128 / slot, worst = 1;
+    int64_t word[32];
+    for (int first = 0; first < 32; first += together) {
+        int hits[32] = {0};
+        for (int l = first; l < first + together && l < 32; l++) {
+            int64_t run = l / b->lanes % (b->outs / b->group) * b->group;
+            word[l] = place_of(b, run, l % b->lanes * (16 / unit)) / slot;
+            bool known = false;
+            for (int m = first; m < l && !known; m++)
+                known = word[m] == word[l];
+            int64_t bank = word[l] % together;
+            int *h = &hits[bank < 0 ? bank + together : bank];
+            *h += !known;
+            worst = *h > worst ? *h : worst;
+        }
+    }
+    return worst;
+}
+
+static void choose_gaps(struct xti_box *b, int unit)
+{
+    static const struct gaps try[] = {{0, 1, 0}, {1, 0, 0}, {0, 2, 0}, {0, 4, 0}, {0, 1, 1}, {0, 2, 2},
+                                      {0, 2, 4}, {0, 1, 2}, {0, 1, 4}, {1, 1, 0}, {1, 2, 0}, {1, 1, 1},
+                                      {0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {1, 0, 2}, {0, 0, 0}};
+    int best = 0, least = 1 << 10;
+    for (size_t i = 0; i < sizeof try / sizeof *try && least > 1; i++) {
+        lay_out(b, unit, try[i]);
+        int n = bank_conflicts(b, unit);
+        if (n < least) {
+            best = (int)i;
+            least = n;
+        }
+    }
+    lay_out(b, unit, try[best]);
+}
+
+static void count_rows(struct xti_box *b, int unit)
+{
+    int64_t span = 0;
+    b->rows = b->outs = 1;
+    for (int j = 0; j < b->n; j++) {
+        struct xti_box_dim *d = &b->dim[j];
+        if (!d->in_b)
+            b->outs *= d->t;
+        if (d->in_a) {
+            d->shared = d->s * unit;
+            span += (read_points(d) - 1) * (int64_t)xti_abs64(d->s);
+        } else if (d->s) {
+            b->rows *= read_points(d);
+        }
+    }
+    b->chunks = ((span + 1) * unit + (b->shifts ? 15 : 0) + 15) / 16;
+}
+
+/* 16 bytes are a box of the first dims of the destination's run: p a multiple of them goes by. */
+static bool is_constant(const struct xti_box *b, int unit)
+{
+    int64_t units = 16 / unit;
+    if (!b->destination_aligned || b->shifts == 2)
+        return false;
+    for (int j = 0; j < b->n_b; j++) {
+        int64_t n = b->dim[j].t;
+        if (n % units == 0 || j + 1 == b->n_b)
+            return b->dim[j].skew == 0 || n % units == 0;
+        if (units % n)
+            return false;
+        units /= n;
+    }
+    return true;
+}
+
+/* Units of 1 and 2 bytes leave shared memory by 4 bytes, where the units beside each other belong to runs
+ * that are alike. */
+static int group_of(const struct xti_box *b, int unit)
+{
+    const struct xti_box_dim *first = NULL;
+    int group = unit < 4 ? 4 / unit : 1;
+    for (int j = b->n_b; j < b->n; j++)
+        if (!first || xti_abs64(b->dim[j].s) < xti_abs64(first->s))
+            first = &b->dim[j];
+    bool serves = first && first->in_a && first->s == 1 && b->destination_aligned && !b->shifts &&
+                  first->t % group == 0 && first->n % group == 0;
+    for (int j = 0; j < b->n; j++)
+        serves = serves && !(b->dim[j].in_a && b->dim[j].s % group && &b->dim[j] != first);
+    return serves ? group : 1;
+}
+
+int64_t xti_box_count(const struct xti_cuda_plan *p, const struct xti_box *b, int window)
+{
+    const struct xti_box_dim *d = &b->dim[b->window[window]];
+    int64_t more = d->back ? (16 / p->map.esize - 1 + d->d - 1) / d->d : 0;
+    return (d->n + more + d->t - 1) / d->t;
+}
+
+/* A chunk more for the shift would leave threads without a row: rows are a little shorter instead. */
+static bool trim_rows(struct xti_box *b, int unit)
+{
+    int64_t chunks = 1;
+    while (2 * chunks <= b->chunks)
+        chunks *= 2;
+    for (int c = 0; c < b->n_cuts; c++) {
+        struct xti_box_dim *d = &b->dim[b->window[c]];
+        if (!d->in_a || d->in_b || chunks == b->chunks || chunks < 4)
+            continue;
+        int64_t s = (int64_t)xti_abs64(d->s), fewer = ((b->chunks - chunks) * 16 + s * unit - 1) / (s * unit);
+        if (8 * fewer > d->t)
+            continue;
+        d->t -= fewer;
+        return true;
+    }
+    return false;
+}
+
+static bool worth_it(const struct xti_piece *q, const struct sides *x, int unit, struct xti_why *why)
+{
+    const struct xti_dim *inner = &x->dim[0];
+    if (!x->n_a)
+        return xti_refuse(why, "one unit again and again");
+    if (xti_abs64(inner->s) <= 1 && inner->n * unit >= SECTOR)
+        return xti_refuse(why, "rows of %lld bytes", (long long)(inner->n * unit));
+    int64_t step = (int64_t)xti_abs64(x->dim[x->a[0]].s);
+    if (step > SECTOR / unit)
+        return xti_refuse(why, "the source's units are %lld apart", (long long)step);
+    return true;
+}
+
+/* Do all rows of the source begin at whole chunks, wherever they are cut? */
+static bool seems_aligned(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct sides *x)
+{
+    uint64_t unit = (uint64_t)p->map.esize, bits = (uint64_t)p->base_align |
+                                                   (uint64_t)p->origin.src_bytes[q->src] |
+                                                   (uint64_t)x->soff * unit;
+    for (int i = 0; i < x->n; i++)
+        bits |= i == x->a[0] ? 0 : (uint64_t)x->dim[i].s * unit;
+    return bits % 16 == 0;
+}
+
+bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
+                  struct xti_why *why)
+{
+    struct sides x;
+    struct extents e;
+    int unit = p->map.esize;
+    list_sides(q, &x);
+    if (!worth_it(q, &x, unit, why))
+        return false;
+    if (!choose_extents(&x, unit, xti_piece_numel(q), seems_aligned(p, q, &x), &e) ||
+        !list_dims(q, &x, &e, b))
+        return xti_refuse(why, "no box of few dims has runs on both sides");
+    if (e.run_b * unit < 16)
+        return xti_refuse(why, "runs of %lld bytes of the destination", (long long)(e.run_b * unit));
+    cut_source_run(b, &x, q, unit);
+    align_destination(p, q, b);
+    align_source(p, q, b);
+    count_rows(b, unit);
+    if (b->shifts && trim_rows(b, unit))
+        count_rows(b, unit);
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    int64_t run = last->d * last->t, units = 16 / unit;
+    b->vectors =
+        b->destination_aligned || last->back ? (run + units - 1) / units : (run + 2 * units - 2) / units;
+    b->group = group_of(b, unit);
+    b->lanes = b->vectors % LANES || b->outs == b->group ? b->vectors : LANES;
+    choose_gaps(b, unit);
+    b->constant = is_constant(b, unit);
+    return b->bytes <= 48 << 10 || xti_refuse(why, "a box of %lld bytes", (long long)b->bytes);
+}

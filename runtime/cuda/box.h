@@ -1,0 +1,48 @@
+/* box.h: the box of a piece that one block of tile.cu copies: which dims, how much of each, and how it lies
+ * in shared memory. Layer 4. */
+#ifndef XTI_CUDA_BOX_H
+#define XTI_CUDA_BOX_H
+
+#include "cuda/plan.h"
+
+enum { XTI_BOX_DIMS = 16, XTI_BOX_CUTS = 2 };
+
+/* One dim of a box. Strides in units. */
+struct xti_box_dim {
+    int dim;         /* of the piece */
+    int64_t n, s, d; /* of the whole dim; s may be negative in runs of the destination only */
+    int64_t t;       /* points of it that a box writes */
+    int64_t back;    /* points before those that it reads, too: its runs of the destination begin earlier */
+    int cut;         /* t < n: number of its window, else -1 */
+    bool in_a, in_b; /* of the source's run, of the destination's */
+    int64_t shared;  /* bytes from point to point in shared memory */
+    int skew;        /* skew_bytes more every 2^skew points; 0: none */
+    int skew_bytes;
+};
+
+struct xti_box {
+    int n; /* dims: those of the destination's run, then others, innermost first */
+    struct xti_box_dim dim[XTI_BOX_DIMS];
+    int n_b, n_cuts, window[XTI_BOX_CUTS]; /* window: index of the dim */
+    int64_t soff, doff;                    /* with dims turned round, */
+    uint64_t turned;                       /* bit i: dim i of the piece is */
+    int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
+    int64_t outs, vectors;             /* of the destination: runs, 16-byte words of each */
+    int64_t lanes;                     /* words of a run that come before the next run's */
+    int shifts;                        /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
+    bool source_whole;                 /* rows are whole aligned chunks, also at edges */
+    bool destination_aligned;          /* runs begin at multiples of 16 bytes */
+    bool constant;                     /* the units of 16 bytes of the destination lie at constants */
+    int group;     /* runs that a thread makes together, of units side by side in 4 bytes */
+    int64_t bytes; /* of shared memory */
+};
+
+/* The best box of an affine piece with a source whose inner destination stride is 1. False, with the reason:
+ * there is none worth it. */
+bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
+                  struct xti_why *why);
+
+/* Boxes along a window's dim. */
+int64_t xti_box_count(const struct xti_cuda_plan *p, const struct xti_box *b, int window);
+
+#endif

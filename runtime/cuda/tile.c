@@ -1,0 +1,338 @@
+/* tile.c: pieces whose two sides run along different dims, by a box in shared memory (box.h). Any dims,
+ * extents, signs and alignments. Skeleton tile.cu. Layer 4. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cuda/box.h"
+#include "cuda/family.h"
+
+static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *q = xti_cuda_piece(p, piece);
+    struct xti_box b;
+    if (!xti_cuda_is_row(p, piece, why))
+        return false;
+    if (q->src < 0 || !q->n_dims)
+        return xti_refuse(why, q->src < 0 ? "no source" : "one unit");
+    return xti_box_make(p, q, &b, why);
+}
+
+static const struct xti_box_dim *dim_of(const struct xti_box *b, int dim)
+{
+    for (int j = 0; j < b->n; j++)
+        if (b->dim[j].dim == dim)
+            return &b->dim[j];
+    return NULL;
+}
+
+static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
+{
+    const struct xti_piece *q = xti_cuda_piece(p, piece);
+    struct xti_box b;
+    xti_box_make(p, q, &b, NULL);
+    s->src_bytes = s->dst_bytes = s->vec_bytes = 16;
+    s->per_thread = 1;
+    s->shared_bytes = b.bytes;
+    s->blocks = 1;
+    for (int i = 0; i < q->n_dims; i++)
+        if (!dim_of(&b, i))
+            s->blocks *= q->dim[i].n;
+    for (int c = 0; c < b.n_cuts; c++)
+        s->blocks *= xti_box_count(p, &b, c);
+}
+
+static void tile_index(struct xti_writer *w)
+{
+    static const char *const out[] = {"*u", "*v"};
+    struct xti_box b;
+    xti_box_make(w->p, w->q, &b, NULL);
+    w->soff = b.soff;
+    w->doff = b.doff;
+    for (int i = 0; i < w->q->n_dims; i++) {
+        if (b.turned >> i & 1) {
+            w->dim[i].s = -w->dim[i].s;
+            w->dim[i].d = -w->dim[i].d;
+        }
+        if (dim_of(&b, i))
+            w->role[i] = XTI_IN_BODY;
+    }
+    for (int c = 0; c < b.n_cuts; c++)
+        xti_write_digit(w, xti_box_count(w->p, &b, c), out[c]);
+}
+
+/* ---- what tile.cu wants to know */
+
+static void numbered(struct xti_writer *w, const char *name, int i, int64_t v)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%s%d", name, i);
+    xti_write_number(w, text, v);
+}
+
+static void constant(struct xti_writer *w, const char *name, int i, int64_t v)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%s%d", name, i);
+    xti_write_constant(w, text, v);
+}
+
+static void define_windows(struct xti_writer *w, const struct xti_box *b)
+{
+    static const struct xti_box_dim none = {.n = 1, .t = 1, .cut = -1};
+    for (int c = 0; c < XTI_BOX_CUTS; c++) {
+        const struct xti_box_dim *d = c < b->n_cuts ? &b->dim[b->window[c]] : &none;
+        bool reversed = d->in_a && d->s < 0;
+        constant(w, "XT_T", c, d->t);
+        constant(w, "XT_BACK", c, d->back);
+        numbered(w, "XT_N", c, d->n);
+        numbered(w, "XT_S", c, d->s);
+        numbered(w, "XT_D", c, d->d);
+        constant(w, "XT_WHOLE", c, d->n % d->t == 0 && !d->back);
+        constant(w, "XT_REV", c, reversed);
+        constant(w, "XT_LREV", c, reversed ? -d->shared : 0);
+        constant(w, "XT_ACUT", c, d->in_a ? (int64_t)xti_abs64(d->s) : 0);
+    }
+}
+
+static void define_rows(struct xti_writer *w, const struct xti_box *b)
+{
+    int64_t span = 1, back_s = 0, back_shared = 0;
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        if (!d->in_a || d->cut >= 0)
+            continue;
+        span += (d->n - 1) * (int64_t)xti_abs64(d->s);
+        back_s += d->s < 0 ? (d->n - 1) * d->s : 0;
+        back_shared += d->s < 0 ? (d->n - 1) * -d->shared : 0;
+    }
+    xti_write_constant(w, "XT_SPAN", span);
+    xti_write_number(w, "XT_SREV", back_s);
+    xti_write_constant(w, "XT_LREV", back_shared);
+    xti_write_number(w, "XT_EXTENT", w->p->map.src_hi[w->q->src] + 1);
+    xti_write_constant(w, "XT_ROWS", b->rows);
+    xti_write_constant(w, "XT_CHUNKS", b->chunks);
+    bool filled = true; /* rows are all of one length */
+    for (int c = 0; c < b->n_cuts; c++)
+        filled &= !b->dim[b->window[c]].in_a || b->dim[b->window[c]].n % b->dim[b->window[c]].t == 0;
+    xti_write_constant(w, "XT_SALIGNED", b->source_whole);
+    xti_write_constant(w, "XT_FILLED", filled);
+    xti_write_constant(w, "XT_SHIFTS", b->shifts);
+}
+
+static bool is_row_dim(const struct xti_box_dim *d) { return !d->in_a && d->s; }
+
+/* Writes the digits of `from` that `wanted` says, fastest first, each followed by what is made of it. */
+enum function { ROW, OUT, UNIT };
+
+static bool takes_part(enum function f, const struct xti_box_dim *d)
+{
+    return f == ROW ? is_row_dim(d) : f == OUT ? !d->in_b : d->in_b;
+}
+
+/* The order of digits: rows as they lie; runs so that lanes lie side by side in the source; points as they
+ * are. */
+static int list(enum function f, const struct xti_box *b, const struct xti_box_dim **order)
+{
+    int n = 0;
+    for (int j = 0; j < b->n; j++) {
+        if (!takes_part(f, &b->dim[j]))
+            continue;
+        int k = n++;
+        for (; f == OUT && k && xti_abs64(order[k - 1]->s) > xti_abs64(b->dim[j].s); k--)
+            order[k] = order[k - 1];
+        order[k] = &b->dim[j];
+    }
+    return n;
+}
+
+static void define_runs(struct xti_writer *w, const struct xti_box *b)
+{
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    const struct xti_box_dim *order[XTI_BOX_DIMS];
+    xti_write_constant(w, "XT_OUTS", b->outs / b->group);
+    xti_write_constant(w, "XT_GROUP", b->group);
+    xti_write_number(w, "XT_GROUP_TO", list(OUT, b, order) ? order[0]->d : 0);
+    xti_write_constant(w, "XT_VECTORS", b->vectors);
+    xti_write_constant(w, "XT_LANES", b->lanes);
+    xti_write_constant(w, "XT_BCUT", last->cut >= 0 ? last->cut : XTI_BOX_CUTS);
+    xti_write_constant(w, "XT_RUN", last->cut >= 0 ? last->d : last->d * last->n);
+    xti_write_constant(w, "XT_DALIGNED", b->destination_aligned);
+    xti_write_constant(w, "XT_BOX", b->constant);
+    xti_write_constant(w, "XT_BACK_SHARED", last->shared);
+    int64_t run = last->cut >= 0 ? last->d * last->t : last->d * last->n;
+    bool whole = last->cut < 0 || last->n % last->t == 0;
+    xti_write_constant(w, "XT_BRIM", b->destination_aligned && whole && run * w->p->map.esize % 16 == 0);
+}
+
+static void put_shared(struct xti_writer *w, const struct xti_box_dim *d)
+{
+    if (d->skew)
+        xti_write_text(w, "    at.shared += (int)(x * %" PRId64 "u + (x >> %d) * %du);\n", d->shared, d->skew,
+                       d->skew_bytes);
+    else if (d->shared)
+        xti_write_text(w, "    at.shared += (int)x * %" PRId64 ";\n", d->shared);
+}
+
+/* All that decides the text of a dim's digit but the function that it is in. */
+static void put_facts(struct xti_writer *w, const struct xti_box *b, const struct xti_box_dim *d)
+{
+    xti_write_fact(w->e, (uint64_t)(d - b->dim));
+    xti_write_fact(w->e, (uint64_t)d->t);
+    xti_write_fact(w->e, (uint64_t)d->back);
+    xti_write_fact(w->e, (uint64_t)d->shared);
+    xti_write_fact(w->e, (uint64_t)d->skew);
+    xti_write_fact(w->e, (uint64_t)d->skew_bytes);
+    xti_write_fact(w->e, (uint64_t)(d->cut + 1));
+    xti_write_fact(w->e, is_row_dim(d));
+}
+
+static void put_digits(struct xti_writer *w, const struct xti_box *b, enum function f)
+{
+    const struct xti_box_dim *order[XTI_BOX_DIMS];
+    int n = list(f, b, order);
+    xti_write_fact(w->e, (uint64_t)n);
+    for (int k = 0; k < n; k++) {
+        const struct xti_box_dim *d = order[k];
+        int j = (int)(d - b->dim);
+        int64_t points = f == OUT ? d->t / (k ? 1 : b->group) : d->t + d->back;
+        put_facts(w, b, d);
+        if (k + 1 < n)
+            xti_write_text(w, "    x = i %% %" PRId64 "u;\n    i /= %" PRId64 "u;\n", points, points);
+        else
+            xti_write_text(w, "    x = i;\n");
+        if (f == OUT && k == 0 && b->group > 1)
+            xti_write_text(w, "    x *= %du;\n", b->group);
+        put_shared(w, d);
+        if (f == ROW)
+            xti_write_text(w, "    at.units += x * XT_SOURCE%d;\n", j);
+        if (f == OUT)
+            xti_write_text(w, "    at.units += x * XT_TO%d;\n", j);
+        if (f != ROW && b->shifts == 2 && is_row_dim(d))
+            xti_write_text(w, "    at.source += x * XT_SOURCE%d;\n", j);
+        if (f != UNIT && d->cut >= 0)
+            xti_write_text(w, "    at.x%d = x;\n", d->cut);
+    }
+}
+
+static void put_functions(struct xti_writer *w, const struct xti_box *b)
+{
+    static const char *const name[] = {"_row", "_out", "_point"};
+    for (int j = 0; j < b->n; j++) {
+        if (is_row_dim(&b->dim[j]))
+            numbered(w, "XT_SOURCE", j, b->dim[j].s);
+        if (!b->dim[j].in_b)
+            numbered(w, "XT_TO", j, b->dim[j].d);
+    }
+    xti_write_text(w, "struct XT_PASTE(XT_BODY, _place) {\n    xt_index units, source;\n    int shared;\n"
+                      "    unsigned int x0, x1;\n};\n");
+    for (int f = ROW; f <= UNIT; f++) {
+        xti_write_text(w,
+                       "XT_FN struct XT_PASTE(XT_BODY, _place) XT_PASTE(XT_BODY, %s)(const xt_index *t, "
+                       "unsigned int i)\n{\n    struct XT_PASTE(XT_BODY, _place) at = {0, 0, 0, 0, 0};\n"
+                       "    unsigned int x = 0;\n",
+                       name[f]);
+        put_digits(w, b, (enum function)f);
+        xti_write_text(w, "    return at;\n}\n");
+    }
+}
+
+/* Does the place of i + j * step lie as far from that of i as the place of j * step from 0, for all i < step?
+ * grain: then the digits that change do so by multiples of it. */
+static bool is_additive(const struct xti_box *b, enum function f, int64_t step, int64_t *grain)
+{
+    const struct xti_box_dim *order[XTI_BOX_DIMS];
+    int n = list(f, b, order);
+    for (int k = 0; k < n; k++) {
+        int64_t points = f == OUT ? order[k]->t / (k ? 1 : b->group) : order[k]->t + order[k]->back;
+        int64_t skew = order[k]->skew && f != OUT ? INT64_C(1) << order[k]->skew : 1;
+        *grain = k + 1 == n ? step : 1;
+        if (k + 1 == n || points % step == 0)
+            return step % skew == 0;
+        if (step % points)
+            return false;
+        step /= points;
+    }
+    return true;
+}
+
+/* How threads go on from word to word. */
+struct steps {
+    int64_t active, run, point;
+    bool still;
+};
+
+/* By whole runs, with at most a quarter of the threads idle. */
+static bool step_by_runs(const struct xti_box *b, int unit, struct steps *s)
+{
+    int64_t outs = b->outs / b->group, most = XTI_CUDA_THREADS / b->lanes, grain;
+    for (int64_t r = most; r && 4 * r * b->lanes >= 3 * XTI_CUDA_THREADS; r--) {
+        if ((b->vectors != b->lanes && outs % r) || !is_additive(b, OUT, r, &grain))
+            continue;
+        bool still = grain * unit % 16 == 0 || (b->destination_aligned && b->shifts < 2);
+        *s = (struct steps){r * b->lanes, r, 0, still};
+        return true;
+    }
+    return false;
+}
+
+/* Along one run that is all of the box. */
+static bool step_by_points(const struct xti_box *b, int unit, struct steps *s)
+{
+    int64_t grain;
+    if (b->outs != b->group || b->shifts == 2)
+        return false;
+    for (int64_t a = XTI_CUDA_THREADS; 4 * a >= 3 * XTI_CUDA_THREADS; a--) {
+        if (!is_additive(b, UNIT, a * (16 / unit), &grain) || (!b->destination_aligned && grain == 1))
+            continue; /* points before a window would carry */
+        *s = (struct steps){a, 0, a * (16 / unit), true};
+        return true;
+    }
+    return false;
+}
+
+static void define_steps(struct xti_writer *w, const struct xti_box *b)
+{
+    int unit = w->p->map.esize;
+    int64_t grain, row = XTI_CUDA_THREADS % b->chunks ? 0 : XTI_CUDA_THREADS / b->chunks;
+    struct steps s = {XTI_CUDA_THREADS, 0, 0, false};
+    if (!step_by_points(b, unit, &s))
+        step_by_runs(b, unit, &s);
+    xti_write_constant(w, "XT_ROW_STEP", row && is_additive(b, ROW, row, &grain) ? row : 0);
+    xti_write_constant(w, "XT_ACTIVE", s.active);
+    xti_write_constant(w, "XT_RUN_STEP", s.run);
+    xti_write_constant(w, "XT_POINT_STEP", s.point);
+    xti_write_constant(w, "XT_STILL", s.still);
+}
+
+static void tile_define(struct xti_writer *w)
+{
+    struct xti_box b;
+    xti_box_make(w->p, w->q, &b, NULL);
+    define_windows(w, &b);
+    define_rows(w, &b);
+    define_runs(w, &b);
+    define_steps(w, &b);
+    put_functions(w, &b);
+}
+
+#define SOURCES                                                                                              \
+    "XT_SOURCE0 XT_SOURCE1 XT_SOURCE2 XT_SOURCE3 XT_SOURCE4 XT_SOURCE5 XT_SOURCE6 XT_SOURCE7 XT_SOURCE8 "    \
+    "XT_SOURCE9 XT_SOURCE10 XT_SOURCE11 XT_SOURCE12 XT_SOURCE13 XT_SOURCE14 XT_SOURCE15 "
+#define TOS                                                                                                  \
+    "XT_TO0 XT_TO1 XT_TO2 XT_TO3 XT_TO4 XT_TO5 XT_TO6 XT_TO7 XT_TO8 XT_TO9 XT_TO10 XT_TO11 XT_TO12 XT_TO13 " \
+    "XT_TO14 XT_TO15 "
+#define WINDOWS                                                                                              \
+    "XT_T0 XT_BACK0 XT_N0 XT_S0 XT_D0 XT_WHOLE0 XT_REV0 XT_LREV0 XT_ACUT0 XT_T1 XT_BACK1 XT_N1 XT_S1 XT_D1 " \
+    "XT_WHOLE1 XT_REV1 XT_LREV1 XT_ACUT1 "
+
+const struct xti_family xti_cuda_tile = {
+    "tile",
+    tile_applies,
+    tile_make,
+    "tile",
+    tile_index,
+    tile_define,
+    SOURCES TOS WINDOWS
+    "XT_SPAN XT_SREV XT_LREV XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS XT_VECTORS XT_LANES "
+    "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_ROW_STEP XT_RUN_STEP XT_POINT_STEP XT_ACTIVE "
+    "XT_STILL XT_FILLED XT_BRIM XT_GROUP XT_GROUP_TO"};

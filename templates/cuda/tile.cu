@@ -1,0 +1,201 @@
+/* tile.cu: a box of units goes through shared memory. It is read in rows, runs of the source of which aligned
+ * chunks of 16 bytes are fetched whole, and lies there row by row in the source's order; it leaves in runs of
+ * the destination, of which a thread makes 16 aligned bytes unit by unit. Neither side needs an alignment:
+ * where a row of the source begins inside its first chunk, the row keeps that shift in shared memory; where
+ * the destination's runs begin anywhere, each run's share of the tile begins at its own multiple of 16, and
+ * the box reaches XT_BACK0 or XT_BACK1 further back. (The packed method of cuTT, Hynninen and Lyakh 2017.)
+ *
+ * - XT_AT: box i -> *s, *d of its corner; *u, *v: numbers of its windows along the two dims that are cut
+ * - window k: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk, XT_Dk strides of that dim in units;
+ *   XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a point
+ * - XT_ROWS rows of at most XT_CHUNKS chunks; a row spans XT_SPAN units, and XT_ACUTk units more for each
+ *   point of window k but the first; XT_SREV, XT_LREV: to the lowest unit of a row that runs backwards
+ * - XT_OUTS runs of the destination, XT_VECTORS times 16 bytes each, XT_LANES of which come before the next
+ *   run's; XT_RUN points of a run for each point of
+ *   window XT_BCUT (2: none, a run has XT_RUN points)
+ * - _row: row -> its offset in the source and in shared memory; _out: run -> its offset in the destination,
+ *   in shared memory, and in the source for its shift; _unit: point of a run -> in shared memory; _shift: in
+ *   the source. False: outside of a window
+ * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row
+ * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
+ * - XT_DALIGNED: runs begin at multiples of 16; XT_BOX: 16 bytes are a box whose units lie at constants
+ * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_BRIM: so are runs, of whole words
+ * - XT_ROW_STEP: a thread's next chunk lies so many rows further, always as far from its first one as from 0; 0:
+ *   it does not. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points further,
+ *   in the same way; XT_STILL: the units of the next word lie as those of the first one do */
+#define XT_K     (16 / XT_UNIT)
+#define XT_LOADS ((XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
+#define XT_WORDS ((XT_OUTS * XT_VECTORS + XT_ACTIVE - 1) / XT_ACTIVE)
+
+/* A distance in units, which may be negative: the index wraps. */
+#define XT_BYTES_OF(units) ((long long)(xt_signed)(units)*XT_UNIT)
+
+/* out[g]: sixteen bytes of the g-th units of the slots at at[0], at[1], .. in shared memory. A slot is a unit, or
+ * so many as are side by side in 4 bytes and belong to as many runs. */
+XT_FN void XT_PASTE(XT_BODY, _gather)(const unsigned char *tile, const int *at, xt_b16 *out)
+{
+    XT_UNROLL
+    for (int k = 0; k < 4; k++) {
+#if XT_UNIT == 1 && XT_GROUP == 4
+        const xt_b4 a = *(const xt_b4 *)(tile + at[4 * k]), b = *(const xt_b4 *)(tile + at[4 * k + 1]);
+        const xt_b4 c = *(const xt_b4 *)(tile + at[4 * k + 2]), e = *(const xt_b4 *)(tile + at[4 * k + 3]);
+        const xt_b4 ab = __byte_perm(a, b, 0x5140), ce = __byte_perm(c, e, 0x5140);
+        const xt_b4 ab2 = __byte_perm(a, b, 0x7362), ce2 = __byte_perm(c, e, 0x7362);
+        out[0].w[k] = __byte_perm(ab, ce, 0x5410);
+        out[1].w[k] = __byte_perm(ab, ce, 0x7632);
+        out[2].w[k] = __byte_perm(ab2, ce2, 0x5410);
+        out[3].w[k] = __byte_perm(ab2, ce2, 0x7632);
+#elif XT_UNIT == 1
+        const xt_b4 low = __byte_perm(tile[at[4 * k]], tile[at[4 * k + 1]], 0x3340);
+        const xt_b4 high = __byte_perm(tile[at[4 * k + 2]], tile[at[4 * k + 3]], 0x3340);
+        out[0].w[k] = __byte_perm(low, high, 0x5410);
+#elif XT_UNIT == 2 && XT_GROUP == 2
+        const xt_b4 a = *(const xt_b4 *)(tile + at[2 * k]), b = *(const xt_b4 *)(tile + at[2 * k + 1]);
+        out[0].w[k] = __byte_perm(a, b, 0x5410);
+        out[1].w[k] = __byte_perm(a, b, 0x7632);
+#elif XT_UNIT == 2
+        out[0].w[k] = __byte_perm(*(const xt_b2 *)(tile + at[2 * k]), *(const xt_b2 *)(tile + at[2 * k + 1]), 0x5410);
+#else
+        if (k < XT_K)
+            XT_OF(set, XT_UNIT)(out, k, *(const XT_B(XT_UNIT) *)(tile + at[k % XT_K]));
+#endif
+    }
+}
+
+XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
+                   const xt_index block, const xt_index *t, xt_b16 *tile)
+{
+    unsigned char *const shared = (unsigned char *)tile;
+    xt_index s = 0, d = 0, u = 0, v = 0;
+    XT_AT(t, block, 0, &s, &d, &u, &v);
+    /* windows: first point, points before those that are this box's to write, points */
+    const xt_index c0 = XT_BACK0 && u ? u * XT_T0 - XT_BACK0 : u * XT_T0, back0 = u * XT_T0 - c0;
+    const xt_index c1 = XT_BACK1 && v ? v * XT_T1 - XT_BACK1 : v * XT_T1, back1 = v * XT_T1 - c1;
+    const xt_index e0 = XT_WHOLE0 ? XT_T0 : XT_LEAST(XT_T0 + back0, XT_N0 - c0);
+    const xt_index e1 = XT_WHOLE1 ? XT_T1 : XT_LEAST(XT_T1 + back1, XT_N1 - c1);
+    s += c0 * XT_S0 + c1 * XT_S1 + XT_SREV;
+    d += u * XT_T0 * XT_D0 + v * XT_T1 * XT_D1;
+    int base = XT_LREV;
+#if XT_REV0
+    s += (e0 - 1) * XT_S0;
+    base += (int)(e0 - 1) * XT_LREV0;
+#endif
+#if XT_REV1
+    s += (e1 - 1) * XT_S1;
+    base += (int)(e1 - 1) * XT_LREV1;
+#endif
+    const unsigned int length =
+        (XT_SPAN + (unsigned int)(e0 - 1) * XT_ACUT0 + (unsigned int)(e1 - 1) * XT_ACUT1) * XT_UNIT;
+    const unsigned char *const from = src + (xt_size)s * XT_UNIT;
+    xt_b16 chunk[XT_LOADS];
+    unsigned int place[XT_LOADS]; /* in shared memory */
+    int have[XT_LOADS];
+    XT_UNROLL
+    for (int j = 0; j < XT_LOADS; j++) {
+        const unsigned int e = threadIdx.x + j * XT_THREADS;
+        const unsigned int first = XT_ROW_STEP ? threadIdx.x / XT_CHUNKS : e / XT_CHUNKS;
+        const unsigned int c = (XT_ROW_STEP ? threadIdx.x : e) % XT_CHUNKS * 16;
+        const struct XT_PASTE(XT_BODY, _place) a = XT_PASTE(XT_BODY, _row)(t, first);
+        const struct XT_PASTE(XT_BODY, _place) b = XT_PASTE(XT_BODY, _row)(t, j * XT_ROW_STEP);
+        const unsigned char *begin = from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
+        place[j] = a.shared + b.shared + c;
+        have[j] = (XT_ROWS * XT_CHUNKS >= (j + 1) * XT_THREADS || e < XT_ROWS * XT_CHUNKS) &&
+                  (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
+#if XT_SALIGNED
+        have[j] = have[j] && (XT_FILLED || c < length);
+        if (have[j])
+            chunk[j] = *(const xt_b16 *)(begin + c);
+#else
+        const unsigned int shift = (unsigned int)(xt_size)begin & 15;
+        const unsigned char *p = begin - shift + c;
+        have[j] = have[j] && c < shift + length;
+        if (have[j] && (xt_size)(p - src) + 16 <= (xt_size)XT_EXTENT * XT_UNIT) {
+            chunk[j] = *(const xt_b16 *)p;
+        } else if (have[j]) { /* what leaves the buffer goes unit by unit */
+            have[j] = 0;
+#pragma unroll 1
+            for (int k = 0; k < 16; k += XT_UNIT)
+                if (c + k >= shift && c + k < shift + length)
+                    *(XT_B(XT_UNIT) *)(shared + place[j] + k) = *(const XT_B(XT_UNIT) *)(p + k);
+        }
+#endif
+    }
+    XT_UNROLL
+    for (int j = 0; j < XT_LOADS; j++)
+        if (have[j])
+            *(xt_b16 *)(shared + place[j]) = chunk[j];
+    __syncthreads();
+    const unsigned int low = (unsigned int)(xt_size)from;
+#if XT_SHIFTS == 1
+    base += (int)(low & 15);
+#endif
+#if XT_BCUT == 0
+    const int back = (int)back0 * XT_RUN, points = (int)e0 * XT_RUN;
+    base += XT_POINT_STEP ? (int)back0 * XT_BACK_SHARED : 0;
+#elif XT_BCUT == 1
+    const int back = (int)back1 * XT_RUN, points = (int)e1 * XT_RUN;
+    base += XT_POINT_STEP ? (int)back1 * XT_BACK_SHARED : 0;
+#else
+    const int back = 0, points = XT_RUN;
+#endif
+    int at[XT_K];
+    int p = 0, skip = 0;
+    XT_UNROLL
+    for (int j = 0; j < XT_WORDS; j++) {
+        const unsigned int e = threadIdx.x + j * XT_ACTIVE;
+        const unsigned int first = XT_RUN_STEP ? threadIdx.x / XT_LANES : e / XT_LANES % XT_OUTS;
+        const unsigned int next = j * XT_RUN_STEP % XT_OUTS;
+        const struct XT_PASTE(XT_BODY, _place) a = XT_PASTE(XT_BODY, _out)(t, first);
+        const struct XT_PASTE(XT_BODY, _place) b = XT_PASTE(XT_BODY, _out)(t, next);
+        unsigned char *out = dst + (xt_size)d * XT_UNIT + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
+        if (!XT_STILL || next == 0)
+            p = (int)(e % XT_LANES + (XT_RUN_STEP ? j * XT_RUN_STEP : e / XT_LANES) / XT_OUTS * XT_LANES) * XT_K;
+        if (!XT_STILL || (XT_POINT_STEP ? j == 0 : next == 0)) {
+            skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & 15) / XT_UNIT;
+            XT_UNROLL
+            for (int k = 0; k < XT_K; k++) {
+                /* from 0 on: a step is taken back below, points before the window lie in shared memory's last dim */
+                const unsigned int point = p - skip + k + (XT_POINT_STEP ? XT_POINT_STEP : back);
+                at[k] = base - XT_PASTE(XT_BODY, _point)(t, XT_POINT_STEP).shared + (XT_BOX ? XT_PASTE(XT_BODY, _point)(t, p + XT_POINT_STEP).shared + XT_PASTE(XT_BODY, _point)(t, k).shared
+                                       : XT_PASTE(XT_BODY, _point)(t, point).shared);
+#if XT_SHIFTS == 2
+                at[k] += (int)((low + (unsigned int)(a.source + b.source + XT_PASTE(XT_BODY, _point)(t, point).source) * XT_UNIT) & 15);
+#endif
+            }
+        }
+        if ((XT_ACTIVE < XT_THREADS && threadIdx.x >= XT_ACTIVE) ||
+            (XT_OUTS * XT_VECTORS < (j + 1) * XT_ACTIVE && e >= XT_OUTS * XT_VECTORS) ||
+            !(XT_WHOLE0 || a.x0 + b.x0 < e0) || !(XT_WHOLE1 || a.x1 + b.x1 < e1))
+            continue;
+        const int begin = p + back - skip;
+        out += (long long)(p - skip) * XT_UNIT;
+        const unsigned char *spot = shared + a.shared + b.shared + XT_PASTE(XT_BODY, _point)(t, j * XT_POINT_STEP).shared;
+        if (XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
+            xt_b16 word[XT_GROUP];
+            XT_PASTE(XT_BODY, _gather)(spot, at, word);
+            XT_UNROLL
+            for (int g = 0; g < XT_GROUP; g++)
+                *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) = word[g];
+            continue;
+        }
+        for (int g = 0; g < XT_GROUP; g++) { /* the ends of runs */
+#pragma unroll 1
+            for (int k = 0; k < XT_K; k++) {
+                const unsigned int point = begin + k - (XT_POINT_STEP ? back : 0) + XT_POINT_STEP;
+                if (begin + k < 0 || begin + k >= points)
+                    continue;
+                int unit = base + XT_PASTE(XT_BODY, _point)(t, point).shared -
+                           XT_PASTE(XT_BODY, _point)(t, XT_POINT_STEP).shared;
+#if XT_SHIFTS == 2
+                unit += (int)((low + (unsigned int)(a.source + b.source + XT_PASTE(XT_BODY, _point)(t, point).source) * XT_UNIT) & 15);
+#endif
+                *(XT_B(XT_UNIT) *)(out + g * XT_BYTES_OF(XT_GROUP_TO) + k * XT_UNIT) =
+                    *(const XT_B(XT_UNIT) *)(shared + a.shared + b.shared + unit + g * XT_UNIT);
+            }
+        }
+    }
+}
+#undef XT_K
+#undef XT_LOADS
+#undef XT_WORDS
+#undef XT_BYTES_OF
