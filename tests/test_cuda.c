@@ -36,7 +36,7 @@ static const struct { const char *strategy, *line; } chains[] = {
     {"tile",       "x: %s[9,200]; x.permute(1,0)"},
     {"tile",       "x: %s[200,9]; x[1:].permute(1,0) -> [9,199]:[203,1]+1"},
     {"tile",       "x: %s[31,17,3]; x.permute(2,0,1)"},
-    {"generic",    "x: %s[100,3]; x[::3, ::2]"},
+    {"generic",    "x: %s[100,99]; x[::3, ::40]"},
     {"generic",    "x: %s[50]; x -> [50]:[3]"},
     {"generic",    "x: %s[6,10]; x.permute(1,0).reshape(4,15).permute(1,0)"},
 };

@@ -154,7 +154,7 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, bool 
             int64_t a = want_a, b = want_b, z = batch;
             *(k == 2 ? &z : (k == 0) == first_a ? &a : &b) *= 2;
             measure(x, unit, a, b, z, &next);
-            if (next.units > best->units && next.n_cuts <= XTI_BOX_CUTS) {
+            if (next.units > best->units && next.n_cuts <= XTI_CUDA_BOX_CUTS) {
                 want_a = a, want_b = b, batch = z;
                 break;
             }
@@ -164,7 +164,7 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, bool 
             break;
         *best = next;
     }
-    return best->n_cuts <= XTI_BOX_CUTS && best->units * unit <= MOST_BYTES;
+    return best->n_cuts <= XTI_CUDA_BOX_CUTS && best->units * unit <= MOST_BYTES;
 }
 
 /* ---- the dims of the box */
@@ -192,7 +192,7 @@ static bool list_dims(const struct xti_piece *q, const struct sides *x, const st
             b->turned |= UINT64_C(1) << (q->n_dims - 1 - i);
         if (e->t[i] == 1)
             continue;
-        if (b->n == XTI_BOX_DIMS)
+        if (b->n == XTI_CUDA_BOX_DIMS)
             return false;
         struct xti_box_dim *d = add_dim(q, x, e, i, b);
         d->in_b = i < x->n_b && x->dim[i].d == run;

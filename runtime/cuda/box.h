@@ -5,7 +5,7 @@
 
 #include "cuda/plan.h"
 
-enum { XTI_BOX_DIMS = 16, XTI_BOX_CUTS = 2 };
+enum { XTI_CUDA_BOX_DIMS = 16, XTI_CUDA_BOX_CUTS = 2 };
 
 /* One dim of a box. Strides in units. */
 struct xti_box_dim {
@@ -22,10 +22,10 @@ struct xti_box_dim {
 
 struct xti_box {
     int n; /* dims: those of the destination's run, then others, innermost first */
-    struct xti_box_dim dim[XTI_BOX_DIMS];
-    int n_b, n_cuts, window[XTI_BOX_CUTS]; /* window: index of the dim */
-    int64_t soff, doff;                    /* with dims turned round, */
-    uint64_t turned;                       /* bit i: dim i of the piece is */
+    struct xti_box_dim dim[XTI_CUDA_BOX_DIMS];
+    int n_b, n_cuts, window[XTI_CUDA_BOX_CUTS]; /* window: index of the dim */
+    int64_t soff, doff;                         /* with dims turned round, */
+    uint64_t turned;                            /* bit i: dim i of the piece is */
     int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
     int64_t outs, vectors;             /* of the destination: runs, 16-byte words of each */
     int64_t lanes;                     /* words of a run that come before the next run's */

@@ -79,7 +79,7 @@ static void constant(struct xti_writer *w, const char *name, int i, int64_t v)
 static void define_windows(struct xti_writer *w, const struct xti_box *b)
 {
     static const struct xti_box_dim none = {.n = 1, .t = 1, .cut = -1};
-    for (int c = 0; c < XTI_BOX_CUTS; c++) {
+    for (int c = 0; c < XTI_CUDA_BOX_CUTS; c++) {
         const struct xti_box_dim *d = c < b->n_cuts ? &b->dim[b->window[c]] : &none;
         bool reversed = d->in_a && d->s < 0;
         constant(w, "XT_T", c, d->t);
@@ -148,13 +148,13 @@ static int list(enum function f, const struct xti_box *b, const struct xti_box_d
 static void define_runs(struct xti_writer *w, const struct xti_box *b)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    const struct xti_box_dim *order[XTI_BOX_DIMS];
+    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     xti_write_constant(w, "XT_OUTS", b->outs / b->group);
     xti_write_constant(w, "XT_GROUP", b->group);
     xti_write_number(w, "XT_GROUP_TO", list(OUT, b, order) ? order[0]->d : 0);
     xti_write_constant(w, "XT_VECTORS", b->vectors);
     xti_write_constant(w, "XT_LANES", b->lanes);
-    xti_write_constant(w, "XT_BCUT", last->cut >= 0 ? last->cut : XTI_BOX_CUTS);
+    xti_write_constant(w, "XT_BCUT", last->cut >= 0 ? last->cut : XTI_CUDA_BOX_CUTS);
     xti_write_constant(w, "XT_RUN", last->cut >= 0 ? last->d : last->d * last->n);
     xti_write_constant(w, "XT_DALIGNED", b->destination_aligned);
     xti_write_constant(w, "XT_BOX", b->constant);
@@ -188,7 +188,7 @@ static void put_facts(struct xti_writer *w, const struct xti_box *b, const struc
 
 static void put_digits(struct xti_writer *w, const struct xti_box *b, enum function f)
 {
-    const struct xti_box_dim *order[XTI_BOX_DIMS];
+    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     int n = list(f, b, order);
     xti_write_fact(w->e, (uint64_t)n);
     for (int k = 0; k < n; k++) {
@@ -240,7 +240,7 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
  * grain: then the digits that change do so by multiples of it. */
 static bool is_additive(const struct xti_box *b, enum function f, int64_t step, int64_t *grain)
 {
-    const struct xti_box_dim *order[XTI_BOX_DIMS];
+    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     int n = list(f, b, order);
     for (int k = 0; k < n; k++) {
         int64_t points = f == OUT ? order[k]->t / (k ? 1 : b->group) : order[k]->t + order[k]->back;

@@ -112,7 +112,7 @@ static int known_pragma(const struct token *what)
 {
     static const char *const known[] = {"\"nounroll\"", "\"used_bytes_mask "};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (what->len >= strlen(known[i]) && !memcmp(what->at, known[i], strlen(known[i])))
+        if ((size_t)what->len >= strlen(known[i]) && !memcmp(what->at, known[i], strlen(known[i])))
             return 1;
     return 0;
 }
