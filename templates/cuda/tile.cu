@@ -13,26 +13,35 @@
  * - XT_OUTS runs of the destination, XT_VECTORS times 16 bytes each, XT_LANES of which come before the next
  *   run's; XT_RUN points of a run for each point of
  *   window XT_BCUT (2: none, a run has XT_RUN points)
- * - _row: row -> its offset in the source and in shared memory; _out: run -> its offset in the destination,
- *   in shared memory, and in the source for its shift; _unit: point of a run -> in shared memory; _shift: in
- *   the source. False: outside of a window
+ * - _row: row -> its place in the source and in shared memory; _out: run -> in the destination, in shared
+ *   memory, and in the source for its shift; _point: point of a run -> in shared memory and in the source.
+ *   x0, x1: its points of the windows
  * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row
  * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
  * - XT_DALIGNED: runs begin at multiples of 16; XT_BOX: 16 bytes are a box whose units lie at constants
- * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_BRIM: so are runs, of whole words
- * - XT_ROW_STEP: a thread's next chunk lies so many rows further, always as far from its first one as from 0; 0:
- *   it does not. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points further,
- *   in the same way; XT_STILL: the units of the next word lie as those of the first one do */
-#define XT_K     (16 / XT_UNIT)
-#define XT_LOADS ((XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
-#define XT_WORDS ((XT_OUTS * XT_VECTORS + XT_ACTIVE - 1) / XT_ACTIVE)
+ * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_BRIM: so are runs, which are
+ *   whole words
+ * - XT_ROW_STEP: a thread's next chunk lies so many rows further, always as far from its first one as from 0;
+ *   0: it does not. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points
+ *   further, in the same way; XT_STILL: the units of the next word lie as those of the first one do */
+#define XT_PLACE    XT_PASTE(XT_BODY, _place)
+#define XT_ROW(i)   XT_PASTE(XT_BODY, _row)(t, i)
+#define XT_OUT(i)   XT_PASTE(XT_BODY, _out)(t, i)
+#define XT_POINT(i) XT_PASTE(XT_BODY, _point)(t, i)
+#define XT_GATHER   XT_PASTE(XT_BODY, _gather)
+#define XT_K        (16 / XT_UNIT)
+#define XT_LOADS    ((XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
+#define XT_WORDS    ((XT_OUTS * XT_VECTORS + XT_ACTIVE - 1) / XT_ACTIVE)
+
+/* Of a row of the source within its first chunk, in bytes. */
+#define XT_SHIFT(low, units) ((int)(((low) + (unsigned int)(units)*XT_UNIT) & 15))
 
 /* A distance in units, which may be negative: the index wraps. */
 #define XT_BYTES_OF(units) ((long long)(xt_signed)(units)*XT_UNIT)
 
-/* out[g]: sixteen bytes of the g-th units of the slots at at[0], at[1], .. in shared memory. A slot is a unit, or
- * so many as are side by side in 4 bytes and belong to as many runs. */
-XT_FN void XT_PASTE(XT_BODY, _gather)(const unsigned char *tile, const int *at, xt_b16 *out)
+/* out[g]: 16 bytes of the g-th units of the slots at at[0], at[1], .. in shared memory. A slot is a unit,
+ * or so many as are side by side in 4 bytes and belong to as many runs. */
+XT_FN void XT_GATHER(const unsigned char *tile, const int *at, xt_b16 *out)
 {
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
@@ -54,7 +63,8 @@ XT_FN void XT_PASTE(XT_BODY, _gather)(const unsigned char *tile, const int *at, 
         out[0].w[k] = __byte_perm(a, b, 0x5410);
         out[1].w[k] = __byte_perm(a, b, 0x7632);
 #elif XT_UNIT == 2
-        out[0].w[k] = __byte_perm(*(const xt_b2 *)(tile + at[2 * k]), *(const xt_b2 *)(tile + at[2 * k + 1]), 0x5410);
+        out[0].w[k] = __byte_perm(*(const xt_b2 *)(tile + at[2 * k]), *(const xt_b2 *)(tile + at[2 * k + 1]),
+                                  0x5410);
 #else
         if (k < XT_K)
             XT_OF(set, XT_UNIT)(out, k, *(const XT_B(XT_UNIT) *)(tile + at[k % XT_K]));
@@ -95,8 +105,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const unsigned int e = threadIdx.x + j * XT_THREADS;
         const unsigned int first = XT_ROW_STEP ? threadIdx.x / XT_CHUNKS : e / XT_CHUNKS;
         const unsigned int c = (XT_ROW_STEP ? threadIdx.x : e) % XT_CHUNKS * 16;
-        const struct XT_PASTE(XT_BODY, _place) a = XT_PASTE(XT_BODY, _row)(t, first);
-        const struct XT_PASTE(XT_BODY, _place) b = XT_PASTE(XT_BODY, _row)(t, j * XT_ROW_STEP);
+        const struct XT_PLACE a = XT_ROW(first);
+        const struct XT_PLACE b = XT_ROW(j * XT_ROW_STEP);
         const unsigned char *begin = from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
         place[j] = a.shared + b.shared + c;
         have[j] = (XT_ROWS * XT_CHUNKS >= (j + 1) * XT_THREADS || e < XT_ROWS * XT_CHUNKS) &&
@@ -145,21 +155,23 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const unsigned int e = threadIdx.x + j * XT_ACTIVE;
         const unsigned int first = XT_RUN_STEP ? threadIdx.x / XT_LANES : e / XT_LANES % XT_OUTS;
         const unsigned int next = j * XT_RUN_STEP % XT_OUTS;
-        const struct XT_PASTE(XT_BODY, _place) a = XT_PASTE(XT_BODY, _out)(t, first);
-        const struct XT_PASTE(XT_BODY, _place) b = XT_PASTE(XT_BODY, _out)(t, next);
+        const struct XT_PLACE a = XT_OUT(first);
+        const struct XT_PLACE b = XT_OUT(next);
         unsigned char *out = dst + (xt_size)d * XT_UNIT + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
         if (!XT_STILL || next == 0)
-            p = (int)(e % XT_LANES + (XT_RUN_STEP ? j * XT_RUN_STEP : e / XT_LANES) / XT_OUTS * XT_LANES) * XT_K;
+            p = (int)(e % XT_LANES + (XT_RUN_STEP ? j * XT_RUN_STEP : e / XT_LANES) / XT_OUTS * XT_LANES) *
+                XT_K;
         if (!XT_STILL || (XT_POINT_STEP ? j == 0 : next == 0)) {
             skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & 15) / XT_UNIT;
             XT_UNROLL
             for (int k = 0; k < XT_K; k++) {
-                /* from 0 on: a step is taken back below, points before the window lie in shared memory's last dim */
+                /* from 0 on: a step is taken back below */
                 const unsigned int point = p - skip + k + (XT_POINT_STEP ? XT_POINT_STEP : back);
-                at[k] = base - XT_PASTE(XT_BODY, _point)(t, XT_POINT_STEP).shared + (XT_BOX ? XT_PASTE(XT_BODY, _point)(t, p + XT_POINT_STEP).shared + XT_PASTE(XT_BODY, _point)(t, k).shared
-                                       : XT_PASTE(XT_BODY, _point)(t, point).shared);
+                at[k] = base - XT_POINT(XT_POINT_STEP).shared;
+                at[k] += XT_BOX ? XT_POINT(p + XT_POINT_STEP).shared + XT_POINT(k).shared
+                                : XT_POINT(point).shared;
 #if XT_SHIFTS == 2
-                at[k] += (int)((low + (unsigned int)(a.source + b.source + XT_PASTE(XT_BODY, _point)(t, point).source) * XT_UNIT) & 15);
+                at[k] += XT_SHIFT(low, a.source + b.source + XT_POINT(point).source);
 #endif
             }
         }
@@ -169,10 +181,10 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             continue;
         const int begin = p + back - skip;
         out += (long long)(p - skip) * XT_UNIT;
-        const unsigned char *spot = shared + a.shared + b.shared + XT_PASTE(XT_BODY, _point)(t, j * XT_POINT_STEP).shared;
+        const unsigned char *spot = shared + a.shared + b.shared + XT_POINT(j * XT_POINT_STEP).shared;
         if (XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
             xt_b16 word[XT_GROUP];
-            XT_PASTE(XT_BODY, _gather)(spot, at, word);
+            XT_GATHER(spot, at, word);
             XT_UNROLL
             for (int g = 0; g < XT_GROUP; g++)
                 *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) = word[g];
@@ -184,10 +196,10 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 const unsigned int point = begin + k - (XT_POINT_STEP ? back : 0) + XT_POINT_STEP;
                 if (begin + k < 0 || begin + k >= points)
                     continue;
-                int unit = base + XT_PASTE(XT_BODY, _point)(t, point).shared -
-                           XT_PASTE(XT_BODY, _point)(t, XT_POINT_STEP).shared;
+                int unit = base + XT_POINT(point).shared -
+                           XT_POINT(XT_POINT_STEP).shared;
 #if XT_SHIFTS == 2
-                unit += (int)((low + (unsigned int)(a.source + b.source + XT_PASTE(XT_BODY, _point)(t, point).source) * XT_UNIT) & 15);
+                unit += XT_SHIFT(low, a.source + b.source + XT_POINT(point).source);
 #endif
                 *(XT_B(XT_UNIT) *)(out + g * XT_BYTES_OF(XT_GROUP_TO) + k * XT_UNIT) =
                     *(const XT_B(XT_UNIT) *)(shared + a.shared + b.shared + unit + g * XT_UNIT);
@@ -199,3 +211,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_LOADS
 #undef XT_WORDS
 #undef XT_BYTES_OF
+#undef XT_SHIFT
+#undef XT_PLACE
+#undef XT_ROW
+#undef XT_OUT
+#undef XT_POINT
+#undef XT_GATHER
