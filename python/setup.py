@@ -1,0 +1,49 @@
+"""setup.py: builds libxtview.a in the repository above, by its Makefile, and links it into one extension of
+the stable ABI, so that one wheel serves Python 3.11 and all later ones. XTVIEW_LIB: a library made before."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+here = Path(__file__).resolve().parent
+root = here.parent
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    sys.exit("xtview: free-threaded Pythons have no stable ABI, and xtview's tables need the GIL")
+
+
+def version():
+    return re.search(r'#define XT_VERSION "([^"]+)"', (root / "include/xt/xt.h").read_text())[1]
+
+
+class Build(build_ext):
+    def run(self):
+        if "XTVIEW_LIB" not in os.environ:
+            # This Python has jinja2, and a make that runs this must not lend its flags.
+            env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+            subprocess.run(["make", "lib"], cwd=root, check=True, env={**env, "PYTHON": sys.executable})
+        super().run()
+
+
+core = Extension(
+    "xtview._core",
+    ["src/xtview/_core.c"],
+    include_dirs=[str(root / "include")],
+    extra_objects=[os.environ.get("XTVIEW_LIB", str(root / "build/libxtview.a"))],
+    libraries=["dl", "m"],
+    define_macros=[("Py_LIMITED_API", "0x030B0000")],
+    py_limited_api=True,
+    extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"],
+    extra_link_args=["-pthread", "-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-Wl,-s"],
+)
+setup(
+    version=version(),
+    ext_modules=[core],
+    cmdclass={"build_ext": Build},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)
