@@ -58,12 +58,20 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib run test test-arm ways lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: all lib python wheel run test test-arm ways lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	@$(SUBMAKE) lib $(XT)
 
 lib: $(LIB_A) $(LIB_SO)
+
+python: need-build ## the Python package, into build/python/lib: PYTHONPATH=build/python/lib python3 -c 'import xtview'
+	@$(SUBMAKE) lib
+	@B=$(B) sh tests/python_check.sh --build
+
+wheel: ## a wheel of the Python package, into build/wheels; or: pip install ./python
+	@$(PYTHON) -m pip wheel -q --no-deps -w $(B)/wheels ./python
+	@ls -l $(B)/wheels
 
 run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@$(SUBMAKE) lib $(XT)

@@ -1,6 +1,6 @@
 """lint.py: the rules of the house that a machine can check. `make lint`; names every line that breaks one.
 
-  layers      a file of runtime/ includes its own layer or lower; tools/, bench/, examples/ only <xt/xt.h>
+  layers      a file of runtime/ includes its own layer or lower; tools/, bench/, examples/, python/ only <xt/*.h>
   headers     each header compiles alone, as C11; the public one also as C++11
   public      the shared library exports what the headers declare, no more: runtime/xtview.map lists it
   names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc
@@ -54,7 +54,7 @@ def check_layers(path, text):
             other = inc.split("/")[0]
             if other in LAYER and (LAYER[other] > mine or (LAYER[other] == mine and other != parts[1])):
                 say(path, n, f"{parts[1]} (layer {mine}) includes {inc} (layer {LAYER[other]})")
-    elif parts[0] in ("tools", "bench", "examples"):
+    elif parts[0] in ("tools", "bench", "examples", "python"):
         for n, inc in includes(text):
             if inc.split("/")[0] in LAYER:
                 say(path, n, f"{parts[0]}/ includes {inc}: only <xt/xt.h>")

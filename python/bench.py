@@ -104,7 +104,8 @@ ROWS = [
 
 
 def sizes(quick):
-    print("\n| copy | bytes | threads | xtview ms | np.ascontiguousarray | .contiguous() | einops + contiguous |")
+    print("\nMilliseconds.\n\n| copy | bytes | threads | xtview | np.ascontiguousarray | .contiguous() "
+          "| einops, contiguous |")
     print("|---|---|---|---|---|---|---|")
     for threads in (1, 2):
         xt.set_threads(threads)
@@ -116,7 +117,8 @@ def sizes(quick):
                 t = torch.from_numpy(x) if torch else None
                 fs = [lambda: xt.copy(x, chain), lambda: np.ascontiguousarray(by_numpy(x)),
                       (lambda: by_torch(t).contiguous()) if torch else None,
-                      (lambda: np.ascontiguousarray(einops.rearrange(x, pattern))) if einops and pattern else None]
+                      (lambda: np.ascontiguousarray(einops.rearrange(x, pattern)))
+                      if einops and pattern else None]
                 ms = [f"{1e3 * median(f):.4g}" if f else "-" for f in fs]
                 print(f"| {name} {list(x.shape)} | {x.nbytes} | {threads} | {' | '.join(ms)} |", flush=True)
 
@@ -125,8 +127,9 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--quick", action="store_true", help="without 64 MB")
     quick = p.parse_args().quick
-    print(f"{processor()}, load {os.getloadavg()[0]:.1f}; Python {sys.version.split()[0]}, NumPy {np.__version__}"
-          + (f", PyTorch {torch.__version__}" if torch else "") + (f", einops {einops.__version__}" if einops else ""))
+    peers = [f"{m.__name__} {m.__version__}" for m in (np, torch, einops) if m]
+    load = os.getloadavg()[0]
+    print(f"{processor()}, load {load:.1f}; Python {sys.version.split()[0]}, {', '.join(peers)}")
     calls()
     sizes(quick)
 

@@ -38,7 +38,7 @@ core = Extension(
     libraries=["dl", "m"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,
-    extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unused-parameter"],
+    extra_compile_args="-std=c11 -O2 -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter".split(),
     extra_link_args=["-pthread", "-Wl,--exclude-libs,ALL", "-Wl,--gc-sections", "-Wl,-s"],
 )
 setup(

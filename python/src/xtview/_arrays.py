@@ -1,16 +1,16 @@
 """What _core.c asks about arrays when it meets them for the first time: NumPy's types, results of libraries
-that have no allocator in C, streams. Imports no array library: one that an array is of is imported already."""
+that have no allocator in C, streams. No array library is imported: that of an array is there already."""
 
 import sys
 from typing import Any
 
 NUMPY, _EXCHANGE, DLPACK, BUFFER = range(4)
-TORCH = 8
+TORCH, IMMUTABLE = 8, 16
 
 # enum xt_dtype, in order, by NumPy's names; the last three are ml_dtypes'.
 _CODES = {
-    "bool": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "uint32": 6, "int32": 7, "uint64": 8, "int64": 9,
-    "float16": 10, "float32": 12, "float64": 13, "complex64": 16, "complex128": 17,
+    "bool": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "uint32": 6, "int32": 7, "uint64": 8,
+    "int64": 9, "float16": 10, "float32": 12, "float64": 13, "complex64": 16, "complex128": 17,
     "bfloat16": 11, "float8_e4m3fn": 14, "float8_e5m2": 15,
 }
 
@@ -23,14 +23,16 @@ def kind_of(t: type) -> int:
             raise TypeError("a copy has no mask: give x.data, or x.filled()")
         return NUMPY
     if hasattr(t, "__dlpack__"):
-        return DLPACK | (TORCH if _library(t) == "torch" else 0)
-    if t in (bytes, bytearray, memoryview) or hasattr(t, "__buffer__") or _is_buffer(t):
+        return DLPACK | {"torch": TORCH, "jax": IMMUTABLE, "jaxlib": IMMUTABLE}.get(_library(t), 0)
+    if hasattr(t, "__buffer__") or _is_buffer(t):
         return BUFFER
     raise TypeError(f"{t.__name__} is no array: it has neither __dlpack__ nor the buffer protocol")
 
 
 def _is_buffer(t: type) -> bool:
-    return t.__module__ in ("array", "mmap", "ctypes", "_ctypes") or issubclass(t, (bytes, bytearray, memoryview))
+    """Pythons before 3.12 do not say."""
+    known = ("array", "mmap", "ctypes", "_ctypes")
+    return issubclass(t, (bytes, bytearray, memoryview)) or _library(t) in known
 
 
 def _library(t: type) -> str:
@@ -45,11 +47,12 @@ def numpy_code(dtype: Any) -> int:
     """enum xt_dtype; 0: known by its width alone."""
     if dtype.hasobject:
         raise TypeError(f"{dtype} holds references to objects, which cannot be copied as bytes")
-    return _CODES.get(dtype.name, 0) if dtype.isnative and dtype.names is None and dtype.subdtype is None else 0
+    plain = dtype.isnative and dtype.names is None and dtype.subdtype is None
+    return _CODES.get(dtype.name, 0) if plain else 0
 
 
 def capsule_of(x: Any) -> Any:
-    """A DLPack capsule, of the newest form that the library has. On a GPU it is ready for its current stream."""
+    """A DLPack capsule, of the newest form that the library has; on a GPU ready for its current stream."""
     kind, device = x.__dlpack_device__()
     stream = {"stream": _stream_token(x)} if kind in (2, 13) else {}
     try:
@@ -73,9 +76,10 @@ def take_over(memory: Any, like: Any) -> Any:
 
 def empty_like(like: Any, shape: tuple) -> Any:
     """An array to write to on the GPU of `like`."""
-    library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else sys.modules[_library(type(like))]
-    if _library(type(like)) in ("jax", "jaxlib"):
+    name = _library(type(like))
+    if name in ("jax", "jaxlib"):
         raise ValueError("JAX's arrays on a GPU cannot be written to: give out= of another library")
+    library = like.__array_namespace__() if hasattr(like, "__array_namespace__") else sys.modules[name]
     return library.empty(shape, dtype=like.dtype, device=like.device)
 
 

@@ -1,9 +1,9 @@
 /* _core.c: the package's one C file, on the limited API of Python 3.11: arrays in, one copy, an array out.
  *
- *     operand   what a caller's array is for one call: pointer of element (0,..,0), type, shape, strides, held
- *               by the buffer protocol (NumPy and all that has it) or by DLPack (PyTorch, JAX, CuPy, ..)
- *     call      the operands of a call and its key: every type, shape and stride, one word each
- *     entry     a compiled chain for exactly that key
+ *     operand   what a caller's array is for one call: pointer of element (0,..,0), type, shape, strides,
+ * held by the buffer protocol (NumPy and all that has it) or by DLPack (PyTorch, JAX, CuPy, ..) call      the
+ * operands of a call and its key: every type, shape and stride, one word each entry     a compiled chain for
+ * exactly that key
  *
  * copy() makes the key, finds the entry by chain and key, or parses and compiles, makes the result and runs.
  * Everything that is slow or rare - NumPy's types, results of libraries that have no allocator, streams - is
@@ -17,13 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <structmember.h>
+
 #include <xt/dlpack.h>
 
 enum {
-    RELEASE = 1 << 15,      /* copies of fewer bytes take less than handing the GIL over and back */
-    SETS = 1024, WAYS = 2,  /* of the table of entries */
-    TYPES = 256,            /* of arrays: more than all libraries have */
-    ROOM = 8,               /* operands of a call that take no memory */
+    RELEASE = 1 << 15, /* copies of fewer bytes take less than handing the GIL over and back */
+    SETS = 1024,
+    WAYS = 2,    /* of the table of entries */
+    TYPES = 256, /* of arrays: more than all libraries have */
+    ROOM = 8,    /* operands of a call that take no memory */
     WORDS = ROOM * (4 + 2 * 8),
 };
 
@@ -34,7 +37,7 @@ struct type_info {
     PyTypeObject *type; /* owned */
     enum kind kind;
     const DLPackExchangeAPI *api; /* EXCHANGE */
-    bool torch;
+    bool torch, immutable;
 };
 
 struct operand {
@@ -45,15 +48,15 @@ struct operand {
     const int64_t *shape, *strides; /* strides: in `unit` bytes */
     int64_t unit;                   /* 1: bytes, else 0: elements */
     int64_t itemsize;
-    uint64_t dtype;       /* NUMPY: the dtype's address; DLPack: its DLDataType; BUFFER: its format's letter */
+    uint64_t dtype; /* NUMPY: the dtype's address; DLPack: its DLDataType; BUFFER: its format's letter */
     PyObject *dtype_held; /* NUMPY: that dtype, owned */
     int device, device_id;
     bool readonly;
-    Py_buffer buffer;   /* NUMPY, BUFFER: buffer.obj is set while it is held */
-    PyObject *capsule;  /* DLPACK: keeps the tensor, owned */
-    DLTensor tensor;    /* EXCHANGE */
-    xt_dtype code;      /* after classify() */
-    bool opaque;        /* code says no more than the width */
+    Py_buffer buffer;  /* NUMPY, BUFFER: buffer.obj is set while it is held */
+    PyObject *capsule; /* DLPACK: keeps the tensor, owned */
+    DLTensor tensor;   /* EXCHANGE */
+    xt_dtype code;     /* after classify() */
+    bool opaque;       /* code says no more than the width */
 };
 
 struct entry {
@@ -102,15 +105,19 @@ static struct state *state_of_type(PyTypeObject *t) { return PyType_GetModuleSta
 static PyObject *exception_of(xt_status s)
 {
     switch (s) {
-    case XT_ENOMEM: return PyExc_MemoryError;
-    case XT_EDTYPE: return PyExc_TypeError;
+    case XT_ENOMEM:
+        return PyExc_MemoryError;
+    case XT_EDTYPE:
+        return PyExc_TypeError;
     case XT_EDEVICE:
     case XT_ENODEVICE:
     case XT_EFORKED:
     case XT_ECOMPILE:
     case XT_EIO:
-    case XT_EINTERNAL: return PyExc_RuntimeError;
-    default: return PyExc_ValueError;
+    case XT_EINTERNAL:
+        return PyExc_RuntimeError;
+    default:
+        return PyExc_ValueError;
     }
 }
 
@@ -157,7 +164,7 @@ static bool find_kind(struct state *s, PyTypeObject *t, struct type_info *info)
         return false;
     long n = PyLong_AsLong(kind);
     Py_DECREF(kind);
-    *info = (struct type_info){.type = t, .kind = (enum kind)(n & 7), .torch = n & 8};
+    *info = (struct type_info){.type = t, .kind = (enum kind)(n & 7), .torch = n & 8, .immutable = n & 16};
     if (info->kind == NUMPY && !s->np_empty)
         return (s->np_empty = PyObject_CallMethod(s->arrays, "numpy_empty", NULL)) != NULL;
     info->api = info->kind == DLPACK ? exchange_api(t) : NULL;
@@ -242,6 +249,7 @@ static void take_tensor(struct operand *a, const DLTensor *t)
     a->itemsize = t->dtype.bits * t->dtype.lanes / 8;
     a->device = (int)t->device.device_type;
     a->device_id = t->device.device_id;
+    a->dtype = 0;
     memcpy(&a->dtype, &t->dtype, sizeof t->dtype);
 }
 
@@ -254,17 +262,21 @@ static bool check_torch(struct state *s, const struct operand *a, PyObject *o)
     if (!grad)
         return false;
     if (wants) {
-        PyErr_SetString(PyExc_ValueError, "the tensor requires grad, and copies have no gradient: give x.detach()");
+        PyErr_SetString(PyExc_ValueError,
+                        "the tensor requires grad, and copies have no gradient: give x.detach()");
         return false;
     }
+    int code = a->tensor.dtype.code;
+    if (code != kDLFloat && code != kDLComplex)
+        return true;
     PyObject *neg = PyObject_CallMethodObjArgs(o, s->s_is_neg, NULL);
-    PyObject *conj = neg && a->tensor.dtype.code == kDLComplex ? PyObject_CallMethodObjArgs(o, s->s_is_conj, NULL)
-                                                               : NULL;
+    PyObject *conj = neg && code == kDLComplex ? PyObject_CallMethodObjArgs(o, s->s_is_conj, NULL) : NULL;
     bool lazy = neg == Py_True || conj == Py_True;
     Py_XDECREF(neg);
     Py_XDECREF(conj);
     if (lazy)
-        PyErr_SetString(PyExc_ValueError, "the tensor is lazily conjugated or negated: give x.resolve_conj().resolve_neg()");
+        PyErr_SetString(PyExc_ValueError,
+                        "the tensor is lazily conjugated or negated: give x.resolve_conj().resolve_neg()");
     return !PyErr_Occurred();
 }
 
@@ -285,7 +297,8 @@ static bool take_dlpack(struct state *s, struct operand *a, PyObject *o)
     if (PyCapsule_IsValid(a->capsule, "dltensor_versioned")) {
         const DLManagedTensorVersioned *m = PyCapsule_GetPointer(a->capsule, "dltensor_versioned");
         if (m->version.major != DLPACK_MAJOR_VERSION) {
-            PyErr_Format(PyExc_ValueError, "DLPack %u.%u is not understood", m->version.major, m->version.minor);
+            PyErr_Format(PyExc_ValueError, "DLPack %u.%u is not understood", m->version.major,
+                         m->version.minor);
             return false;
         }
         a->readonly = m->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
@@ -306,10 +319,18 @@ static bool take(struct state *s, struct operand *a, PyObject *o)
         return false;
     bool ok;
     switch (a->type->kind) {
-    case NUMPY: ok = take_numpy(s, a, o); break;
-    case EXCHANGE: ok = take_exchange(s, a, o); break;
-    case DLPACK: ok = take_dlpack(s, a, o); break;
-    default: ok = take_plain_buffer(a, o); break;
+    case NUMPY:
+        ok = take_numpy(s, a, o);
+        break;
+    case EXCHANGE:
+        ok = take_exchange(s, a, o);
+        break;
+    case DLPACK:
+        ok = take_dlpack(s, a, o);
+        break;
+    default:
+        ok = take_plain_buffer(a, o);
+        break;
     }
     if (ok && (a->rank < 0 || a->rank > XT_MAX_RANK)) {
         PyErr_Format(PyExc_ValueError, "rank %d is not in [0,%d]", a->rank, XT_MAX_RANK);
@@ -353,7 +374,12 @@ static bool element_strides(const struct operand *a, int64_t *st)
 
 static xt_dtype of_width(int64_t bytes)
 {
-    return bytes == 1 ? XT_U8 : bytes == 2 ? XT_U16 : bytes == 4 ? XT_U32 : bytes == 8 ? XT_U64 : bytes == 16 ? XT_C128 : (xt_dtype)0;
+    return bytes == 1    ? XT_U8
+           : bytes == 2  ? XT_U16
+           : bytes == 4  ? XT_U32
+           : bytes == 8  ? XT_U64
+           : bytes == 16 ? XT_C128
+                         : (xt_dtype)0;
 }
 
 static xt_dtype of_format(uint64_t f, int64_t bytes)
@@ -495,7 +521,7 @@ static bool add_operand(struct state *s, struct call *c, PyObject *o, bool out)
         c->has_out = true;
     else
         c->n++;
-    if (ok && out && a->readonly) {
+    if (ok && out && (a->readonly || a->type->immutable)) {
         PyErr_SetString(PyExc_ValueError, "out is read-only");
         return false;
     }
@@ -539,7 +565,8 @@ static bool find_device(struct state *s, struct call *c)
             return false;
         }
     if (a->device != kDLCPU && a->device != kDLCUDAHost && !on_gpu(a)) {
-        PyErr_Format(PyExc_ValueError, "memory of DLPack's device type %d is not the host's, nor CUDA's", a->device);
+        PyErr_Format(PyExc_ValueError, "memory of DLPack's device type %d is not the host's, nor CUDA's",
+                     a->device);
         return false;
     }
     if (!on_gpu(a) || c->stream_given)
@@ -578,10 +605,7 @@ static uint64_t hash_words(const int64_t *w, size_t n, uint64_t h)
     return h;
 }
 
-static bool same_text(PyObject *a, PyObject *b)
-{
-    return a == b || (a && b && PyUnicode_Compare(a, b) == 0);
-}
+static bool same_text(PyObject *a, PyObject *b) { return a == b || (a && b && PyUnicode_Compare(a, b) == 0); }
 
 static bool same_names(PyObject *a, PyObject *b)
 {
@@ -700,7 +724,8 @@ static bool check_fills(const struct xt_graph *g, const struct operand *a)
     for (int i = 0; i < xt_node_count(g) && a->opaque; i++) {
         struct xt_node_info n = {.size = sizeof n};
         if (!xt_node_get(g, i, &n) && n.value && memcmp(n.value, zero, (size_t)a->itemsize)) {
-            PyErr_SetString(PyExc_TypeError, "xt knows this element type by its width alone, and fills only zero bytes");
+            PyErr_SetString(PyExc_TypeError,
+                            "xt knows this element type by its width alone, and fills only zero bytes");
             return false;
         }
     }
@@ -711,7 +736,8 @@ static bool lay_out_inputs(struct xt_graph *g, const struct call *c, PyObject *n
 {
     int64_t st[XT_MAX_RANK];
     if (xt_input_count(g) != c->n) {
-        PyErr_Format(PyExc_ValueError, "the chain has %d inputs, %d arrays were given", xt_input_count(g), c->n);
+        PyErr_Format(PyExc_ValueError, "the chain has %d inputs, %d arrays were given", xt_input_count(g),
+                     c->n);
         return false;
     }
     for (int i = 0; i < c->n; i++) {
@@ -790,7 +816,8 @@ static struct xt_graph *make_graph(struct state *s, struct call *c, const char *
     struct text t = {NULL, 0};
     struct xt_graph *g = NULL;
     struct xt_shape *given = PyMem_Calloc((size_t)c->n, sizeof *given);
-    bool ok = given ? give_shapes(s, c, given) && make_text(&t, chain, names, c->n) : (PyErr_NoMemory(), false);
+    bool ok =
+        given ? give_shapes(s, c, given) && make_text(&t, chain, names, c->n) : (PyErr_NoMemory(), false);
     if (ok && xt_parse(t.s, c->n, given, &g)) {
         raise_last(chain, t.skip);
         ok = false;
@@ -831,11 +858,8 @@ static struct entry *make_entry(struct state *s, struct call *c, PyObject *chain
     xt_status st = XT_OK;
     bool ok = lay_out_result(g, c);
     if (ok) {
-        Py_BEGIN_ALLOW_THREADS
-        st = xt_compile(s->ctx, g, &opt, &e->kernel);
-        Py_END_ALLOW_THREADS
-        if (st)
-            raise_last(NULL, 0);
+        Py_BEGIN_ALLOW_THREADS st = xt_compile(s->ctx, g, &opt, &e->kernel);
+        Py_END_ALLOW_THREADS if (st) raise_last(NULL, 0);
     }
     ok = ok && !st && keep_words(e, c) && describe(e);
     xt_graph_free(g);
@@ -857,7 +881,8 @@ static struct entry *find_entry(struct state *s, struct call *c, PyObject *chain
     struct entry **set = s->table[h % SETS];
     for (int i = 0; i < WAYS; i++) {
         struct entry *e = set[i];
-        if (e && e->hash == h && fits_words(e, c) && same_text(e->chain, chain) && same_names(e->names, names)) {
+        if (e && e->hash == h && fits_words(e, c) && same_text(e->chain, chain) &&
+            same_names(e->names, names)) {
             e->refs++;
             return e;
         }
@@ -878,8 +903,7 @@ static struct entry *find_entry(struct state *s, struct call *c, PyObject *chain
 
 /* Host memory of the package's own: exports a buffer and a DLPack tensor. */
 struct memory {
-    PyObject_HEAD
-    void *data, *block;
+    PyObject_HEAD void *data, *block;
     int rank;
     Py_ssize_t shape[XT_MAX_RANK], strides[XT_MAX_RANK];
     Py_ssize_t itemsize, bytes;
@@ -942,26 +966,41 @@ static int memory_getbuffer(PyObject *self, Py_buffer *b, int flags)
     return 0;
 }
 
+/* One block: the tensor, of the form that was asked for, its shape and its strides. */
 struct exported {
-    DLManagedTensorVersioned tensor;
+    union {
+        DLManagedTensorVersioned now;
+        DLManagedTensor old;
+    } form;
     int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK];
 };
 
-static void exported_free(DLManagedTensorVersioned *t)
+static void exported_free(void *x, void *memory)
 {
     PyGILState_STATE gil = PyGILState_Ensure();
-    Py_XDECREF((PyObject *)t->manager_ctx);
+    Py_XDECREF((PyObject *)memory);
     PyGILState_Release(gil);
-    free(t);
+    free(x);
 }
 
-static void capsule_free(PyObject *capsule)
+static void now_free(DLManagedTensorVersioned *t) { exported_free(t, t->manager_ctx); }
+static void old_free(DLManagedTensor *t) { exported_free(t, t->manager_ctx); }
+
+/* A capsule that nobody has taken: its name is as it was. */
+static void capsule_free(PyObject *c)
 {
-    DLManagedTensorVersioned *t = PyCapsule_IsValid(capsule, "dltensor_versioned")
-                                      ? PyCapsule_GetPointer(capsule, "dltensor_versioned")
-                                      : NULL;
-    if (t)
-        t->deleter(t);
+    if (PyCapsule_IsValid(c, "dltensor_versioned"))
+        now_free(PyCapsule_GetPointer(c, "dltensor_versioned"));
+    else if (PyCapsule_IsValid(c, "dltensor"))
+        old_free(PyCapsule_GetPointer(c, "dltensor"));
+}
+
+/* Who asks without max_version knows only the old form. */
+static bool asks_versioned(PyObject *kw)
+{
+    PyObject *v = kw ? PyDict_GetItemString(kw, "max_version") : NULL;
+    PyObject *major = v && PyTuple_Check(v) ? PyTuple_GetItem(v, 0) : NULL;
+    return major && PyLong_Check(major) && PyLong_AsLong(major) >= 1;
 }
 
 static PyObject *memory_dlpack(PyObject *self, PyObject *args, PyObject *kw)
@@ -974,16 +1013,19 @@ static PyObject *memory_dlpack(PyObject *self, PyObject *args, PyObject *kw)
         x->shape[i] = m->shape[i];
         x->strides[i] = m->strides[i] / m->itemsize;
     }
-    x->tensor = (DLManagedTensorVersioned){
-        .version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
-        .manager_ctx = self,
-        .deleter = exported_free,
-        .dl_tensor = {m->data, {kDLCPU, 0}, m->rank, m->dtype, x->shape, x->strides, 0},
-    };
+    DLTensor t = {m->data, {kDLCPU, 0}, m->rank, m->dtype, x->shape, x->strides, 0};
+    bool now = asks_versioned(kw);
+    if (now)
+        x->form.now = (DLManagedTensorVersioned){.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+                                                 .manager_ctx = self,
+                                                 .deleter = now_free,
+                                                 .dl_tensor = t};
+    else
+        x->form.old = (DLManagedTensor){.dl_tensor = t, .manager_ctx = self, .deleter = old_free};
     Py_INCREF(self);
-    PyObject *c = PyCapsule_New(&x->tensor, "dltensor_versioned", capsule_free);
+    PyObject *c = PyCapsule_New(x, now ? "dltensor_versioned" : "dltensor", capsule_free);
     if (!c)
-        exported_free(&x->tensor);
+        exported_free(x, self);
     return c;
 }
 
@@ -1042,7 +1084,8 @@ static bool new_exchange(const struct entry *e, const struct operand *like, stru
     return true;
 }
 
-/* Of memory of the package's own, which the library takes over when it is written; on a GPU, of the library's. */
+/* Of memory of the package's own, which the library takes over when it is written; on a GPU, of the
+ * library's. */
 static bool new_other(struct state *s, const struct entry *e, const struct operand *like, struct result *r)
 {
     if (on_gpu(like)) {
@@ -1060,9 +1103,12 @@ static bool new_other(struct state *s, const struct entry *e, const struct opera
 static bool new_result(struct state *s, const struct entry *e, const struct operand *like, struct result *r)
 {
     switch (like->type->kind) {
-    case NUMPY: return new_numpy(s, e, like, r);
-    case EXCHANGE: return new_exchange(e, like, r);
-    default: return new_other(s, e, like, r);
+    case NUMPY:
+        return new_numpy(s, e, like, r);
+    case EXCHANGE:
+        return new_exchange(e, like, r);
+    default:
+        return new_other(s, e, like, r);
     }
 }
 
@@ -1103,8 +1149,7 @@ static bool run(const struct entry *e, const struct call *c, void *dst)
     if (e->bytes < RELEASE) {
         st = xt_run(e->kernel, dst, src, c->stream);
     } else {
-        Py_BEGIN_ALLOW_THREADS
-        st = xt_run(e->kernel, dst, src, c->stream);
+        Py_BEGIN_ALLOW_THREADS st = xt_run(e->kernel, dst, src, c->stream);
         Py_END_ALLOW_THREADS
     }
     if (src != room)
@@ -1187,7 +1232,8 @@ static PyObject *core_copy(PyObject *module, PyObject *const *args, Py_ssize_t n
     struct state *s = PyModule_GetState(module);
     PyObject *out = NULL, *stream = NULL;
     if (n < 1 || n > 4) {
-        PyErr_Format(PyExc_TypeError, "copy(x, chain, out=None, stream=None) takes 1 to 4 arguments, %zd given", n);
+        PyErr_Format(PyExc_TypeError,
+                     "copy(x, chain, out=None, stream=None) takes 1 to 4 arguments, %zd given", n);
         return NULL;
     }
     PyObject *chain = n > 1 ? args[1] : s->s_x;
@@ -1268,11 +1314,15 @@ static PyObject *core_set_threads(PyObject *module, PyObject *arg)
 
 /* ----------------------------------------------------------------------------------------------- kernels */
 
+/* Calls by vectorcall came into the limited API with 3.12; 3.11 has the same bit and the same signature. */
+typedef PyObject *vector_call(PyObject *self, PyObject *const *args, size_t n, PyObject *kwnames);
+#define HAVE_VECTORCALL (1UL << 11)
+#define ARGUMENTS       (~((size_t)1 << (8 * sizeof(size_t) - 1))) /* of n: the top bit is a flag */
+
 struct kernel {
-    PyObject_HEAD
+    PyObject_HEAD vector_call *call;
     struct entry *entry; /* its words are those of the last call */
     int n_inputs;
-    bool measured;
 };
 
 static void kernel_dealloc(PyObject *self)
@@ -1296,7 +1346,8 @@ static bool fail_end(const char *what, const struct xt_end_info *e, const struct
         PyErr_Format(PyExc_ValueError,
                      "the kernel is compiled for %s %s%R with strides %R, given %s%R with strides %R (in "
                      "elements); xt.copy takes any layout",
-                     what, xt_dtype_name(e->dtype), shape, strides, xt_dtype_name(a->code), shape_a, strides_a);
+                     what, xt_dtype_name(e->dtype), shape, strides, xt_dtype_name(a->code), shape_a,
+                     strides_a);
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     Py_XDECREF(shape_a);
@@ -1318,7 +1369,8 @@ static bool check_end(struct state *s, const struct kernel *k, int input, struct
         return fail_end(name, &e, a);
     for (int i = a->rank - 1; i >= 0; i--) {
         int64_t st = a->strides ? a->strides[i] : dense * (a->unit ? a->itemsize : 1);
-        if (a->shape[i] != e.shape[i] || (a->shape[i] > 1 && st != e.strides[i] * (a->unit ? a->itemsize : 1)))
+        if (a->shape[i] != e.shape[i] ||
+            (a->shape[i] > 1 && st != e.strides[i] * (a->unit ? a->itemsize : 1)))
             return fail_end(name, &e, a);
         dense *= a->shape[i];
     }
@@ -1346,7 +1398,8 @@ static bool check_call(struct state *s, struct kernel *k, struct call *c)
         return raise_last(NULL, 0), false;
     if ((info.backend == XT_CUDA) != on_gpu(&c->op[0])) {
         PyErr_Format(PyExc_ValueError, "the kernel is compiled for %s, the arrays lie in %s",
-                     info.backend == XT_CUDA ? "CUDA" : "the CPU", on_gpu(&c->op[0]) ? "a GPU's memory" : "host memory");
+                     info.backend == XT_CUDA ? "CUDA" : "the CPU",
+                     on_gpu(&c->op[0]) ? "a GPU's memory" : "host memory");
         return false;
     }
     for (int i = 1; i < c->n + c->has_out; i++)
@@ -1357,26 +1410,23 @@ static bool check_call(struct state *s, struct kernel *k, struct call *c)
     return keep_words(k->entry, c);
 }
 
-static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kw)
+static PyObject *kernel_vectorcall(PyObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames)
 {
     struct kernel *k = (struct kernel *)self;
     struct state *s = state_of_type(Py_TYPE(self));
     struct call c;
     PyObject *out = NULL, *stream = NULL, *array = NULL;
-    Py_ssize_t n = PyTuple_Size(args);
-    if (kw) {
-        out = PyDict_GetItemWithError(kw, s->s_out);
-        stream = PyDict_GetItemWithError(kw, s->s_stream);
-        if (PyDict_Size(kw) != (out != NULL) + (stream != NULL))
-            return PyErr_SetString(PyExc_TypeError, "a kernel's keyword arguments are out and stream"), NULL;
-    }
+    Py_ssize_t n = (Py_ssize_t)(nargs & ARGUMENTS);
+    if (!read_keywords(s, args + n, kwnames, &out, &stream))
+        return NULL;
     call_start(&c);
     bool ok = take_stream(s, &c, stream) && call_room(&c, (int)n + 1);
     for (Py_ssize_t i = 0; i < n && ok; i++)
-        ok = add_operand(s, &c, PyTuple_GetItem(args, i), false);
+        ok = add_operand(s, &c, args[i], false);
     if (ok && out && out != Py_None)
         ok = add_operand(s, &c, out, true);
-    if (ok && n && (fits_words(k->entry, &c) ? !on_gpu(&c.op[0]) || find_device(s, &c) : check_call(s, k, &c))) {
+    if (ok && n &&
+        (fits_words(k->entry, &c) ? !on_gpu(&c.op[0]) || find_device(s, &c) : check_call(s, k, &c))) {
         struct entry *e = k->entry;
         e->refs++;
         array = finish(s, e, &c);
@@ -1386,6 +1436,20 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kw)
     }
     call_free(&c);
     return array;
+}
+
+/* f(*args, **kw) where no vectorcall is made. */
+static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *kw)
+{
+    PyObject *call = PyObject_GetAttrString(self, "__call_list__");
+    PyObject *made = call ? PyObject_Call(call, args, kw) : NULL;
+    Py_XDECREF(call);
+    return made;
+}
+
+static PyObject *kernel_call_list(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *kwnames)
+{
+    return kernel_vectorcall(self, args, (size_t)n, kwnames);
 }
 
 static PyObject *explain(const struct kernel *k, int flags)
@@ -1444,13 +1508,14 @@ static PyObject *kernel_info(PyObject *self, void *unused)
     if (xt_kernel_get(k->entry->kernel, &i))
         return raise_last(NULL, 0), NULL;
     static const char *const backend[] = {"auto", "ref", "cpu", "cuda"};
-    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:i,s:L,s:L,s:d}", "backend", backend[i.backend], "strategy", i.strategy,
-                         "map", i.map_class, "signature", i.signature, "pieces", i.n_pieces, "bytes_read",
-                         (long long)i.bytes_read, "bytes_written", (long long)i.bytes_written, "estimate",
-                         xt_kernel_estimate(k->entry->kernel));
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:i,s:L,s:L,s:d}", "backend", backend[i.backend], "strategy",
+                         i.strategy, "map", i.map_class, "signature", i.signature, "pieces", i.n_pieces,
+                         "bytes_read", (long long)i.bytes_read, "bytes_written", (long long)i.bytes_written,
+                         "estimate", xt_kernel_estimate(k->entry->kernel));
 }
 
 static PyMethodDef kernel_methods[] = {
+    {"__call_list__", (PyCFunction)(void (*)(void))kernel_call_list, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"explain", (PyCFunction)(void (*)(void))kernel_explain, METH_VARARGS | METH_KEYWORDS,
      "explain(json=False): how the chain was fused and planned."},
     {NULL, NULL, 0, NULL},
@@ -1462,13 +1527,24 @@ static PyGetSetDef kernel_getset[] = {
     {"info", kernel_info, NULL, "backend, strategy, bytes read and written, estimate in seconds, ..", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
+static PyMemberDef kernel_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct kernel, call), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
 static PyType_Slot kernel_slots[] = {
-    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_call, kernel_call},       {Py_tp_methods, kernel_methods},
-    {Py_tp_getset, kernel_getset},   {Py_tp_repr, kernel_repr},       {Py_tp_str, kernel_str},
-    {Py_tp_doc, "A compiled chain: k(x, out=None, stream=None) runs it."}, {0, NULL},
+    {Py_tp_members, kernel_members},
+    {Py_tp_dealloc, kernel_dealloc},
+    {Py_tp_call, kernel_call},
+    {Py_tp_methods, kernel_methods},
+    {Py_tp_getset, kernel_getset},
+    {Py_tp_repr, kernel_repr},
+    {Py_tp_str, kernel_str},
+    {Py_tp_doc, "A compiled chain: k(x, out=None, stream=None) runs it."},
+    {0, NULL},
 };
 static PyType_Spec kernel_spec = {"xtview.Kernel", sizeof(struct kernel), 0,
-                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kernel_slots};
+                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | HAVE_VECTORCALL,
+                                  kernel_slots};
 
 /* A declared layout, in a chain or of an array, is that of an array: its pointer is element (0,..,0). */
 static bool from_origins(struct xt_graph *g)
@@ -1512,6 +1588,7 @@ static PyObject *make_kernel(struct state *s, PyObject *chain, struct xt_graph *
     if (!k)
         return NULL;
     struct xt_output_info o = {.size = sizeof o};
+    k->call = kernel_vectorcall;
     k->entry = PyMem_Calloc(1, sizeof *k->entry);
     if (!k->entry) {
         Py_DECREF(k);
@@ -1524,13 +1601,9 @@ static PyObject *make_kernel(struct state *s, PyObject *chain, struct xt_graph *
     xt_output_get(g, &o);
     k->entry->dense = o.dense;
     xt_status st;
-    Py_BEGIN_ALLOW_THREADS
-    st = xt_compile(s->ctx, g, opt, &k->entry->kernel);
-    Py_END_ALLOW_THREADS
-    if (st)
-        raise_last(NULL, 0);
-    else if (describe(k->entry))
-        return (PyObject *)k;
+    Py_BEGIN_ALLOW_THREADS st = xt_compile(s->ctx, g, opt, &k->entry->kernel);
+    Py_END_ALLOW_THREADS if (st) raise_last(NULL, 0);
+    else if (describe(k->entry)) return (PyObject *)k;
     Py_DECREF(k);
     return NULL;
 }
@@ -1543,7 +1616,8 @@ static PyObject *core_compile(PyObject *module, PyObject *args, PyObject *kw)
     struct xt_graph *g = NULL;
     PyObject *chain, *arrays = Py_None, *dict_names = NULL, *kernel = NULL;
     const char *backend = "auto";
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "U|Oszp", names, &chain, &arrays, &backend, &opt.arch, &opt.measure) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "U|Oszp", names, &chain, &arrays, &backend, &opt.arch,
+                                     &opt.measure) ||
         !read_backend(s, backend, &opt.backend))
         return NULL;
     const char *text = PyUnicode_AsUTF8AndSize(chain, NULL);
@@ -1576,11 +1650,15 @@ static PyMethodDef methods[] = {
     {"describe", core_describe, METH_VARARGS, NULL},
     {"compile", (PyCFunction)(void (*)(void))core_compile, METH_VARARGS | METH_KEYWORDS, NULL},
     {"set_threads", core_set_threads, METH_O,
-     "set_threads(n)\n--\n\nThreads a copy may use; 0: $XT_THREADS, else the machine's. Forgets compiled chains."},
+     "set_threads(n)\n--\n\nThreads a copy may use; 0: $XT_THREADS, else the machine's. Forgets compiled "
+     "chains."},
     {NULL, NULL, 0, NULL},
 };
 
-static bool intern(PyObject **to, const char *text) { return (*to = PyUnicode_InternFromString(text)) != NULL; }
+static bool intern(PyObject **to, const char *text)
+{
+    return (*to = PyUnicode_InternFromString(text)) != NULL;
+}
 
 static int module_exec(PyObject *m)
 {

@@ -3,6 +3,7 @@ arrays; each step is checked at once, and nothing moves before copy()."""
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -43,9 +44,12 @@ def _item(i: Any) -> str:
         return f"{a}:{b}" + (f":{c}" if c else "")
     if i is None or i is Ellipsis:
         return "None" if i is None else "..."
-    if isinstance(i, bool) or not hasattr(i, "__index__"):
-        raise TypeError(f"an index is an integer, a slice, None or ..., not {type(i).__name__}: xt only moves elements")
-    return str(operator.index(i))
+    try:
+        if not isinstance(i, bool):
+            return str(operator.index(i))
+    except TypeError:
+        pass
+    raise TypeError(f"an index is an integer, a slice, None or .., not {type(i).__name__}: xt only moves")
 
 
 class View:
@@ -173,8 +177,13 @@ def _pattern(name: str, x: Any, pattern: str, lengths: dict[str, int]) -> Any:
         return x._method(name, pattern, **lengths)
     if isinstance(x, (list, tuple)):
         return view(stack([view(a) for a in x]))._method(name, pattern, **lengths).copy()
-    rest = "".join(f", {k}={operator.index(v)}" for k, v in lengths.items())
-    return _core.copy(x, f"x.{name}({_number(pattern)}{rest})")
+    return _core.copy(x, _pattern_chain(name, pattern, *lengths.items()))
+
+
+@functools.lru_cache(1024)
+def _pattern_chain(name: str, pattern: str, *lengths: tuple[str, int]) -> str:
+    rest = "".join(f", {k}={operator.index(v)}" for k, v in lengths)
+    return f"x.{name}({_number(pattern)}{rest})"
 
 
 def copyto(dst: Any, src: Any, stream: Any = None) -> None:
@@ -184,7 +193,9 @@ def copyto(dst: Any, src: Any, stream: Any = None) -> None:
     _core.copy(src, chain, dst, stream)
 
 
-def compile(chain: str, *arrays: Any, backend: str = "auto", arch: str | None = None, measure: bool = False) -> Any:
+def compile(
+    chain: str, *arrays: Any, backend: str = "auto", arch: str | None = None, measure: bool = False
+) -> _core.Kernel:
     """A kernel for a problem line that declares its inputs ("x: f16[16,64]; x.T"), or for a chain on these
     arrays' layouts. k(x) and k(x, out=y) then run it on arrays of exactly those layouts."""
     given = None if not arrays else arrays[0] if len(arrays) == 1 else arrays
