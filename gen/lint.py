@@ -1,6 +1,6 @@
 """lint.py: the rules of the house that a machine can check. `make lint`; names every line that breaks one.
 
-  layers      a file of runtime/ includes its own layer or lower; tools/, bench/, examples/, python/ only <xt/*.h>
+  layers      a file of runtime/ includes its own layer or lower; tools, bench, examples, python only <xt/*.h>
   headers     each header compiles alone, as C11; the public one also as C++11
   public      the shared library exports what the headers declare, no more: runtime/xtview.map lists it
   names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc

@@ -32,7 +32,8 @@ def test_tensors_come_out(t):
 
 def test_every_type():
     names = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 bfloat16 float32 " \
-            "float64 complex64 complex128 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
+            "float64 complex64 complex128 " \
+            " float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu"
     for name in names.split():
         if not hasattr(torch, name):
             continue
