@@ -3,7 +3,8 @@
 #   SAN=address,undefined    sanitizers, in a build directory of their own
 #   B=dir                    build directory
 #   WERROR=1                 warnings are errors
-#   V=1                      shows the commands
+#   V=1                      shows the commands; V=0 a line for each part of the work alone
+#   BOOTSTRAP=no             installs nothing that is missing, says what to type instead
 
 DEBUG ?= 0
 SAN   ?=
@@ -14,32 +15,41 @@ CC       ?= cc
 CFLAGS   ?= $(if $(SAN)$(filter 1,$(DEBUG)),-O1 -g,-O2 -g -DNDEBUG)
 WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
 ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -pthread -MMD -MP -Iinclude -Iruntime \
-              -I$(B)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) $(CFLAGS)
+              -I$(B)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+              $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 LIBS := -ldl -lm
 CHECK_LIBS = $(shell CC="$(CC)" sh tools/bootstrap.sh --check-libs)
 PYTHON = $(shell sh tools/bootstrap.sh --python)
 
-Q := $(if $(V),,@)
+# V=0: the first file of a folder, or of an instruction set's kernels, speaks for the others.
+Q := $(if $(filter-out 0,$(V)),,@)
+ifeq ($(V),0)
+say = @mkdir -p $(B)/said && mkdir '$(B)/said/$(subst /,-,$(or $(3),$(2)))' 2>/dev/null && printf '  %-4s %s\n' '$(1)' '$(or $(3),$(2))' || true
+$(shell rm -rf $(B)/said)
+else
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
+endif
 SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
 
 LAYERS  ?= base graph map plan cpu cuda cache api
 SOURCES := $(foreach l,$(LAYERS),$(sort $(wildcard runtime/$(l)/*.c)))
 OBJECTS := $(SOURCES:%.c=$(B)/obj/%.o)
 
-# Generated sources: one micro-kernel file an instruction set, the registry, the embedded CUDA skeletons.
+# Generated sources: a file of micro-kernels a family and instruction set, the registry, the embedded CUDA
+# skeletons.
 MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ISAS    := scalar $(if $(findstring x86_64,$(MACHINE)),avx2 avx512)$(if $(filter aarch64-%,$(MACHINE)),neon)
 ISA_FLAGS_avx2   := -mavx2 -mbmi -mbmi2 -mprfchw
 ISA_FLAGS_avx512 := -mavx2 -mbmi -mbmi2 -mprfchw -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mprefer-vector-width=512
 # Kernels begin on lines, wherever a change of those before them would put them.
-KERNEL_FLAGS := -falign-functions=64
+KERNEL_FLAGS := -falign-functions=64 $(if $(filter -g,$(CFLAGS)),-g1)
 # gcc copies and clears structs past 256 bytes by rep movs and rep stos, which wait for the streaming stores before
 # them: u8 blocks in a buffer did 0.5 to 0.9 of what they do by loops. (Zen 5, 2026-11)
 NO_REP := $(foreach f,memcpy memset,-m$(f)-strategy=vector_loop:1024:noalign$(comma)libcall:-1:noalign)
 NO_REP := $(shell $(CC) $(NO_REP) -E -x c /dev/null >/dev/null 2>&1 && echo '$(NO_REP)')
-GEN_CPU  := $(ISAS:%=$(B)/gen/kernels_%.c) $(B)/gen/registry.c
+KERNELS  := $(shell $${PYTHON:-python3} gen/kernels.py $(ISAS) 2>/dev/null)
+GEN_CPU  := $(KERNELS:%=$(B)/gen/%.c) $(B)/gen/registry.c
 GEN_CUDA := $(B)/gen/skeletons.c
 GEN_OBJECTS := $(if $(filter cpu,$(LAYERS)),$(GEN_CPU:.c=.o)) $(if $(filter cuda,$(LAYERS)),$(GEN_CUDA:.c=.o))
 
@@ -61,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .PHONY: all lib python wheel run test test-arm ways lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
-	@$(SUBMAKE) lib $(XT)
+	+@$(SUBMAKE) lib $(XT)
 
 lib: $(LIB_A) $(LIB_SO)
 
@@ -74,11 +84,11 @@ wheel: ## a wheel of the Python package, into build/wheels; or: pip install ./py
 	@ls -l $(B)/wheels
 
 run: need-build ## builds, then runs a chain on a real .npy file and times it
-	@$(SUBMAKE) lib $(XT)
+	+@$(SUBMAKE) lib $(XT)
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions
+	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
@@ -90,7 +100,7 @@ ways: ## how fast this machine copies within its caches, by each way that there 
 	@$(B)/ways
 
 lint: need-build ## layers, names, headers, exported symbols, line lengths
-	@$(SUBMAKE) lib
+	+@$(SUBMAKE) lib
 	@$(PYTHON) gen/lint.py
 
 need-build:
@@ -99,37 +109,44 @@ need-build:
 need-test:
 	@sh tools/bootstrap.sh test
 
-$(GEN_CPU) &: $(wildcard gen/*.py templates/cpu/*)
+# The stamp is as new as the templates; of the files those that a change of them concerns.
+$(B)/gen/kernels.stamp: gen/gen.py gen/kernels.py runtime/plan/plan.h $(wildcard templates/cpu/*)
 	@mkdir -p $(@D)
-	$(call say,GEN,$(@D)/kernels_*.c)
+	$(call say,GEN,$(@D)/kernels_*.c,kernels)
 	$(Q)$(PYTHON) gen/gen.py cpu --isas "$(ISAS)" --out $(B)/gen
+	@touch $@
 
-$(GEN_CUDA): $(wildcard gen/*.py templates/cuda/*)
+$(GEN_CPU): $(B)/gen/kernels.stamp
+	@test -e $@ || $(PYTHON) gen/gen.py cpu --isas "$(ISAS)" --out $(B)/gen
+
+$(GEN_CUDA): gen/gen.py $(wildcard templates/cuda/*)
 	@mkdir -p $(@D)
-	$(call say,GEN,$@)
+	$(call say,GEN,$@,skeletons)
 	$(Q)$(PYTHON) gen/gen.py cuda --out $(B)/gen
+	@touch $@
 
 $(B)/gen/bench_workloads_text.c: bench/workloads.txt gen/gen.py
 	@mkdir -p $(@D)
-	$(call say,GEN,$@)
+	$(call say,GEN,$@,workloads)
 	$(Q)$(PYTHON) gen/gen.py text --file $< --name $(basename $(@F)) --out $(@D)
+	@touch $@
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$<)
+	$(call say,CC,$<,$(<D))
 	$(Q)$(CC) $(ALL_CFLAGS) $(NO_REP) -I. -Itests -c $< -o $@
 
 $(B)/gen/%.o: $(B)/gen/%.c
-	$(call say,CC,$<)
-	$(Q)$(CC) $(ALL_CFLAGS) $(KERNEL_FLAGS) $(ISA_FLAGS_$(patsubst kernels_%,%,$*)) -c $< -o $@
+	$(call say,CC,$<,$(if $(filter kernels_%,$*),kernels $(word 2,$(subst _, ,$*)),generated text))
+	$(Q)$(CC) $(ALL_CFLAGS) $(KERNEL_FLAGS) $(ISA_FLAGS_$(word 2,$(subst _, ,$*))) -c $< -o $@
 
-$(LIB_A): $(OBJECTS) $(GEN_OBJECTS)
+$(LIB_A): $(GEN_OBJECTS) $(OBJECTS)
 	@mkdir -p $(@D)
 	@rm -f $@
 	$(call say,AR,$@)
 	$(Q)$(AR) rcs $@ $^
 
-$(LIB_SO): $(OBJECTS) $(GEN_OBJECTS) runtime/xtview.map
+$(LIB_SO): $(GEN_OBJECTS) $(OBJECTS) runtime/xtview.map
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script,runtime/xtview.map -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf $(@F) $(B)/libxtview.so
@@ -162,7 +179,7 @@ $(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its figures into bench/results/
-	@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check
+	+@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check
 	@$(B)/tests/gpu_check --json bench/results/gpu-$(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown).json
 
 # Counts at full size what CUDA kernels ask of the memory, in the PTX interpreter.
@@ -173,15 +190,15 @@ $(B)/tests/transactions: $(B)/obj/tests/transactions.o $(TEST_OBJECTS) $(B)/obj/
 
 ARCH ?= sm_90
 transactions: need-build ## sectors, instructions, bytes in flight of CUDA kernels, no GPU: FILE='list list:u8' ARCH=sm_90 JSON=file
-	@$(SUBMAKE) $(B)/tests/transactions
+	+@$(SUBMAKE) $(B)/tests/transactions
 	@$(B)/tests/transactions --arch $(ARCH) $(if $(JSON),--json $(JSON)) $(FILE)
 
 transactions-check: need-build ## are CUDA kernels worse than bench/results/transactions-*.json? All rows, three architectures: minutes
-	@$(SUBMAKE) $(B)/tests/transactions
+	+@$(SUBMAKE) $(B)/tests/transactions
 	@B=$(B) $(PYTHON) tests/transactions_check.py --all
 
 transactions-update: need-build ## writes these tables anew
-	@$(SUBMAKE) $(B)/tests/transactions
+	+@$(SUBMAKE) $(B)/tests/transactions
 	@B=$(B) $(PYTHON) tests/transactions_check.py --update
 
 $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/kernel_job.o $(LIB_A)
@@ -190,7 +207,7 @@ $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 bench-kernels: need-build ## every CPU micro-kernel in the first cache beside its scalar row and memcpy; K=transpose: those so named
-	@$(SUBMAKE) $(B)/tests/bench_kernels
+	+@$(SUBMAKE) $(B)/tests/bench_kernels
 	@$(B)/tests/bench_kernels $(K)
 
 $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """gen.py: writes the generated C sources.
 
-    gen.py cpu --isas "scalar avx2 avx512" --out DIR    kernels_<isa>.c, registry.c
+    gen.py cpu --isas "scalar avx2 avx512" --out DIR    kernels_*.c (kernels.files), registry.c
     gen.py cuda --out DIR                               skeletons.c
     gen.py text --file FILE --name SYMBOL --out DIR     SYMBOL.c: the file as a string
 
-The same input gives the same bytes. kernels.py decides what is generated, templates/cpu how it looks.
+The same input gives the same bytes, and a file that would not change is left alone: make then leaves its
+object alone. kernels.py decides what is generated, templates/cpu how it looks.
 """
 import argparse
 import hashlib
@@ -31,7 +32,8 @@ def banner(what, digest, arguments):
 
 def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
 
 
 def c_string(text):
@@ -56,10 +58,6 @@ def cuda(out):
 # Ops that share a template; the others have one of their own name.
 TEMPLATE_OF = {"broadcast": "fill", "deinterleave": "weave", "interleave": "weave", "strided": "weave",
                "mirror": "weave"}
-# Templates that others include.
-INCLUDED = {"avx2": ["isa_x86", "streamed"],
-            "avx512": ["isa_x86", "square", "streamed", "fours", "fed", "collect", "apart", "abreast"],
-            "neon": ["streamed", "weave_neon"]}
 
 
 def cpu_ops():
@@ -69,13 +67,13 @@ def cpu_ops():
     return re.findall(r"X\([A-Z]+, ([a-z]+)\)", listed)
 
 
-def cpu_source(templates, isa):
-    """The text of one instruction set's kernels and the names of the templates that made it."""
-    used = ["prelude"] if isa == "scalar" else ["prelude", f"isa_{isa}", "vector", "stage", "uneven"]
-    parts = [templates.get_template(f"{name}.c.j2").render(isa=isa) for name in used]
-    for k in kernels.kernels([isa]):
+def cpu_source(templates, rows):
+    """The text of rows of one instruction set."""
+    isa = rows[0]["isa"]
+    parts = ["prelude"] if isa == "scalar" else ["prelude", f"isa_{isa}", "vector", "stage", "uneven"]
+    parts = [templates.get_template(f"{name}.c.j2").render(isa=isa) for name in parts]
+    for k in rows:
         name = "scalar" if isa == "scalar" else TEMPLATE_OF.get(k["op"], k["op"])
-        used += [] if name in used else [name]
         extra = {}
         if name == "turn":
             extra["steps"], extra["columns"] = kernels.transpose_steps(4 * k["esize"])
@@ -94,8 +92,7 @@ def cpu_source(templates, isa):
             extra["masks"] = kernels.weave_masks(k["op"], k["n"], k["esize"])
         prototype = f"void {k['name']}(const struct xtk_job *j, char *d, const char *s);\n"
         parts.append(prototype + templates.get_template(f"{name}.c.j2").render(isa=isa, k=k, **extra))
-    used += INCLUDED.get(isa, [])
-    return "\n".join(parts), [f"{name}.c.j2" for name in used]
+    return "\n".join(parts)
 
 
 def widest_rows(rows, ops):
@@ -119,15 +116,22 @@ def squeeze(text):
 def cpu(isas, out):
     import jinja2  # the cuda command does without
 
-    folder = ROOT / "templates/cpu"
-    templates = jinja2.Environment(loader=jinja2.FileSystemLoader(folder), trim_blocks=True,
-                                   lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    folder, used = ROOT / "templates/cpu", []
+
+    class Templates(jinja2.Environment):
+        def get_template(self, name, *args, **kwargs):  # an include comes here, too
+            used.extend([] if name in used else [name])
+            return super().get_template(name, *args, **kwargs)
+
+    templates = Templates(loader=jinja2.FileSystemLoader(folder), trim_blocks=True, lstrip_blocks=True,
+                          undefined=jinja2.StrictUndefined)
     templates.filters["braces"] = lambda numbers: "{" + ", ".join(map(str, numbers)) + "}"
-    for isa in isas:
-        text, used = cpu_source(templates, isa)
+    for name, rows in kernels.files(isas).items():
+        used.clear()
+        text = squeeze(cpu_source(templates, rows))
         digest = sha256("".join((folder / name).read_text() for name in used))
-        head = banner("templates/cpu: " + ", ".join(used), digest, f"cpu, {isa}")
-        write(out / f"kernels_{isa}.c", head + squeeze(text))
+        head = banner("templates/cpu: " + ", ".join(used), digest, f"cpu, {name}")
+        write(out / f"{name}.c", head + text)
     rows = list(kernels.kernels(isas))
     widest = widest_rows(rows, cpu_ops())
     text = templates.get_template("registry.c.j2").render(rows=rows, widest=widest)

@@ -4,7 +4,11 @@ A row makes one function xtk_<op>_b<esize>_<tile>_<isa>, one line of the registr
 benchmark (tests/test_kernels.c and tests/bench_kernels.c go over the registry). What an op does is told at
 XTI_CPU_OPS in runtime/plan/plan.h.
 Every op has a scalar row at every width; another instruction set has a row where it is faster.
+
+    kernels.py ISA ..       the names of the C files that gen.py writes for these sets, one a line
 """
+import sys
+
 VECTOR_BYTES = {"scalar": 0, "avx2": 32, "avx512": 64, "neon": 32}  # in the order of enum xti_isa
 NARROWER = {"avx2": "scalar", "avx512": "avx2", "neon": "scalar"}  # whose rows serve where a set has none
 WIDTHS = [1, 2, 4, 8, 16]
@@ -70,6 +74,19 @@ def vector_rows(isa):
 def kernels(isas):
     for isa in isas:
         yield from scalar_rows() if isa == "scalar" else vector_rows(isa)
+
+
+def file_of(k):
+    """The C file of a row: one a family and instruction set."""
+    return "kernels_scalar" if k["isa"] == "scalar" else f"kernels_{k['isa']}_{k['op']}"
+
+
+def files(isas):
+    """{file: its rows}, in the table's order."""
+    found = {}
+    for k in kernels(isas):
+        found.setdefault(file_of(k), []).append(k)
+    return found
 
 
 def transpose_steps(esize):
@@ -182,3 +199,7 @@ def turn_selectors(n, esize, isa):
     size, unused = (64, 0) if isa == "avx512" else (LANE, 0x80)
     close = [i // group * unit + i % group if i < size // 4 * 3 else unused for i in range(size)]
     return spread, close
+
+
+if __name__ == "__main__":
+    print("\n".join(files(sys.argv[1:])))

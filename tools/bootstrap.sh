@@ -5,7 +5,7 @@
 #   bootstrap.sh --python [MODULE]   prints a python3 that can import MODULE (jinja2): $PYTHON if it can, the
 #                                    one on PATH, the system's (a pyenv python may hide the one apt serves)
 #   bootstrap.sh --check-libs        prints the flags that compile and link a test that uses <check.h>
-# Environment: CC, PYTHON. Nothing is cached: each call tests the machine as it is.
+# Environment: CC, PYTHON, BOOTSTRAP=no: installs nothing. Nothing is cached: each call tests the machine.
 
 # Each thing that can be missing, and the packages that have it: a comma stands for a space, - for none.
 packages_table() {
@@ -93,7 +93,8 @@ bootstrap() { # $1 package set
     items=$(missing "$1")
     [ -n "$items" ] || return 0
     sudo='' why=''
-    if ! command -v apt-get >/dev/null; then why='no apt-get here'
+    if [ "${BOOTSTRAP:-}" = no ]; then why='BOOTSTRAP=no'
+    elif ! command -v apt-get >/dev/null; then why='no apt-get here'
     elif [ "$(id -u)" = 0 ]; then :
     elif sudo -n true 2>/dev/null; then sudo='sudo -n'
     elif [ -t 0 ] && command -v sudo >/dev/null; then sudo=sudo
