@@ -13,9 +13,10 @@
 static struct bench_workload *work;
 static int n_work;
 
-static void sample_fine(const struct xti_map *m, int n, struct block_sample *s)
+static void sample_fine(const struct xti_map *m, enum xti_cuda_tier tier, int n, struct block_sample *s)
 {
-    ck_assert_msg(block_sample(m, 90, 1, n, s), "%s", s->error);
+    struct block_sample_options opt = {{.sm = 90}, tier, 1, n};
+    ck_assert_msg(block_sample(m, &opt, s), "%s", s->error);
 }
 
 /* Requests for each distinct sector, of the whole launch. */
@@ -27,8 +28,10 @@ START_TEST(a_sample_of_all_blocks_counts_what_the_proof_counts)
     if (cuda_skipped())
         return;
     map_of(work[_i].small, &m);
-    sample_fine(&m, 1 << 20, &s);
-    ck_assert_msg(cuda_prove(&m, 90, false, &p), "%s", p.error);
+    struct proof_options opt = {.tier = _i % 2 ? PROOF_STRUCTURE : PROOF_EXACT};
+    sample_fine(&m, _i % 2 ? XTI_TIER_STRUCTURE : XTI_TIER_EXACT, 1 << 20, &s);
+    ck_assert_msg(cuda_prove_with(&m, 90, &opt, &p), "%s", p.error);
+    ck_assert_int_eq(p.tier, s.tier);
     ck_assert_int_eq(s.sampled, s.blocks);
     ck_assert_double_eq_tol(s.store_ratio, p.store_ratio, 1e-9);
     /* Readers are counted of every 31st element. */
@@ -58,7 +61,7 @@ START_TEST(figures_of_full_size_chains_are_those_counted_by_hand)
     if (cuda_skipped())
         return;
     map_of(cases[_i].line, &m);
-    sample_fine(&m, 64, &s);
+    sample_fine(&m, XTI_TIER_EXACT, 64, &s);
     ck_assert_str_eq(s.family, cases[_i].family);
     ck_assert_double_eq_tol(s.load_ratio, cases[_i].loads, 1e-9);
     ck_assert_double_eq_tol(s.store_ratio, cases[_i].stores, 1e-9);
@@ -91,7 +94,8 @@ START_TEST(a_kernel_that_copies_another_element_is_found_out)
     fprintf(f, "%.*s%s%s", (int)(at - k.source.s), k.source.s, wrong, at + strlen(right));
     fclose(f);
     setenv("XT_OVERRIDE", dir, 1);
-    bool ok = block_sample(&k.map, 90, 1, 64, &s);
+    struct block_sample_options opt = {{.sm = 90}, XTI_TIER_EXACT, 1, 64};
+    bool ok = block_sample(&k.map, &opt, &s);
     unsetenv("XT_OVERRIDE");
     unlink(path);
     rmdir(dir);

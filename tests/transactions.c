@@ -1,8 +1,10 @@
 /* transactions.c: counts what the CUDA kernels of a list of chains ask of the memory, at full size, without a
- * GPU. transactions [--arch sm_90] [--json FILE] [--every N] [--blocks N] [--seed N] [LIST[:DTYPE] ..] LIST:
- * lines "name | where | chain | small chain" (bench/README.md); ":u8" reads all chains with that dtype, and
- * makes the first extent of every source so much longer that the bytes stay. No list: the 57 and the
- * workloads. Works in as many processes as there are processors. */
+ * GPU.
+ *     transactions [--arch sm_90] [--json FILE] [--every N] [--blocks N] [--seed N] [LIST[:DTYPE][@structure]
+ * ..] LIST: lines "name | where | chain | small chain" (bench/README.md); ":u8" reads all chains with that
+ * dtype, and makes the first extent of every source so much longer that the bytes stay; "@structure" counts
+ * the kernels that serve every shape of a structure, not those of one map. No list: the 57 and the workloads.
+ * Works in as many processes as there are processors. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -21,6 +23,7 @@
 struct row {
     char list[48], name[64];
     const char *chain; /* malloc'ed before the processes part */
+    enum xti_cuda_tier tier;
     struct block_sample s;
 };
 
@@ -65,16 +68,27 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* "bench/problems/ttc57.txt" as u8 -> "ttc57-u8" */
-static void name_list(const char *path, const char *dtype, char *out, size_t size)
+/* What an argument says. name: "ttc57-u8-structure". */
+struct list {
+    char path[4096], dtype[8], name[48];
+    enum xti_cuda_tier tier;
+};
+
+static void read_list(const char *arg, struct list *out)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    snprintf(out, size, "%.*s%s%s", (int)strcspn(base, "."), base, dtype ? "-" : "", dtype ? dtype : "");
+    const char *slash = strrchr(arg, '/'), *base = slash ? slash + 1 : arg, *colon = strchr(base, ':');
+    bool structure = strstr(base, "@structure") != NULL;
+    snprintf(out->path, sizeof out->path, "%.*s", (int)(base - arg + (int)strcspn(base, ":@")), arg);
+    snprintf(out->dtype, sizeof out->dtype, "%.*s", colon ? (int)strcspn(colon + 1, "@") : 0,
+             colon ? colon + 1 : "");
+    snprintf(out->name, sizeof out->name, "%.*s%s%s%s", (int)strcspn(base, ".:@"), base,
+             *out->dtype ? "-" : "", out->dtype, structure ? "-structure" : "");
+    out->tier = structure ? XTI_TIER_STRUCTURE : XTI_TIER_EXACT;
 }
 
 static char *chain_as(const char *chain, const char *dtype)
 {
-    if (!dtype)
+    if (!*dtype)
         return strdup(chain);
     int times = !strcmp(dtype, "u8") ? 4 : !strcmp(dtype, "f16") ? 2 : 1;
     char *as = bench_chain_as(chain, dtype), *grown = as ? bench_chain_grown(as, times) : NULL;
@@ -82,7 +96,7 @@ static char *chain_as(const char *chain, const char *dtype)
     return grown;
 }
 
-static bool add_row(struct rows *rows, const char *list, const char *name, char *chain)
+static bool add_row(struct rows *rows, const struct list *list, const char *name, char *chain)
 {
     if (rows->n == rows->cap) {
         rows->cap = rows->cap ? 2 * rows->cap : 256;
@@ -93,7 +107,8 @@ static bool add_row(struct rows *rows, const char *list, const char *name, char 
     }
     struct row *r = &rows->row[rows->n++];
     memset(r, 0, sizeof *r);
-    snprintf(r->list, sizeof r->list, "%s", list);
+    snprintf(r->list, sizeof r->list, "%s", list->name);
+    r->tier = list->tier;
     snprintf(r->name, sizeof r->name, "%s", name);
     return (r->chain = chain) != NULL;
 }
@@ -101,17 +116,15 @@ static bool add_row(struct rows *rows, const char *list, const char *name, char 
 static bool add_list(struct rows *rows, const char *arg, int every, char *why, size_t why_bytes)
 {
     struct bench_workload *work = NULL;
-    char path[4096], list[sizeof rows->row->list];
-    const char *colon = strrchr(arg, ':'), *dtype = colon ? colon + 1 : NULL;
-    snprintf(path, sizeof path, "%.*s", colon ? (int)(colon - arg) : (int)strlen(arg), arg);
-    name_list(path, dtype, list, sizeof list);
-    char *text = read_text(path);
+    struct list list;
+    read_list(arg, &list);
+    char *text = read_text(list.path);
     snprintf(why, why_bytes, "cannot be read");
     int n = text ? bench_workloads_read(text, &work, why, why_bytes) : -1;
     bool ok = n >= 0;
     for (int i = 0; i < n && ok; i++)
         if (i % every == 0)
-            ok = add_row(rows, list, work[i].name, chain_as(work[i].chain, dtype));
+            ok = add_row(rows, &list, work[i].name, chain_as(work[i].chain, list.dtype));
     bench_workloads_free(work, n > 0 ? n : 0);
     free(text);
     return ok;
@@ -131,7 +144,9 @@ static void count(struct row *r, const struct options *opt)
     if (xti_map_fuse(g, NULL, &m, &err)) {
         snprintf(r->s.error, sizeof r->s.error, "%.700s", err.e.message);
     } else {
-        block_sample(&m, opt->target.sm, opt->seed, opt->blocks, &r->s);
+        struct block_sample_options o = {opt->target, r->tier, opt->seed, opt->blocks};
+        o.target.n_sms = block_sample_sms(o.target.sm);
+        block_sample(&m, &o, &r->s);
         xti_map_free(&m);
     }
     xt_graph_free(g);
@@ -166,6 +181,8 @@ static void work_together(struct shared *all, const struct options *opt)
 }
 
 /* ---- reports */
+
+static const char *const tier_name[] = {[XTI_TIER_STRUCTURE] = "structure", [XTI_TIER_EXACT] = "exact"};
 
 static void print_head(void)
 {
@@ -231,10 +248,9 @@ static void put_json_row(FILE *f, const struct row *r)
         fprintf(f, "\"}");
         return;
     }
-    fprintf(f, "\"family\": \"%s\", \"tier\": ", s->family);
-    fprintf(f, *s->tier ? "\"%s\"" : "null", s->tier);
+    fprintf(f, "\"family\": \"%s\", \"tier\": \"%s\", ", s->family, tier_name[s->tier]);
     fprintf(f,
-            ", \"load_ratio\": %.3f, \"store_ratio\": %.3f, \"rereads\": %.2f, \"wavefront_ratio\": %.3f, "
+            "\"load_ratio\": %.3f, \"store_ratio\": %.3f, \"rereads\": %.2f, \"wavefront_ratio\": %.3f, "
             "\"instructions_per_16B\": %.1f, \"bytes_in_flight_per_sm\": %.0f, \"registers\": %d, "
             "\"spill_bytes\": %d, \"stores_before_last_load\": %s, \"blocks\": %" PRId64
             ", \"estimate\": %.2f}",

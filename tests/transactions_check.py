@@ -18,6 +18,7 @@ ARCHS = {"sm_75": 27, "sm_90": 9, "sm_120": 27}
 PROBLEMS = "bench/problems/"
 LISTS = [PROBLEMS + "ttc57.txt" + dtype for dtype in (":f32", ":u8", ":f16", ":f64")]
 LISTS += ["bench/workloads.txt", PROBLEMS + "hard.txt"]
+LISTS += [LISTS[0] + "@structure", "bench/workloads.txt@structure", PROBLEMS + "hard.txt@structure"]
 
 # column: may be worse by this much and ..
 ANYWHERE = {"load_ratio": 0.01, "store_ratio": 0.01, "wavefront_ratio": 0.01}

@@ -16,6 +16,7 @@
 
 struct made {
     struct xti_cuda_plan plan;
+    enum xti_cuda_tier tier;
     char name[64];
     struct xti_str source;
     struct xti_code code;
@@ -24,29 +25,29 @@ struct made {
     int n_params;
 };
 
-/* Multiprocessors of a device of that architecture: T4, A100, L4 and its like, H200, B200, RTX 5090. */
-static int processors(int sm)
+int block_sample_sms(int sm)
 {
     return sm >= 120 ? 170 : sm >= 100 ? 148 : sm >= 90 ? 132 : sm >= 86 ? 84 : sm >= 80 ? 108 : 40;
 }
 
-static bool make_code(const struct xti_map *m, int sm, struct made *o, struct xti_err *err)
+static bool make_code(const struct xti_map *m, const struct block_sample_options *opt, struct made *o,
+                      struct xti_err *err)
 {
-    struct xti_cuda_target target = {.sm = sm, .n_sms = processors(sm)};
-    if (xti_cuda_plan_make(m, &target, &o->plan, err))
+    if (xti_cuda_plan_make(m, &opt->target, &o->plan, err))
         return false;
+    o->tier = o->plan.structure.n ? opt->tier : XTI_TIER_EXACT;
     snprintf(o->name, sizeof o->name, "xt_%s_00000000", xti_cuda_plan_family(&o->plan));
     if (!o->plan.n_steps)
         return true;
-    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(sm, 0, err);
-    return nvrtc && !xti_cuda_emit(&o->plan, XTI_TIER_EXACT, o->name, &o->source, err) &&
-           !xti_nvrtc_compile(nvrtc, o->source.s, o->name, sm, &o->code, err);
+    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(opt->target.sm, 0, err);
+    return nvrtc && !xti_cuda_emit(&o->plan, o->tier, o->name, &o->source, err) &&
+           !xti_nvrtc_compile(nvrtc, o->source.s, o->name, opt->target.sm, &o->code, err);
 }
 
 static bool make_params(struct made *o)
 {
     const struct xti_cuda_plan *p = &o->plan;
-    int most = 1 + p->map.n_srcs + p->map.n_pieces, f = 0;
+    int most = 2 + p->map.n_srcs + p->map.n_pieces, f = 0;
     o->param = calloc((size_t)most, sizeof *o->param);
     o->value = calloc((size_t)most, sizeof *o->value);
     if (!o->param || !o->value)
@@ -55,6 +56,8 @@ static bool make_params(struct made *o)
     for (int i = 0; i < p->map.n_srcs; i++)
         o->param[o->n_params++] = (struct ptx_param){
             .is_pointer = 1, .buffer = 1 + p->origin.src_of[i], .byte_offset = p->origin.src_bytes[i]};
+    if (o->tier == XTI_TIER_STRUCTURE)
+        o->param[o->n_params++] = (struct ptx_param){.bytes = p->numbers.s, .n_bytes = p->numbers.n};
     for (int i = 0; i < p->map.n_pieces; i++)
         if (p->map.piece[i].src < 0) {
             memcpy(o->value[f], p->map.piece[i].value, sizeof *o->value);
@@ -220,7 +223,7 @@ static void watch(void *arg, const struct ptx_access *a)
 
 struct sampler {
     const struct xti_map *m;
-    int sm;
+    const struct block_sample_options *opt;
     uint64_t seed;
     struct made made;
     struct ptx_module *module;
@@ -356,9 +359,9 @@ static double estimate(const struct sampler *s)
     const struct block_sample *o = s->out;
     double compulsory = t->load_need / o->rereads + t->store_need;
     double sectors = 1 + (fmax(t->load_sectors + t->store_sectors, compulsory) - compulsory) / compulsory / 3;
-    double per_sm = (double)o->blocks / processors(s->sm);
+    double per_sm = (double)o->blocks / block_sample_sms(s->opt->target.sm);
     double moved = t->loading_blocks > 0 ? t->moved_early / t->loading_blocks * fmin(o->resident, per_sm) : 0;
-    double copied = fmin(65536, t->dst_bytes / processors(s->sm)), latency = 6700;
+    double copied = fmin(65536, t->dst_bytes / block_sample_sms(s->opt->target.sm)), latency = 6700;
     double time = pow(sectors, 2.5) + pow(o->instructions_per_16b / 132, 2.5) +
                   (moved > 0 ? pow(latency / moved, 2.5) : 0);
     double copy = 1 + pow(latency / copied, 2.5) + pow(19.0 / 132, 2.5);
@@ -384,7 +387,9 @@ static void conclude(struct sampler *s)
     o->rereads = ratio(t->read_points, t->read_elements);
     o->wavefront_ratio = ratio(t->wavefronts, t->ideal_wavefronts);
     o->instructions_per_16b = ratio(t->instructions * 16, written(s));
-    double there = fmin(o->resident, (double)o->blocks / processors(s->sm)); /* a small launch fills no SM */
+    double there =
+        fmin(o->resident,
+             (double)o->blocks / block_sample_sms(s->opt->target.sm)); /* a small launch fills no SM */
     o->in_flight = t->loading_blocks > 0 ? t->early_bytes / t->loading_blocks * there : 0;
     o->estimate = estimate(s);
 }
@@ -399,7 +404,7 @@ static bool read_cubin(struct sampler *s)
     o->spill_bytes = e.local_bytes;
     o->shared_bytes = (int)e.shared_bytes;
     o->store_before_load = e.store_before_load;
-    o->resident = cubin_resident(&e, s->sm, threads_of(&s->made));
+    o->resident = cubin_resident(&e, s->opt->target.sm, threads_of(&s->made));
     return true;
 }
 
@@ -407,8 +412,9 @@ static bool sample(struct sampler *s, int n)
 {
     struct xti_err err = {0};
     char why[256];
-    if (!make_code(s->m, s->sm, &s->made, &err))
+    if (!make_code(s->m, s->opt, &s->made, &err))
         return fail(s->out, "plan, emit, compile", err.e.message);
+    s->out->tier = s->made.tier;
     s->out->blocks = grid_of(&s->made);
     s->out->dst_bytes = s->m->numel * s->m->esize;
     if (!s->out->blocks)
@@ -426,12 +432,12 @@ static bool sample(struct sampler *s, int n)
     return true;
 }
 
-bool block_sample(const struct xti_map *m, int sm, uint64_t seed, int n, struct block_sample *out)
+bool block_sample(const struct xti_map *m, const struct block_sample_options *opt, struct block_sample *out)
 {
-    struct sampler s = {.m = m, .sm = sm, .seed = seed, .out = out};
+    struct sampler s = {.m = m, .opt = opt, .seed = opt->seed, .out = out};
     memset(out, 0, sizeof *out);
     out->store_before_load = -1;
-    bool ok = sample(&s, n);
+    bool ok = sample(&s, opt->blocks);
     ptx_world_free(s.world);
     ptx_free(s.module);
     inverse_free(s.inverse);

@@ -7,14 +7,14 @@
 
 #include <stdint.h>
 
-#include "map/map.h"
+#include "cuda/cuda.h"
 
 /* Of the whole launch, extrapolated from the sample; a ratio is 1 where nothing is asked for. bench/README.md
  * defines the columns. */
 struct block_sample {
-    char error[768]; /* empty: everything below is valid */
-    char family[64]; /* strategies of the launch's pieces, each once: "rows+fill" */
-    char tier[16];   /* "": the plan has none */
+    char error[768];         /* empty: everything below is valid */
+    char family[64];         /* strategies of the launch's pieces, each once: "rows+fill" */
+    enum xti_cuda_tier tier; /* where that of structures does not serve a plan, the exact one */
     int64_t blocks, sampled;
     int64_t dst_bytes; /* that the map writes */
     double load_ratio, store_ratio, rereads, wavefront_ratio, instructions_per_16b;
@@ -24,7 +24,17 @@ struct block_sample {
     double estimate;
 };
 
-/* False: error says why. seed chooses the blocks, n about how many. */
-bool block_sample(const struct xti_map *m, int sm, uint64_t seed, int n, struct block_sample *out);
+struct block_sample_options {
+    struct xti_cuda_target target;
+    enum xti_cuda_tier tier;
+    uint64_t seed; /* chooses the blocks .. */
+    int blocks;    /* .. about so many */
+};
+
+/* Multiprocessors of a device of that architecture: T4, A100, L4 and its like, H200, B200, RTX 5090. */
+int block_sample_sms(int sm);
+
+/* False: error says why. */
+bool block_sample(const struct xti_map *m, const struct block_sample_options *opt, struct block_sample *out);
 
 #endif
