@@ -199,7 +199,7 @@ transactions-check: need-build ## are CUDA kernels worse than bench/results/tran
 
 transactions-update: need-build ## writes these tables anew
 	+@$(SUBMAKE) $(B)/tests/transactions
-	@B=$(B) $(PYTHON) tests/transactions_check.py --update
+	@B=$(B) $(PYTHON) tests/transactions_check.py --update $(if $(AGAIN),--again)
 
 $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/kernel_job.o $(LIB_A)
 	@mkdir -p $(@D)

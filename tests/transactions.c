@@ -1,10 +1,13 @@
 /* transactions.c: counts what the CUDA kernels of a list of chains ask of the memory, at full size, without a
  * GPU.
- *     transactions [--arch sm_90] [--json FILE] [--every N] [--blocks N] [--seed N] [LIST[:DTYPE][@structure]
+ *     transactions [--arch sm_90] [--json FILE] [--known FILE] [--every N] [--blocks N] [--seed N]
+ * [LIST[:DTYPE][@structure]
  * ..] LIST: lines "name | where | chain | small chain" (bench/README.md); ":u8" reads all chains with that
  * dtype, and makes the first extent of every source so much longer that the bytes stay; "@structure" counts
  * the kernels that serve every shape of a structure, not those of one map. No list: the 57 and the workloads.
- * Works in as many processes as there are processors. */
+ * Works in as many processes as there are processors. --known: lines "list name kernel", rows that are not
+ * counted while their kernel is that one; --every: of the others only each list's rows 0, N, .. are counted.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
@@ -24,12 +27,14 @@ struct row {
     char list[48], name[64];
     const char *chain; /* malloc'ed before the processes part */
     enum xti_cuda_tier tier;
+    char known[17];
+    bool skipped; /* unless its kernel is the known one */
     struct block_sample s;
 };
 
 struct options {
     struct xti_cuda_target target;
-    const char *json;
+    const char *json, *known;
     int every, blocks;
     uint64_t seed;
 };
@@ -122,12 +127,25 @@ static bool add_list(struct rows *rows, const char *arg, int every, char *why, s
     snprintf(why, why_bytes, "cannot be read");
     int n = text ? bench_workloads_read(text, &work, why, why_bytes) : -1;
     bool ok = n >= 0;
-    for (int i = 0; i < n && ok; i++)
-        if (i % every == 0)
-            ok = add_row(rows, &list, work[i].name, chain_as(work[i].chain, list.dtype));
+    for (int i = 0; i < n && ok; i++) {
+        ok = add_row(rows, &list, work[i].name, chain_as(work[i].chain, list.dtype));
+        rows->row[rows->n - 1].skipped = i % every != 0;
+    }
     bench_workloads_free(work, n > 0 ? n : 0);
     free(text);
     return ok;
+}
+
+static void read_known(const char *path, struct rows *rows)
+{
+    char list[48], name[64], kernel[17];
+    FILE *f = fopen(path, "r");
+    while (f && fscanf(f, "%47s %63s %16s", list, name, kernel) == 3)
+        for (int i = 0; i < rows->n; i++)
+            if (!strcmp(rows->row[i].list, list) && !strcmp(rows->row[i].name, name))
+                memcpy(rows->row[i].known, kernel, sizeof rows->row[i].known);
+    if (f)
+        fclose(f);
 }
 
 /* ---- work */
@@ -144,7 +162,7 @@ static void count(struct row *r, const struct options *opt)
     if (xti_map_fuse(g, NULL, &m, &err)) {
         snprintf(r->s.error, sizeof r->s.error, "%.700s", err.e.message);
     } else {
-        struct block_sample_options o = {opt->target, r->tier, opt->seed, opt->blocks};
+        struct block_sample_options o = {opt->target, r->tier, opt->seed, opt->blocks, r->known, r->skipped};
         o.target.n_sms = block_sample_sms(o.target.sm);
         block_sample(&m, &o, &r->s);
         xti_map_free(&m);
@@ -197,6 +215,10 @@ static void print_row(const struct row *r)
         printf("%-22s %s\n", r->name, s->error);
         return;
     }
+    if (s->known) {
+        printf("%-22s %-28s not counted\n", r->name, s->family);
+        return;
+    }
     printf("%-22s %-28s %6.2f %6.2f %7.2f %6.2f %8.1f %8.1f %5d %6d %6s %5.2f %8s\n", r->name, s->family,
            s->load_ratio, s->store_ratio, s->rereads, s->wavefront_ratio, s->instructions_per_16b,
            s->in_flight / 1024, s->registers, s->spill_bytes,
@@ -214,7 +236,7 @@ static void print_sums(const struct shared *all)
     for (int i = 0; i < all->n; i++) {
         const struct block_sample *s = &all->row[i].s;
         bad += *s->error != 0;
-        if (*s->error)
+        if (*s->error || s->known)
             continue;
         n++;
         load += log(s->load_ratio);
@@ -246,6 +268,11 @@ static void put_json_row(FILE *f, const struct row *r)
         for (const char *c = s->error; *c; c++)
             fputc(*c == '"' || *c == '\\' || *c == '\n' ? '\'' : *c, f);
         fprintf(f, "\"}");
+        return;
+    }
+    fprintf(f, "\"kernel\": \"%s\", ", s->kernel);
+    if (s->known) {
+        fprintf(f, "\"counted\": false}");
         return;
     }
     fprintf(f, "\"family\": \"%s\", \"tier\": \"%s\", ", s->family, tier_name[s->tier]);
@@ -286,6 +313,8 @@ static bool take_option(const char *name, const char *value, struct options *opt
         return !xti_cuda_arch(value, &opt->target, err);
     if (!strcmp(name, "--json"))
         opt->json = value;
+    else if (!strcmp(name, "--known"))
+        opt->known = value;
     else if (!strcmp(name, "--every"))
         opt->every = atoi(value);
     else if (!strcmp(name, "--blocks"))
@@ -335,6 +364,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2 && !named; i++)
         if (!add_list(&rows, usual[i], opt.every, why, sizeof why))
             return quit(usual[i], why);
+    if (opt.known)
+        read_known(opt.known, &rows);
     struct shared *all = share(&rows);
     if (!all)
         return quit("rows", "no memory");

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "cuda/cuda.h"
 #include "support/cubin.h"
 #include "support/inverse.h"
@@ -37,11 +38,32 @@ static bool make_code(const struct xti_map *m, const struct block_sample_options
         return false;
     o->tier = o->plan.structure.n ? opt->tier : XTI_TIER_EXACT;
     snprintf(o->name, sizeof o->name, "xt_%s_00000000", xti_cuda_plan_family(&o->plan));
-    if (!o->plan.n_steps)
-        return true;
-    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(opt->target.sm, 0, err);
-    return nvrtc && !xti_cuda_emit(&o->plan, o->tier, o->name, &o->source, err) &&
-           !xti_nvrtc_compile(nvrtc, o->source.s, o->name, opt->target.sm, &o->code, err);
+    return !o->plan.n_steps || !xti_cuda_emit(&o->plan, o->tier, o->name, &o->source, err);
+}
+
+static bool compile(struct made *o, int sm, struct xti_err *err)
+{
+    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(sm, 0, err);
+    return nvrtc && !xti_nvrtc_compile(nvrtc, o->source.s, o->name, sm, &o->code, err);
+}
+
+/* All that decides what the launch does, but the map. */
+static void name_kernel(const struct made *o, char out[17])
+{
+    const struct xti_cuda_plan *p = &o->plan;
+    unsigned char digest[XTI_SHA256_BYTES];
+    struct xti_sha256 h;
+    xti_sha256_start(&h);
+    xti_sha256_add(&h, o->source.s, o->source.n);
+    xti_sha256_add(&h, &p->grid, sizeof p->grid);
+    xti_sha256_add(&h, &p->threads_per_block, sizeof p->threads_per_block);
+    xti_sha256_add(&h, &p->origin.dst_bytes, sizeof p->origin.dst_bytes);
+    for (int i = 0; i < p->map.n_srcs; i++)
+        xti_sha256_add(&h, &p->origin.src_bytes[i], sizeof p->origin.src_bytes[i]);
+    if (o->tier == XTI_TIER_STRUCTURE)
+        xti_sha256_add(&h, p->numbers.s, p->numbers.n);
+    xti_sha256_end(&h, digest);
+    xti_hex(digest, 8, out);
 }
 
 static bool make_params(struct made *o)
@@ -413,13 +435,19 @@ static bool sample(struct sampler *s, int n)
     struct xti_err err = {0};
     char why[256];
     if (!make_code(s->m, s->opt, &s->made, &err))
-        return fail(s->out, "plan, emit, compile", err.e.message);
+        return fail(s->out, "plan, emit", err.e.message);
     s->out->tier = s->made.tier;
     s->out->blocks = grid_of(&s->made);
     s->out->dst_bytes = s->m->numel * s->m->esize;
     if (!s->out->blocks)
         return fail(s->out, "plan", "nothing to launch");
     name_families(&s->made, s->out);
+    name_kernel(&s->made, s->out->kernel);
+    s->out->known = s->opt->hash_only || (s->opt->known && !strcmp(s->opt->known, s->out->kernel));
+    if (s->out->known)
+        return true;
+    if (!compile(&s->made, s->opt->target.sm, &err))
+        return fail(s->out, "compile", err.e.message);
     if (ptx_load(s->made.code.ptx, &s->module, why, sizeof why))
         return fail(s->out, "load", why);
     s->inverse = inverse_new(s->m);

@@ -12,8 +12,10 @@
 /* Of the whole launch, extrapolated from the sample; a ratio is 1 where nothing is asked for. bench/README.md
  * defines the columns. */
 struct block_sample {
-    char error[768];         /* empty: everything below is valid */
-    char family[64];         /* strategies of the launch's pieces, each once: "rows+fill" */
+    char error[768]; /* empty: everything below is valid */
+    char family[64]; /* strategies of the launch's pieces, each once: "rows+fill" */
+    char kernel[17]; /* hash of source, numbers and geometry: the same again, and so are the figures */
+    bool known;      /* kernel is options.known, or hash_only was asked for: no figures */
     enum xti_cuda_tier tier; /* where that of structures does not serve a plan, the exact one */
     int64_t blocks, sampled;
     int64_t dst_bytes; /* that the map writes */
@@ -27,8 +29,10 @@ struct block_sample {
 struct block_sample_options {
     struct xti_cuda_target target;
     enum xti_cuda_tier tier;
-    uint64_t seed; /* chooses the blocks .. */
-    int blocks;    /* .. about so many */
+    uint64_t seed;     /* chooses the blocks .. */
+    int blocks;        /* .. about so many */
+    const char *known; /* a kernel that is not counted again; NULL: none */
+    bool hash_only;    /* no kernel is counted */
 };
 
 /* Multiprocessors of a device of that architecture: T4, A100, L4 and its like, H200, B200, RTX 5090. */
