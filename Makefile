@@ -197,9 +197,9 @@ transactions-check: need-build ## are CUDA kernels worse than bench/results/tran
 	+@$(SUBMAKE) $(B)/tests/transactions
 	@B=$(B) $(PYTHON) tests/transactions_check.py --all
 
-transactions-update: need-build ## writes these tables anew
+transactions-update: need-build ## writes these tables anew; QUICK=1: only the rows that make test counts; AGAIN=1: those of unchanged kernels, too
 	+@$(SUBMAKE) $(B)/tests/transactions
-	@B=$(B) $(PYTHON) tests/transactions_check.py --update $(if $(AGAIN),--again)
+	@B=$(B) $(PYTHON) tests/transactions_check.py --update $(if $(QUICK),--quick) $(if $(AGAIN),--again)
 
 $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/kernel_job.o $(LIB_A)
 	@mkdir -p $(@D)

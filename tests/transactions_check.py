@@ -3,7 +3,8 @@
   transactions_check.py            a row whose kernel is still the table's is not counted again; of the others
                                    every 9th row of each list for sm_90, every 27th for sm_75 and sm_120
   transactions_check.py --all      every row whose kernel is another
-  transactions_check.py --update   counts those and writes the tables anew; --update --again: counts all
+  transactions_check.py --update   counts those and writes the tables anew; with --quick only rows that are
+                                   counted without --all, with --again also rows whose kernel is the same
 
 The blocks that a row's figures come from are drawn with a fixed seed, so that the same kernel gives the same
 figures; other blocks are drawn when a launch is cut otherwise: hence two tolerances. Instructions, registers
@@ -96,10 +97,11 @@ def check(arch, every, nvrtc):
     return good, bad, gain, left
 
 
-def update(arch, nvrtc):
-    made_with, old = read_table(arch) if "--again" not in sys.argv else ("", {})
-    rows = count(arch, 1, old.values() if made_with == nvrtc else ())["rows"]
-    rows = [r if r.get("counted", True) else dict(old[key(r)], chain=r["chain"]) for r in rows]
+def update(arch, every, nvrtc):
+    made_with, old = read_table(arch)
+    known = old.values() if made_with == nvrtc and "--again" not in sys.argv else ()
+    rows = [r if r.get("counted", True) else old.get(key(r)) for r in count(arch, every, known)["rows"]]
+    rows = [r for r in rows if r]
     with open(table_path(arch), "w") as f:
         text = ",\n".join(json.dumps(r) for r in rows)
         f.write(f'{{"arch": "{arch}", "nvrtc": "{nvrtc}", "rows": [\n{text}\n]}}\n')
@@ -114,7 +116,7 @@ def main():
     total = [0, 0, 0, 0]
     for arch, every in ARCHS.items():
         if "--update" in sys.argv:
-            update(arch, nvrtc)
+            update(arch, every if "--quick" in sys.argv else 1, nvrtc)
         else:
             found = check(arch, 1 if "--all" in sys.argv else every, nvrtc)
             total = [a + b for a, b in zip(total, found)]
