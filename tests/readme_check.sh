@@ -54,6 +54,16 @@ ${CC:-cc} -std=c11 $flags -Iinclude "$dir/readme.c" "$B/libxtview.a" -ldl -lm -p
     ASAN_OPTIONS=detect_leaks=0 "$dir/readme" >"$dir/out"
 check 'the API program' $?
 
+# The Python section, as doctest reads it.
+if B=$B sh tests/python_check.sh --build >"$dir/out" 2>&1; then
+    sed -n '/^## Python/,/^## The API/p' README.md >"$dir/python.txt"
+    python=$(sh tools/bootstrap.sh --python 'sys; assert sys.version_info >= (3, 11); import numpy')
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$B/python/lib "$python" -m doctest "$dir/python.txt"
+    check 'the Python section' $?
+else
+    cat "$dir/out"
+fi
+
 for f in $(grep -oE '\*\*[a-z/]+(\.h)?\*\*|\]\([a-zA-Z/.]+\)' README.md | sed -E 's/[]*()[]//g'); do
     [ -e "$f" ] || [ -e "include/xt/$(basename "$f")" ]
     check "README names $f" $?

@@ -16,6 +16,7 @@ cc      gcc,libc6-dev           gcc,glibc-devel    gcc           gcc,musl-dev  g
 jinja2  python3,python3-jinja2  python3-jinja2     python-jinja  py3-jinja2    python3-Jinja2     -
 check   check                   check-devel        check         check-dev     check-devel        check
 numpy   python3-numpy           python3-numpy      python-numpy  py3-numpy     python3-numpy      numpy
+python  python3-dev,python3-setuptools,python3-pytest,python3-hypothesis python3-devel,python3-setuptools,python3-pytest,python3-hypothesis python-setuptools,python-pytest,python-hypothesis python3-dev,py3-setuptools,py3-pytest,py3-hypothesis python3-devel,python3-setuptools,python3-pytest,python3-hypothesis -
 END
 }
 
@@ -52,10 +53,25 @@ find_python() { # $1 module
     return 1
 }
 
-missing() { # $1 package set: prints what is missing, sorted: numpy, the one that is optional, comes last
+# The package's tests: headers and modules, of a Python that is new enough or of none.
+python_tests() {
+    for python in ${PYTHON:+"$PYTHON"} python3 /usr/bin/python3; do
+        "$python" -c 'import sys, sysconfig, os
+sys.exit(sys.version_info >= (3, 11) and not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
+' >/dev/null 2>&1 && "$python" -c 'import setuptools, pytest, hypothesis' >/dev/null 2>&1 && return 0
+    done
+    ! /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+extras() { # $1 package set: prints what is missing of that which only some tests need
+    [ "$1" = test ] || return 0
+    find_python numpy >/dev/null || echo numpy
+    python_tests || echo python
+}
+
+missing() { # $1 package set: prints what is missing of that which nothing works without, sorted
     {
         { find_python jinja2 >/dev/null || echo jinja2; } & # beside the compiler, to answer sooner
-        { [ "$1" != test ] || find_python numpy >/dev/null || echo numpy; } &
         command -v make >/dev/null || command -v gmake >/dev/null || echo make
         if [ "$1" != test ] || ! check_libs >/dev/null; then
             links '#include <stdio.h>\nint main(void) { return puts("") < 0; }' || echo cc
@@ -90,8 +106,8 @@ tell() { # $1 why nothing was installed, the rest items: says what to type, fail
 }
 
 bootstrap() { # $1 package set
-    items=$(missing "$1")
-    [ -n "$items" ] || return 0
+    items=$(missing "$1") extra=$(extras "$1" | xargs)
+    [ -n "$items$extra" ] || return 0
     sudo='' why=''
     if [ "${BOOTSTRAP:-}" = no ]; then why='BOOTSTRAP=no'
     elif ! command -v apt-get >/dev/null; then why='no apt-get here'
@@ -101,15 +117,15 @@ bootstrap() { # $1 package set
     else why='installing takes root, or sudo without a password'
     fi
     # shellcheck disable=SC2046,SC2086 # packages and items are words
-    if [ "$items" != numpy ]; then
-        items=${items%numpy}
+    if [ -n "$items" ]; then
         if [ -z "$why" ]; then apt_install $(packages apt-get $items) || why='apt-get failed'; fi
         [ -z "$why" ] || { tell "$why" $items; return 1; }
         items=$(missing "$1")
-        [ -z "${items%numpy}" ] || { say "installed, and still missing: $items (CC=${CC:-cc})"; return 1; }
+        [ -z "$items" ] || { say "installed, and still missing: $items (CC=${CC:-cc})"; return 1; }
     fi
-    [ -z "$items" ] || { [ -z "$why" ] && apt_install python3-numpy; } ||
-        say 'note: no python3 here has numpy; only the tests that compare with it need it'
+    # shellcheck disable=SC2046,SC2086
+    [ -z "$extra" ] || { [ -z "$why" ] && apt_install $(packages apt-get $extra); } ||
+        say "note: missing for some of the tests, which say \"skipped\": $(packages apt-get $extra)"
 }
 
 case ${1:-} in

@@ -1,6 +1,7 @@
 """What _core.c asks about arrays when it meets them for the first time: NumPy's types, results of libraries
 that have no allocator in C, streams. No array library is imported: that of an array is there already."""
 
+import functools
 import sys
 from typing import Any
 
@@ -43,6 +44,7 @@ def numpy_empty() -> Any:
     return sys.modules["numpy"].empty
 
 
+@functools.lru_cache(256)
 def numpy_code(dtype: Any) -> int:
     """enum xt_dtype; 0: known by its width alone."""
     if dtype.hasobject:
@@ -74,7 +76,7 @@ def take_over(memory: Any, like: Any) -> Any:
     return library.from_dlpack(memory)
 
 
-def empty_like(like: Any, shape: tuple) -> Any:
+def empty_like(like: Any, shape: tuple[int, ...]) -> Any:
     """An array to write to on the GPU of `like`."""
     name = _library(type(like))
     if name in ("jax", "jaxlib"):
@@ -88,7 +90,7 @@ def stream_handle(stream: Any) -> int:
     if isinstance(stream, int):
         return stream
     if hasattr(stream, "__cuda_stream__"):
-        return stream.__cuda_stream__()[1]
+        return int(stream.__cuda_stream__()[1])
     for name in ("cuda_stream", "ptr", "handle"):
         if hasattr(stream, name):
             return int(getattr(stream, name))
@@ -99,9 +101,9 @@ def current_stream(x: Any) -> int:
     """The library's current stream on the device of x; JAX has none: the default stream."""
     name = _library(type(x))
     if name == "torch":
-        return sys.modules["torch"].cuda.current_stream(x.device).cuda_stream
+        return int(sys.modules["torch"].cuda.current_stream(x.device).cuda_stream)
     if name == "cupy":
-        return sys.modules["cupy"].cuda.get_current_stream().ptr
+        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
     return 0
 
 

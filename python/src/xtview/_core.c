@@ -82,6 +82,7 @@ struct call {
     size_t n_words, cap;
     void *stream;
     bool stream_given;
+    PyObject *list; /* keeps the arrays of a container, owned */
 };
 
 struct state {
@@ -447,6 +448,7 @@ static void call_start(struct call *c)
     c->n = 0;
     c->has_out = c->stream_given = false;
     c->stream = NULL;
+    c->list = NULL;
     c->n_words = 0;
     c->cap = WORDS;
     c->op = c->room;
@@ -478,6 +480,7 @@ static void call_free(struct call *c)
         PyMem_Free(c->op);
     if (c->word != c->word_room)
         PyMem_Free(c->word);
+    Py_XDECREF(c->list);
 }
 
 static bool more_words(struct call *c, size_t n)
@@ -531,27 +534,23 @@ static bool add_operand(struct state *s, struct call *c, PyObject *o, bool out)
 /* One array, or a dict, list or tuple of them. *names: the dict's keys (a new reference) or NULL. */
 static bool gather(struct state *s, struct call *c, PyObject *x, PyObject *out, PyObject **names)
 {
-    PyObject *list = NULL;
     *names = NULL;
     if (PyDict_Check(x)) {
         *names = PyDict_Keys(x);
-        list = PyDict_Values(x);
+        c->list = PyDict_Values(x);
     } else if (PyList_Check(x) || PyTuple_Check(x)) {
-        list = PySequence_List(x);
+        c->list = PySequence_List(x);
     }
-    Py_ssize_t n = list ? PyList_Size(list) : 1;
-    if (PyErr_Occurred() || !call_room(c, (int)n + 1)) {
-        Py_XDECREF(list);
+    Py_ssize_t n = c->list ? PyList_Size(c->list) : 1;
+    if (PyErr_Occurred() || !call_room(c, (int)n + 1))
         return false;
-    }
     bool ok = n > 0;
     if (!ok)
         PyErr_SetString(PyExc_ValueError, "no array was given");
     for (Py_ssize_t i = 0; i < n && ok; i++)
-        ok = add_operand(s, c, list ? PyList_GetItem(list, i) : x, false);
+        ok = add_operand(s, c, c->list ? PyList_GetItem(c->list, i) : x, false);
     if (ok && out && out != Py_None)
         ok = add_operand(s, c, out, true);
-    Py_XDECREF(list); /* the caller's container keeps the arrays */
     return ok;
 }
 
