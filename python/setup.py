@@ -26,7 +26,8 @@ class Build(build_ext):
         if "XTVIEW_LIB" not in os.environ:
             # This Python has jinja2, and a make that runs this must not lend its flags.
             env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
-            subprocess.run(["make", "lib"], cwd=root, check=True, env={**env, "PYTHON": sys.executable})
+            env["PYTHON"] = sys.executable
+            subprocess.run(["make", f"-j{os.cpu_count() or 1}", "lib"], cwd=root, check=True, env=env)
         super().run()
 
 

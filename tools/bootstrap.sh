@@ -16,7 +16,10 @@ cc      gcc,libc6-dev           gcc,glibc-devel    gcc           gcc,musl-dev  g
 jinja2  python3,python3-jinja2  python3-jinja2     python-jinja  py3-jinja2    python3-Jinja2     -
 check   check                   check-devel        check         check-dev     check-devel        check
 numpy   python3-numpy           python3-numpy      python-numpy  py3-numpy     python3-numpy      numpy
-python  python3-dev,python3-setuptools,python3-pytest,python3-hypothesis python3-devel,python3-setuptools,python3-pytest,python3-hypothesis python-setuptools,python-pytest,python-hypothesis python3-dev,py3-setuptools,py3-pytest,py3-hypothesis python3-devel,python3-setuptools,python3-pytest,python3-hypothesis -
+python  python3-dev             python3-devel      -             python3-dev   python3-devel      -
+python  python3-setuptools      python3-setuptools python-setuptools py3-setuptools python3-setuptools -
+python  python3-pytest          python3-pytest     python-pytest py3-pytest    python3-pytest     -
+python  python3-hypothesis      python3-hypothesis python-hypothesis py3-hypothesis python3-hypothesis -
 END
 }
 
