@@ -73,9 +73,11 @@ void xti_write_entry(struct xti_writing *e, const char *name);
  *
  * A constant is part of the structure, the same in all pieces of a body and in all shapes of a kernel:
  * widths, counts of a thread's accesses, sides of tiles; whatever an #if, an array's size or an unrolled loop
- * needs. Every value that it takes is a kernel more to compile: keep to a few powers of two. A number is
- * anything else: extents, strides, offsets, counts. It is a literal or "t[3]", of type xt_index: no skeleton
- * may want it as a constant, or divide by it (see xti_write_digit). */
+ * needs. Every value that it takes is a kernel more to compile: keep to a few powers of two.
+ *
+ * A number is anything else: extents, strides, offsets, counts. It is a literal or "t[3]", of type xt_index,
+ * where t is the parameter of XT_BODY and of XT_AT: a helper that wants numbers takes t, too. No skeleton may
+ * want a number as a constant, or divide by it (see xti_write_digit). */
 void xti_write_constant(struct xti_writer *w, const char *name, int64_t v);
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v);
 /* A number of which the structure knows whether it is 0; then it is the constant. */
