@@ -26,6 +26,7 @@ struct sides {
     struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
     int64_t soff, doff;
     uint64_t turned;          /* bit i: dim[i] was turned round */
+    bool even_a, even_b;      /* boxes begin at multiples of 16 bytes of the source, of the destination */
     int n_b;                  /* dim[0 .. n_b) can make up the destination's run */
     int n_a, a[XTI_MAX_DIMS]; /* dims that can make up the source's run, innermost first */
 };
@@ -81,26 +82,28 @@ static void take(const struct sides *x, bool source, int64_t want, int64_t *t, i
     }
 }
 
-/* Parts begin at multiples of 16 bytes on both sides, and boxes of a dim are alike: few structures of
- * kernels serve all extents. */
+/* Points of dim i after which a side is at a multiple of 16 bytes again. */
+static int64_t period(int64_t stride, int unit)
+{
+    uint64_t bits = 16 | (uint64_t)(stride * unit);
+    return 16 / (int64_t)(bits & (~bits + 1));
+}
+
+/* Parts begin at multiples of 16 bytes on the sides that can have it, and boxes of a dim are alike: few
+ * structures of kernels serve all extents. */
 static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
 {
     const struct xti_dim *d = &x->dim[i];
-    uint64_t bits = 16;
-    if (i < x->n_b)
-        bits |= (uint64_t)(d->d * unit);
-    uint64_t source = 16 | (uint64_t)(d->s * unit);
-    for (int k = 0; k < x->n_a; k++)
-        if (x->a[k] == i && (source & (~source + 1)) < (bits & (~bits + 1)))
-            bits = source;
-    int64_t least = 16 / (int64_t)(bits & (~bits + 1)), boxes, grain;
+    int64_t least = x->even_b && i < x->n_b ? period(d->d, unit) : 1, grain;
+    for (int k = 0; k < x->n_a && x->even_a; k++)
+        if (x->a[k] == i && period(d->s, unit) > least)
+            least = period(d->s, unit);
     t = (t + least - 1) / least * least;
     if (t >= d->n)
         return d->n;
-    boxes = (d->n + t - 1) / t;
     for (grain = least; grain < t / 8;)
         grain *= 2;
-    int64_t even = (d->n + boxes - 1) / boxes;
+    int64_t boxes = (d->n + t - 1) / t, even = (d->n + boxes - 1) / boxes;
     even = (even + grain - 1) / grain * grain;
     return even < d->n ? even : d->n;
 }
@@ -135,32 +138,31 @@ static void measure(const struct sides *x, int unit, int64_t want_a, int64_t wan
 }
 
 /* Grows the source's run first, then the destination's; then boxes of several runs. */
-static bool choose_extents(const struct sides *x, int unit, int64_t total, bool aligned, struct extents *best)
+static bool choose_extents(const struct sides *x, int unit, int64_t total, struct extents *best)
 {
-    int64_t want_b = RUN_BYTES / unit, want_a = aligned ? want_b : 2 * want_b, batch = 1,
+    int64_t want_b = RUN_BYTES / unit, want_a = x->even_a ? want_b : 2 * want_b, batch = 1,
             limit = total * unit / (2 * 132);
     limit = limit < LEAST_BYTES ? LEAST_BYTES : limit > BOX_BYTES ? BOX_BYTES : limit;
     measure(x, unit, want_a, want_b, batch, best);
     while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < BOX_BYTES)) &&
-           want_b * unit > SECTOR) {
+           want_b * unit > 2 * SECTOR) {
         want_a /= 2;
         want_b /= 2;
         measure(x, unit, want_a, want_b, batch, best);
     }
     while (best->units * unit < limit) {
-        struct extents next = {.units = best->units};
-        bool first_a = best->run_a * unit < LONG_BYTES;
-        for (int k = 0; k < 3 && next.units == best->units; k++) {
+        struct extents next;
+        bool first_a = best->run_a * unit < LONG_BYTES, grown = false;
+        for (int k = 0; k < 3 * 4 && !grown; k++) { /* each way by 2, 4, 8 and 16 */
             int64_t a = want_a, b = want_b, z = batch;
-            *(k == 2 ? &z : (k == 0) == first_a ? &a : &b) *= 2;
+            *(k / 4 == 2 ? &z : (k / 4 == 0) == first_a ? &a : &b) <<= 1 + k % 4;
             measure(x, unit, a, b, z, &next);
-            if (next.units > best->units && next.n_cuts <= XTI_CUDA_BOX_CUTS) {
+            grown = next.units > best->units && next.n_cuts <= XTI_CUDA_BOX_CUTS &&
+                    next.units * unit <= 3 * limit / 2;
+            if (grown)
                 want_a = a, want_b = b, batch = z;
-                break;
-            }
-            next.units = best->units;
         }
-        if (next.units == best->units || next.units * unit > 3 * limit / 2)
+        if (!grown)
             break;
         *best = next;
     }
@@ -270,7 +272,7 @@ static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *
         for (int k = 0; k < b->n; k++)
             last = last && !(b->dim[k].in_a && xti_abs64(b->dim[k].s) > xti_abs64(d->s));
         uint64_t step = (uint64_t)d->s * unit;
-        if (last && (step * (uint64_t)d->n % 16 || (d->cut >= 0 && step * (uint64_t)d->t % 16)))
+        if (last && (step * (uint64_t)d->n % 16 || (d->cut >= 0 && step * (uint64_t)(d->t | d->back) % 16)))
             b->source_whole = false;
     }
 }
@@ -474,41 +476,42 @@ static bool worth_it(const struct xti_piece *q, const struct sides *x, int unit,
     return true;
 }
 
-/* Do all rows of the source begin at whole chunks, wherever they are cut? */
-static bool seems_aligned(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct sides *x)
+/* A box for sides that can be aligned as x says; *b tells whether they are. */
+static bool try_box(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct sides *x,
+                    struct xti_box *b, struct xti_why *why)
 {
-    uint64_t unit = (uint64_t)p->map.esize, bits = (uint64_t)p->base_align |
-                                                   (uint64_t)p->origin.src_bytes[q->src] |
-                                                   (uint64_t)x->soff * unit;
-    for (int i = 0; i < x->n; i++)
-        bits |= i == x->a[0] ? 0 : (uint64_t)x->dim[i].s * unit;
-    return bits % 16 == 0;
+    struct extents e;
+    int unit = p->map.esize;
+    if (!choose_extents(x, unit, xti_piece_numel(q), &e) || !list_dims(q, x, &e, b))
+        return xti_refuse(why, "no box of few dims has runs on both sides");
+    if (e.run_b * unit < 16)
+        return xti_refuse(why, "runs of %lld bytes of the destination", (long long)(e.run_b * unit));
+    cut_source_run(b, x, q, unit);
+    align_destination(p, q, b);
+    align_source(p, q, b);
+    count_rows(b, unit);
+    return true;
 }
 
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
                   struct xti_why *why)
 {
     struct sides x;
-    struct extents e;
     int unit = p->map.esize;
     list_sides(q, &x);
-    if (!worth_it(q, &x, unit, why))
+    x.even_a = x.even_b = true;
+    if (!worth_it(q, &x, unit, why) || !try_box(p, q, &x, b, why))
         return false;
-    if (!choose_extents(&x, unit, xti_piece_numel(q), seems_aligned(p, q, &x), &e) ||
-        !list_dims(q, &x, &e, b))
-        return xti_refuse(why, "no box of few dims has runs on both sides");
-    if (e.run_b * unit < 16)
-        return xti_refuse(why, "runs of %lld bytes of the destination", (long long)(e.run_b * unit));
-    cut_source_run(b, &x, q, unit);
-    align_destination(p, q, b);
-    align_source(p, q, b);
-    count_rows(b, unit);
+    x.even_a = !b->shifts;
+    x.even_b = b->destination_aligned;
+    if ((!x.even_a || !x.even_b) && !try_box(p, q, &x, b, why))
+        return false;
     if (b->shifts && trim_rows(b, unit))
         count_rows(b, unit);
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     int64_t run = last->d * last->t, units = 16 / unit;
     b->vectors =
-        b->destination_aligned || last->back ? (run + units - 1) / units : (run + 2 * units - 2) / units;
+        b->destination_aligned || last->cut >= 0 ? (run + units - 1) / units : (run + 2 * units - 2) / units;
     b->group = group_of(b, unit);
     b->lanes = b->vectors % LANES || b->outs == b->group ? b->vectors : LANES;
     choose_gaps(b, unit);

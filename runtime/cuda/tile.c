@@ -113,7 +113,8 @@ static void define_rows(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_CHUNKS", b->chunks);
     bool filled = true; /* rows are all of one length */
     for (int c = 0; c < b->n_cuts; c++)
-        filled &= !b->dim[b->window[c]].in_a || b->dim[b->window[c]].n % b->dim[b->window[c]].t == 0;
+        filled &= !b->dim[b->window[c]].in_a ||
+                  (b->dim[b->window[c]].n % b->dim[b->window[c]].t == 0 && !b->dim[b->window[c]].back);
     xti_write_constant(w, "XT_SALIGNED", b->source_whole);
     xti_write_constant(w, "XT_FILLED", filled);
     xti_write_constant(w, "XT_SHIFTS", b->shifts);
@@ -159,6 +160,7 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_DALIGNED", b->destination_aligned);
     xti_write_constant(w, "XT_BOX", b->constant);
     xti_write_constant(w, "XT_BACK_SHARED", last->shared);
+    xti_write_constant(w, "XT_EVEN", last->cut < 0 || last->d * last->t * w->p->map.esize % 16 == 0);
     int64_t run = last->cut >= 0 ? last->d * last->t : last->d * last->n;
     bool whole = last->cut < 0 || last->n % last->t == 0;
     xti_write_constant(w, "XT_BRIM", b->destination_aligned && whole && run * w->p->map.esize % 16 == 0);
@@ -334,5 +336,6 @@ const struct xti_family xti_cuda_tile = {
     tile_define,
     SOURCES TOS WINDOWS
     "XT_SPAN XT_SREV XT_LREV XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS XT_VECTORS XT_LANES "
-    "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_ROW_STEP XT_RUN_STEP XT_POINT_STEP XT_ACTIVE "
+    "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP XT_RUN_STEP XT_POINT_STEP "
+    "XT_ACTIVE "
     "XT_STILL XT_FILLED XT_BRIM XT_GROUP XT_GROUP_TO"};

@@ -18,6 +18,7 @@
  *   x0, x1: its points of the windows
  * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row
  * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
+ * - XT_EVEN: a window is whole words long, or all of the run
  * - XT_DALIGNED: runs begin at multiples of 16; XT_BOX: 16 bytes are a box whose units lie at constants
  * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_BRIM: so are runs, which are
  *   whole words
@@ -139,10 +140,13 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #if XT_SHIFTS == 1
     base += (int)(low & 15);
 #endif
+    int window = XT_VECTORS * XT_K + XT_K; /* points of a run that are this box's to write */
 #if XT_BCUT == 0
+    window = XT_EVEN ? window : XT_T0 * XT_RUN;
     const int back = (int)back0 * XT_RUN, points = (int)e0 * XT_RUN;
     base += XT_POINT_STEP ? (int)back0 * XT_BACK_SHARED : 0;
 #elif XT_BCUT == 1
+    window = XT_EVEN ? window : XT_T1 * XT_RUN;
     const int back = (int)back1 * XT_RUN, points = (int)e1 * XT_RUN;
     base += XT_POINT_STEP ? (int)back1 * XT_BACK_SHARED : 0;
 #else
@@ -180,6 +184,10 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             !(XT_WHOLE0 || a.x0 + b.x0 < e0) || !(XT_WHOLE1 || a.x1 + b.x1 < e1))
             continue;
         const int begin = p + back - skip;
+        const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
+        const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
+        if (!XT_EVEN && p - skip >= window - behind)
+            continue; /* the next box's */
         out += (long long)(p - skip) * XT_UNIT;
         const unsigned char *spot = shared + a.shared + b.shared + XT_POINT(j * XT_POINT_STEP).shared;
         if (XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
