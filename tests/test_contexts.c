@@ -272,17 +272,17 @@ START_TEST(an_earlier_kernels_error_is_not_this_calls)
     struct copy c = copy_of(line);
     struct xt_kernel *k = compile_line(ctx, line);
     void *primary;
-    uintptr_t small = 0;
+    struct guarded small = guard(256, true);
     ck_assert_int_eq(cu()->cuDevicePrimaryCtxRetain(&primary, 0), 0);
     ck_assert_int_eq(cu()->cuCtxPushCurrent_v2(primary), 0);
-    ck_assert_int_eq(cu()->cuMemAlloc_v2(&small, (size_t)256), 0);
-    expect(XT_OK, xt_run(k, (void *)small, (const void *[]){c.src}, NULL)); /* the launch: it fails later */
+    expect(XT_OK, xt_run(k, small.p, (const void *[]){c.src}, NULL)); /* the launch: it fails later */
     expect(XT_EDEVICE, run_copy(k, &c, NULL));
     ck_assert_msg(strstr(xt_last_error()->message, "an earlier CUDA_ERROR_ILLEGAL_ADDRESS") != NULL, "%s",
                   xt_last_error()->message);
     ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "not this call"));
     expect(XT_EDEVICE, xt_run_host(k, c.dst, (const void *[]){c.src}));
     ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "an earlier CUDA_ERROR_ILLEGAL_ADDRESS"));
+    unguard(&small);
     xt_kernel_free(k);
     xt_ctx_free(ctx);
     free_copy(&c);

@@ -266,6 +266,17 @@ typedef enum xt_backend { XT_AUTO = 0, XT_REF, XT_CPU, XT_CUDA } xt_backend;
 /* Runs task(arg, i) for every i in [0, n), on any threads, and returns when all are done. */
 typedef void (*xt_parallel_for)(void *pool, int n, void (*task)(void *arg, int i), void *arg);
 
+/* What xt_compile waits for on CUDA. Kernels come in two tiers: of the structure tier one serves every
+ * length, stride and offset of a chain (the numbers are parameters), the exact tier is made for one map.
+ *   XT_SYNC     the exact kernel, 90 to 170 ms when it is in no cache
+ *   XT_ASYNC    the structure's kernel, which the first chain of a structure compiles and all others find.
+ *               The exact one is compiled by a thread of the context once the kernel has been used 256 times
+ *               (runs, and compiles that found it) or xt_kernel_wait asks, and takes over between two runs
+ *   XT_GENERIC  the structure's kernel, and never another
+ * Chains of some dozens of pieces have the exact tier alone. With an architecture named (arch), XT_ASYNC is
+ * XT_SYNC. */
+typedef enum xt_mode { XT_MODE_AUTO = 0, XT_SYNC, XT_ASYNC, XT_GENERIC } xt_mode;
+
 struct xt_options {
     size_t size;                  /* sizeof(struct xt_options): lets the struct grow */
     xt_backend backend;           /* default of xt_compile. XT_AUTO: $XT_BACKEND, else XT_CPU */
@@ -274,9 +285,12 @@ struct xt_options {
     void *pool;                   /* handed to parallel_for */
     const char *cache_dir;        /* NULL: $XT_CACHE_DIR, $XDG_CACHE_HOME/xt or ~/.cache/xt. "": none */
     int device;                   /* CUDA ordinal when no context is current */
+    xt_mode mode;                 /* default of xt_compile. XT_MODE_AUTO: $XT_JIT, else XT_ASYNC */
 };
 XT_API xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out); /* opt NULL: defaults */
-XT_API void xt_ctx_free(struct xt_ctx *ctx); /* kernels stay valid; the last of them frees what it needs */
+/* Kernels stay valid; the last of them frees what it needs. Waits for a compile of its own thread, if one is
+ * under way; what was wanted beyond it is not made. */
+XT_API void xt_ctx_free(struct xt_ctx *ctx);
 
 /* ------------------------------------------------------------------------------------------------ kernels */
 
@@ -287,11 +301,13 @@ struct xt_compile_options {
     xt_backend backend; /* XT_AUTO: the context's */
     const char *arch;   /* CUDA: "sm_90" or "90"; needs no device until xt_run. NULL: the device's */
     int measure;        /* CPU: 1: as XT_MEASURE=1 for this compile; 0: as the environment says */
+    xt_mode mode;       /* CUDA. XT_MODE_AUTO: the context's */
 };
 
 /* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it): a lookup
- * that allocates nothing. Chains with the same map share their plan, on CUDA their compiled code. Cost:
- * microseconds on the CPU; on CUDA 30 to 60 ms the first time, then a lookup in memory or on disk.
+ * that allocates nothing. Chains with the same map share their plan, on CUDA those with the same structure
+ * their compiled code. Cost: microseconds on the CPU; on CUDA 90 to 170 ms for the first chain of a structure
+ * (xt_mode), 1 ms when the disk has it, else microseconds.
  * XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
  * measure: times the plans that the copy could have, on buffers of xt's own (as large as the operands, a
  * quarter of the memory at most) and with the context's threads or parallel_for, and keeps the fastest in
@@ -301,6 +317,11 @@ XT_API xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g,
                             const struct xt_compile_options *opt, struct xt_kernel **out);
 XT_API struct xt_kernel *xt_kernel_ref(struct xt_kernel *k);
 XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
+/* Waits until the best code for k runs, and asks for it if nobody has: of a kernel that XT_ASYNC gave the
+ * exact one. Nothing to wait for: XT_OK. XT_ECOMPILE: it could not be made, and k goes on as it was.
+ * XT_EINVAL: the context was freed before. XT_ENODEVICE: k's CUDA context, not a primary one, is not current.
+ */
+XT_API xt_status xt_kernel_wait(struct xt_kernel *k);
 
 /* CUDA: contexts, graphs, and how long code stays loaded.
  * A kernel belongs to the CUDA context that was current in xt_compile, or, where none was, to the primary
@@ -370,8 +391,9 @@ XT_API double xt_kernel_estimate(const struct xt_kernel *k);
 enum { XT_JSON = 1 };
 XT_API xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t size, size_t *need);
 
-/* What was compiled for CUDA: XT_SOURCE, XT_PTX (NUL-terminated text), XT_CUBIN, XT_LAUNCH (JSON: entries,
- * grid, block, shared bytes, parameters). Pointers live as long as the kernel. XT_EUNSUPPORTED: has none. */
+/* What was compiled for CUDA, of the code that runs at this moment (xt_mode): XT_SOURCE, XT_PTX
+ * (NUL-terminated text), XT_CUBIN, XT_LAUNCH (JSON: entries, grid, block, shared bytes, parameters). Pointers
+ * live as long as the kernel. XT_EUNSUPPORTED: has none. */
 enum xt_artifact { XT_SOURCE, XT_PTX, XT_CUBIN, XT_LAUNCH };
 XT_API xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data,
                                     size_t *bytes);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "api/measure.h"
+#include "api/shop.h"
 #include "cache/cache.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
@@ -28,21 +29,29 @@ struct xt_ctx {
     struct xti_memo *plans;                     /* exact map -> struct xti_shared_plan */
     struct xti_memo *codes;                     /* exact key -> struct xti_shared_code */
     atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
+    xt_mode mode;                               /* of CUDA compiles that name none */
+    struct xti_shop *shop;                      /* where exact kernels are made in the background */
 };
 
-/* Compiled CUDA code, shared by every kernel with the same map and target. */
+/* Compiled CUDA code: of the structure tier shared by every kernel of the same structure, of the exact tier
+ * by every kernel with the same map; and target. */
 struct xti_shared_code {
     atomic_int refs;
+    enum xti_cuda_tier tier;
+    char name[XTI_CUDA_NAME_CHARS]; /* of the entry */
     struct xti_code code;
-    struct xti_module *module; /* NULL: compiled for an architecture, not for a device */
+    struct xti_module *module; /* NULL: not loaded */
     char *source;
-    bool from_disk;
+    const char *origin; /* "built" or "disk" */
 };
-/* Finds or builds the code of p for this kernel name. home: also load it there, NULL: do not load it.
- * *origin: "memory", "disk" or "built". what: a line for people, kept in the disk entry. */
-xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const char *name, const char *what,
+/* Finds or builds k's code of a tier. home: also load it there, NULL: do not load it. *origin: "memory",
+ * "disk" or "built". A find in memory takes no source: the structure's key is its own. */
+xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err);
+/* The same code, loaded there; c stays as it is. */
+xt_status xti_code_load(const struct xti_shared_code *c, const struct xti_home *home,
+                        struct xti_shared_code **out, struct xti_err *err);
 void *xti_code_ref(void *code);
 void xti_code_unref(void *code);
 
@@ -84,7 +93,8 @@ void xti_shared_plan_unref(void *plan);
 /* 32 hex digits that live as long as p; NULL: no memory. */
 const char *xti_shared_plan_signature(const struct xti_shared_plan *p, struct xti_err *err);
 
-/* Immutable once made, but for refs. Needs nothing of its context: it may outlive it. */
+/* Immutable once made, but for refs and what better code brings. Needs nothing of its context: it may outlive
+ * it. */
 struct xt_kernel {
     atomic_int refs;
     xt_backend backend;
@@ -98,9 +108,12 @@ struct xt_kernel {
     struct xti_parallel parallel;
     uint64_t *origin; /* XT_ORIGIN: bytes that lie before the destination's pointer, then before each input's;
                        * NULL: all pointers are starts of buffers */
-    struct xti_shared_code *code;
-    char *launch; /* CUDA: launch.json */
-    const char *code_origin;
+    bool loads;       /* CUDA: for a device, not for an architecture */
+    struct xti_shared_code *code[2];             /* by tier; NULL: not there, or not yet */
+    const char *code_origin[2];                  /* written before `now`, as code is */
+    _Atomic(const struct xti_shared_code *) now; /* the code that runs; NULL: CPU, or nothing to copy */
+    char *_Atomic launch[2];                     /* launch.json; NULL: nobody has asked */
+    struct xti_better better;
     unsigned char packed[]; /* the request's key, which begins with the packed graph: layouts, names */
 };
 
@@ -113,6 +126,9 @@ void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b);
 size_t xti_request_bound(const struct xt_graph *g, const char *how);
 size_t xti_request_key(const struct xt_graph *g, xt_backend backend, const char *how,
                        const struct xti_home *home, unsigned char *key);
+
+/* "built in", or where the code that runs came from. */
+const char *xti_kernel_origin(const struct xt_kernel *k);
 
 /* Lines and members of an explanation: the plan's choice and estimate. (estimate.c) */
 void xti_estimate_text(const struct xt_kernel *k, struct xti_str *b);

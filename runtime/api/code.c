@@ -1,8 +1,10 @@
-/* code.c: CUDA code by exact key: memory, then disk, then NVRTC. A key holds everything that the code depends
- * on: format, templates, compiler build, options, target, full source and what the launch expects. Layer 6.
- */
+/* code.c: CUDA code by key: memory, then disk, then NVRTC. On disk a key holds everything that the code
+ * depends on: format, templates, compiler build, options, target, full source. In memory code of the
+ * structure tier is found by the plan's structure, without the source, and code of the exact tier by the key
+ * of the disk. Layer 6. */
 #include "api/api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +15,9 @@
 
 struct request {
     struct xt_ctx *ctx;
-    const struct xti_cuda_plan *plan;
-    const char *name, *what;
+    const struct xt_kernel *k;
+    enum xti_cuda_tier tier;
+    char name[XTI_CUDA_NAME_CHARS];
     const struct xti_home *home;   /* NULL: not loaded */
     const struct xti_nvrtc *nvrtc; /* NULL: there is none, for the reason in no_nvrtc */
     struct xti_err no_nvrtc;
@@ -44,14 +47,16 @@ static bool decode(const struct xti_blob *b, struct xti_code *c)
 
 static void store(struct request *r, const struct xti_code *c)
 {
-    struct xti_str b = {0};
+    struct xti_str b = {0}, what = {0}; /* the chain that was the first: a line for people */
     uint64_t n[2] = {c->ptx_bytes, c->cubin_bytes};
+    xti_kernel_text(r->k, &what);
     xti_str_addn(&b, n, sizeof n);
     xti_str_addn(&b, c->ptx, c->ptx_bytes);
     if (c->cubin)
         xti_str_addn(&b, c->cubin, c->cubin_bytes);
-    if (!b.failed)
-        xti_disk_put(r->ctx->disk, r->key.s, r->key.n, r->what, b.s, b.n);
+    if (!b.failed && !what.failed)
+        xti_disk_put(r->ctx->disk, r->key.s, r->key.n, what.s, b.s, b.n);
+    xti_str_free(&what);
     xti_str_free(&b);
 }
 
@@ -72,8 +77,8 @@ static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_er
     int64_t t = xti_now_ns();
     if (!r->nvrtc)
         return xti_fail(err, XT_ECOMPILE, "%s", r->no_nvrtc.e.message);
-    xt_status s = xti_nvrtc_compile(r->nvrtc, r->source.s, r->name, r->plan->target.sm, c, err);
-    xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->plan->target.sm,
+    xt_status s = xti_nvrtc_compile(r->nvrtc, r->source.s, r->name, r->k->cuda->target.sm, c, err);
+    xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->k->cuda->target.sm,
              (double)(xti_now_ns() - t) / 1e6);
     if (!s)
         store(r, c);
@@ -83,19 +88,23 @@ static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_er
 /* One process builds while others of the same key wait for its file; whoever cannot wait builds too. */
 static xt_status from_disk_or_nvrtc(struct request *r, struct xti_shared_code *c, struct xti_err *err)
 {
-    if ((c->from_disk = from_disk(r, &c->code)))
+    c->origin = "disk";
+    if (from_disk(r, &c->code))
         return XT_OK;
     int token = xti_disk_lock(r->ctx->disk, r->key.s, r->key.n);
     xt_status s = XT_OK;
-    if (!(c->from_disk = from_disk(r, &c->code)))
+    if (!from_disk(r, &c->code)) {
+        c->origin = "built";
         s = from_nvrtc(r, &c->code, err);
+    }
     xti_disk_unlock(r->ctx->disk, token);
     return s;
 }
 
-static xt_status load_module(struct request *r, struct xti_shared_code *c, struct xti_err *err)
+/* Elsewhere than in the primary context of a device the current one is meant. */
+static xt_status load_module(struct xti_shared_code *c, const struct xti_home *home, struct xti_err *err)
 {
-    return xti_module_load(&c->code, r->name, r->ctx->device, &c->module, err);
+    return xti_module_load(&c->code, c->name, home->context ? 0 : (int)home->number, &c->module, err);
 }
 
 /* An entry that the driver refuses is built once more, past the disk: what lies there may be damaged in a way
@@ -105,40 +114,32 @@ static xt_status load(struct request *r, struct xti_shared_code *c, struct xti_e
 {
     struct xti_err refusal = {0};
     struct xti_code fresh = {0};
-    xt_status s = load_module(r, c, &refusal);
-    if (s == XT_EDEVICE && c->from_disk) {
+    xt_status s = load_module(c, r->home, &refusal);
+    if (s == XT_EDEVICE && !strcmp(c->origin, "disk")) {
         xti_disk_drop(r->ctx->disk, r->key.s, r->key.n);
         if (!from_nvrtc(r, &fresh, NULL)) {
             xti_code_free(&c->code);
             c->code = fresh;
-            c->from_disk = false;
-            return load_module(r, c, err);
+            c->origin = "built";
+            return load_module(c, r->home, err);
         }
     }
     return s ? xti_fail(err, s, "%s", refusal.e.message) : XT_OK;
 }
 
-static xt_status build(void *arg, void **out, struct xti_err *err)
+static struct xti_shared_code *new_code(enum xti_cuda_tier tier, const char *name, const char *source,
+                                        size_t source_bytes, struct xti_err *err)
 {
-    struct request *r = arg;
-    xt_status s = XT_OK;
     struct xti_shared_code *c = xti_alloc(sizeof *c);
-    if (!c)
-        return xti_fail(err, XT_ENOMEM, "code record");
-    atomic_init(&c->refs, 1);
-    if (!(c->source = xti_memdup(r->source.s, r->source.n + 1))) {
-        s = xti_fail(err, XT_ENOMEM, "source, %zu bytes", r->source.n);
-        goto done;
+    if (c && (c->source = xti_memdup(source, source_bytes))) {
+        atomic_init(&c->refs, 1);
+        c->tier = tier;
+        memcpy(c->name, name, sizeof c->name);
+        return c;
     }
-    if ((s = from_disk_or_nvrtc(r, c, err)))
-        goto done;
-    if (r->home && (s = load(r, c, err)))
-        goto done;
-    *out = c;
-    c = NULL;
-done:
-    xti_code_unref(c);
-    return s;
+    xti_free(c);
+    xti_fail(err, XT_ENOMEM, "source, %zu bytes", source_bytes);
+    return NULL;
 }
 
 static void add_field(struct xti_str *key, const void *p, size_t n)
@@ -153,7 +154,7 @@ static const char *or_empty(const char *s) { return s ? s : ""; }
 static void make_key(struct request *r)
 {
     struct xti_str options = {0};
-    xti_nvrtc_options(r->nvrtc, r->plan->target.sm, &options);
+    xti_nvrtc_options(r->nvrtc, r->k->cuda->target.sm, &options);
     const char *fixed[] = {"xt code 1",
                            xti_templates_hash,
                            xti_nvrtc_build(r->nvrtc),
@@ -163,45 +164,116 @@ static void make_key(struct request *r)
                            r->name};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         add_field(&r->key, fixed[i], strlen(fixed[i]));
-    xti_str_u64le(&r->key, (uint64_t)r->plan->target.sm);
+    xti_str_u64le(&r->key, (uint64_t)r->k->cuda->target.sm);
     add_field(&r->key, r->source.s, r->source.n);
     r->key.failed |= options.failed;
     xti_str_free(&options);
 }
 
-xt_status xti_code_get(struct xt_ctx *ctx, const struct xti_cuda_plan *p, const char *name, const char *what,
+/* Source and key of the disk. */
+static xt_status describe(struct request *r, struct xti_err *err)
+{
+    const struct xti_cuda_plan *p = r->k->cuda;
+    xt_status s = xti_cuda_emit(p, r->tier, r->name, &r->source, err);
+    if (s)
+        return s;
+    r->nvrtc = xti_nvrtc_for(p->target.sm, r->k->loads ? xti_driver_version() : 0, &r->no_nvrtc);
+    make_key(r);
+    return r->key.failed || r->source.failed ? xti_fail(err, XT_ENOMEM, "kernel key") : XT_OK;
+}
+
+static xt_status build(void *arg, void **out, struct xti_err *err)
+{
+    struct request *r = arg;
+    struct xti_shared_code *c = NULL;
+    xt_status s = r->source.s ? XT_OK : describe(r, err);
+    if (s)
+        return s;
+    if (!(c = new_code(r->tier, r->name, r->source.s, r->source.n + 1, err)))
+        return XT_ENOMEM;
+    if ((s = from_disk_or_nvrtc(r, c, err)))
+        goto done;
+    if (r->home && (s = load(r, c, err)))
+        goto done;
+    *out = c;
+    c = NULL;
+done:
+    xti_code_unref(c);
+    return s;
+}
+
+static xt_status name_entry(struct request *r, struct xti_err *err)
+{
+    if (r->tier == XTI_TIER_STRUCTURE) {
+        xti_cuda_structure_name(r->k->cuda, r->name);
+        return XT_OK;
+    }
+    const char *signature = xti_shared_plan_signature(r->k->shared, err);
+    if (signature)
+        snprintf(r->name, sizeof r->name, "xt_%s_%.8s", xti_cuda_plan_family(r->k->cuda), signature);
+    return signature ? XT_OK : XT_ENOMEM;
+}
+
+static xt_status make_memory_key(struct request *r, struct xti_str *key, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    xti_str_u64le(key, r->tier);
+    xti_str_u64le(key, r->k->loads);
+    xti_str_u64le(key, r->home != NULL);
+    xti_str_u64le(key, r->home ? r->home->context : 0);
+    xti_str_u64le(key, r->home ? r->home->number : 0);
+    if (r->tier == XTI_TIER_STRUCTURE)
+        s = xti_cuda_structure(r->k->cuda, key, err);
+    else if (!(s = describe(r, err)))
+        xti_str_addn(key, r->key.s, r->key.n);
+    return s ? s : key->failed ? xti_fail(err, XT_ENOMEM, "kernel key") : XT_OK;
+}
+
+xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err)
 {
-    struct request r = {.ctx = ctx, .plan = p, .name = name, .what = what, .home = home};
-    struct xti_str memory_key = {0};
+    struct request r = {.ctx = ctx, .k = k, .tier = tier, .home = home};
+    char room[1024];
+    struct xti_str memory_key = XTI_STR_ON(room);
     void *code = NULL;
     bool hit = false;
-    xt_status s = xti_cuda_emit(p, XTI_TIER_EXACT, name, &r.source, err);
-    if (s)
-        goto done;
-    r.nvrtc = xti_nvrtc_for(p->target.sm, home ? xti_driver_version() : 0, &r.no_nvrtc);
-    make_key(&r);
-    xti_str_u64le(&memory_key, home != NULL);
-    xti_str_u64le(&memory_key, home ? home->context : 0);
-    xti_str_u64le(&memory_key, home ? home->number : 0);
-    xti_str_addn(&memory_key, r.key.s, r.key.n);
-    if (r.key.failed || r.source.failed || memory_key.failed) {
-        s = xti_fail(err, XT_ENOMEM, "kernel key");
-        goto done;
+    xt_status s = name_entry(&r, err);
+    if (!s)
+        s = make_memory_key(&r, &memory_key, err);
+    if (!s)
+        s = xti_memo_get(ctx->codes, memory_key.s, memory_key.n, build, &r, &code, &hit, err);
+    if (!s) {
+        *out = code;
+        *origin = hit ? "memory" : (*out)->origin;
+        xti_logf(XTI_LOG_CACHE, "%s: %s", r.name, *origin);
     }
-    if ((s = xti_memo_get(ctx->codes, memory_key.s, memory_key.n, build, &r, &code, &hit, err)))
-        goto done;
-    *out = code;
-    *origin = hit ? "memory" : (*out)->from_disk ? "disk" : "built";
-    xti_logf(XTI_LOG_CACHE, "%s: %s", name,
-             hit                 ? "in memory"
-             : (*out)->from_disk ? "hit on disk"
-                                 : "compiled");
-done:
     xti_str_free(&memory_key);
     xti_str_free(&r.key);
     xti_str_free(&r.source);
+    return s;
+}
+
+xt_status xti_code_load(const struct xti_shared_code *c, const struct xti_home *home,
+                        struct xti_shared_code **out, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    struct xti_shared_code *d = new_code(c->tier, c->name, c->source, strlen(c->source) + 1, err);
+    if (!d)
+        return XT_ENOMEM;
+    d->origin = c->origin;
+    d->code.ptx = xti_memdup(c->code.ptx, c->code.ptx_bytes);
+    d->code.cubin = c->code.cubin ? xti_memdup(c->code.cubin, c->code.cubin_bytes) : NULL;
+    d->code.ptx_bytes = c->code.ptx_bytes;
+    d->code.cubin_bytes = c->code.cubin_bytes;
+    if (!d->code.ptx || (c->code.cubin && !d->code.cubin))
+        s = xti_fail(err, XT_ENOMEM, "code of %s", c->name);
+    if (!s)
+        s = load_module(d, home, err);
+    if (s)
+        xti_code_unref(d);
+    else
+        *out = d;
     return s;
 }
 

@@ -15,6 +15,7 @@ struct request {
     xt_backend backend;
     const char *arch;
     bool load;    /* on the device: CUDA without an architecture given */
+    xt_mode mode; /* CUDA */
     bool measure; /* CPU */
     struct xti_home home;
     const unsigned char *key;
@@ -24,9 +25,12 @@ struct request {
 static void destroy(struct xt_kernel *k)
 {
     xti_free(k->origin);
-    xti_free(k->launch);
+    for (int tier = XTI_TIER_STRUCTURE; tier <= XTI_TIER_EXACT; tier++) {
+        xti_free(atomic_load_explicit(&k->launch[tier], memory_order_relaxed));
+        xti_code_unref(k->code[tier]);
+    }
+    xti_better_free(k);
     xti_shared_plan_unref(k->shared);
-    xti_code_unref(k->code);
     xti_free(k);
 }
 
@@ -83,25 +87,25 @@ static xt_status get_purpose(const struct request *r, struct xti_purpose *f, str
     return r->arch ? xti_cuda_arch(r->arch, &f->cuda, err) : xti_cuda_target(r->ctx->device, &f->cuda, err);
 }
 
+/* The tier that a compile waits for. Code for an architecture is for elsewhere: the best there is, unless
+ * told otherwise. */
+static enum xti_cuda_tier first_tier(const struct request *r, const struct xt_kernel *k)
+{
+    bool exact = r->mode == XT_SYNC || (r->mode == XT_ASYNC && !r->load);
+    return exact || !k->cuda->structure.n ? XTI_TIER_EXACT : XTI_TIER_STRUCTURE;
+}
+
 static xt_status make_code(const struct request *r, struct xt_kernel *k, struct xti_err *err)
 {
-    struct xti_str launch = {0}, text = {0};
-    char name[64]; /* of the entry */
-    xt_status s = XT_OK;
-    const char *signature = xti_shared_plan_signature(k->shared, err);
-    if (!signature)
-        return XT_ENOMEM;
-    snprintf(name, sizeof name, "xt_%s_%.8s", xti_cuda_plan_family(k->cuda), signature);
-    xti_cuda_launch_json(k->cuda, XTI_TIER_EXACT, name, &launch);
-    k->launch = launch.s; /* the builder's buffer changes owner */
-    xti_kernel_text(k, &text);
-    if (launch.failed || text.failed)
-        s = xti_fail(err, XT_ENOMEM, "launch record");
-    else
-        s = xti_code_get(r->ctx, k->cuda, name, text.s, r->load ? &r->home : NULL, &k->code, &k->code_origin,
-                         err);
-    xti_str_free(&text);
-    return s;
+    enum xti_cuda_tier tier = first_tier(r, k);
+    xt_status s =
+        xti_code_get(r->ctx, k, tier, r->load ? &r->home : NULL, &k->code[tier], &k->code_origin[tier], err);
+    if (s)
+        return s;
+    atomic_init(&k->now, k->code[tier]);
+    if (tier == XTI_TIER_STRUCTURE && r->mode == XT_ASYNC)
+        xti_better_promise(k, r->ctx->shop, &r->home);
+    return XT_OK;
 }
 
 static void log_kernel(const struct xt_kernel *k)
@@ -166,7 +170,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     atomic_init(&k->refs, 1);
     k->backend = r->backend;
     k->parallel = r->ctx->parallel;
-    k->code_origin = "built in";
+    k->loads = r->load;
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))
         goto done;
@@ -190,11 +194,25 @@ done:
 
 static void count_compile(struct xt_ctx *ctx, bool hit, const struct xt_kernel *k)
 {
-    const char *origin = hit ? "memory" : k->code_origin;
+    const char *origin = hit ? "memory" : xti_kernel_origin(k);
     atomic_llong *n = !strcmp(origin, "memory") ? &ctx->memory_hits
                       : !strcmp(origin, "disk") ? &ctx->disk_hits
                                                 : &ctx->built;
     atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
+}
+
+/* A kernel that was there: this is a use of it, in the context that it is at home in. */
+static xt_status improve(const struct request *r, struct xt_kernel *k, struct xti_err *err)
+{
+    struct xti_better *b = &k->better;
+    if (!b->shop)
+        return XT_OK;
+    if (r->mode == XT_SYNC)
+        return xti_better_wait(k, err);
+    if (atomic_load_explicit(&b->state, memory_order_relaxed) == XTI_MADE)
+        xti_better_load(k);
+    xti_better_use(k, b);
+    return XT_OK;
 }
 
 static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_err *err)
@@ -204,7 +222,12 @@ static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_e
     bool hit = false;
     if (r->load && xti_home_get(r->ctx->device, &r->home, err))
         return err->e.status;
+    char generic[64];
     const char *how = r->measure ? "measured" : r->arch; /* never both: only CUDA has architectures */
+    if (r->mode == XT_GENERIC) {
+        snprintf(generic, sizeof generic, "generic %.40s", how ? how : "");
+        how = generic;
+    }
     size_t bound = xti_request_bound(r->graph, how);
     if (bound > ROOM && !(key = xti_alloc(bound)))
         return xti_fail(err, XT_ENOMEM, "request key");
@@ -213,9 +236,14 @@ static xt_status compile(struct request *r, struct xt_kernel **out, struct xti_e
     xt_status s = xti_memo_get(r->ctx->kernels, key, r->key_bytes, build, r, &kernel, &hit, err);
     if (!s)
         count_compile(r->ctx, hit, kernel);
+    if (!s && hit && r->mode)
+        s = improve(r, kernel, err);
     if (key != room)
         xti_free(key);
-    *out = kernel;
+    if (s)
+        xt_kernel_free(kernel);
+    else
+        *out = kernel;
     return s;
 }
 
@@ -240,6 +268,8 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
         memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
     if (o.backend < XT_AUTO || o.backend > XT_CUDA)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: backend %d", (int)o.backend), &err);
+    if (o.mode < XT_MODE_AUTO || o.mode > XT_GENERIC)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: mode %d", (int)o.mode), &err);
     if (g->err.e.status)
         return xti_publish(g->err.e.status, &g->err);
     if (g->out < 0)
@@ -249,5 +279,15 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
     r.arch = r.backend == XT_CUDA ? o.arch : NULL;
     r.measure = r.backend == XT_CPU && (o.measure || ctx->measure);
     r.load = r.backend == XT_CUDA && !o.arch;
+    r.mode = r.backend == XT_CUDA ? o.mode ? o.mode : ctx->mode : XT_MODE_AUTO;
     return xti_publish(compile(&r, out, &err), &err);
+}
+
+xt_status xt_kernel_wait(struct xt_kernel *k)
+{
+    struct xti_err err;
+    xti_err_clear(&err);
+    if (!k)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_wait: kernel is NULL"), &err);
+    return xti_publish(xti_better_wait(k, &err), &err);
 }

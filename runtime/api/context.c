@@ -33,6 +33,18 @@ static xt_status parse_backend(const char *s, xt_backend *out, struct xti_err *e
     return xti_fail(err, XT_EINVAL, "XT_BACKEND: '%s' is not ref, cpu or cuda", s);
 }
 
+static xt_status parse_mode(const char *s, xt_mode *out, struct xti_err *err)
+{
+    static const char *const name[] = {[XT_SYNC] = "sync", [XT_ASYNC] = "async", [XT_GENERIC] = "generic"};
+    *out = XT_ASYNC;
+    for (int i = XT_SYNC; i <= XT_GENERIC && *s; i++)
+        if (!strcmp(s, name[i])) {
+            *out = (xt_mode)i;
+            return XT_OK;
+        }
+    return *s ? xti_fail(err, XT_EINVAL, "XT_JIT: '%s' is not sync, async or generic", s) : XT_OK;
+}
+
 static xt_status unknown_machine(const char *name, struct xti_err *err)
 {
     struct xti_str rows = {0};
@@ -68,6 +80,8 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     static const struct xti_memo_ops plan_ops = {xti_shared_plan_ref, xti_shared_plan_unref, NULL};
     static const struct xti_memo_ops code_ops = {xti_code_ref, xti_code_unref, NULL};
     xt_status s = XT_OK;
+    if (o->mode < XT_MODE_AUTO || o->mode > XT_GENERIC)
+        return xti_fail(err, XT_EINVAL, "xt_ctx_new: mode %d", (int)o->mode);
     if (o->threads < 0 || o->device < 0 || o->backend < XT_AUTO || o->backend > XT_CUDA)
         return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads %d, device %d or backend %d is out of range",
                         o->threads, o->device, (int)o->backend);
@@ -76,6 +90,9 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->backend = o->backend;
     if (!ctx->backend &&
         (s = parse_backend(xti_env(XTI_ENV_BACKEND) ? xti_env(XTI_ENV_BACKEND) : "", &ctx->backend, err)))
+        return s;
+    ctx->mode = o->mode;
+    if (!ctx->mode && (s = parse_mode(xti_env(XTI_ENV_JIT) ? xti_env(XTI_ENV_JIT) : "", &ctx->mode, err)))
         return s;
     int64_t threads = o->threads ? o->threads : xti_env_int(XTI_ENV_THREADS, 0);
     if (threads < 0 || threads > 1024)
@@ -88,6 +105,8 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->measure = xti_env_int(XTI_ENV_MEASURE, 0) > 0;
     ctx->log = xti_log_any();
     xti_cpu_target(ctx->threads, &ctx->cpu);
+    if ((s = xti_shop_new(ctx, &ctx->shop, err)))
+        return s;
     if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
         return s;
     if ((s = xti_wisdom_open(ctx->disk, &ctx->wisdom, err)))
@@ -101,6 +120,7 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
 
 static void destroy(struct xt_ctx *ctx)
 {
+    xti_shop_close(ctx->shop); /* its thread uses all that follows */
     xti_memo_free(ctx->kernels);
     xti_memo_free(ctx->plans);
     xti_memo_free(ctx->codes);

@@ -103,7 +103,7 @@ xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
         .strategy = xti_kernel_strategy(k),
         .map_class = xti_class_name(xti_map_class(k->map)),
         .signature = signature,
-        .origin = k->code_origin,
+        .origin = xti_kernel_origin(k),
         .n_pieces = k->map->n_pieces,
         .bytes_read = bytes_read(k->map),
         .bytes_written = k->map->numel * k->map->esize,
@@ -159,6 +159,33 @@ xt_status xt_kernel_shape(const struct xt_kernel *k, int input, struct xt_end_in
     return xti_publish(XT_OK, NULL);
 }
 
+const char *xti_kernel_origin(const struct xt_kernel *k)
+{
+    const struct xti_shared_code *c = atomic_load_explicit(&k->now, memory_order_acquire);
+    return c ? k->code_origin[c->tier] : "built in";
+}
+
+/* Made when somebody asks. NULL: no memory. */
+static const char *launch_record(const struct xt_kernel *k, const struct xti_shared_code *c,
+                                 struct xti_err *err)
+{
+    char *_Atomic *place = (char *_Atomic *)&k->launch[c->tier]; /* immutable but for this */
+    char *known = atomic_load_explicit(place, memory_order_acquire);
+    struct xti_str b = {0};
+    if (known)
+        return known;
+    xti_cuda_launch_json(k->cuda, c->tier, c->name, &b);
+    if (b.failed) {
+        xti_fail(err, XT_ENOMEM, "launch record");
+        xti_str_free(&b);
+        return NULL;
+    }
+    if (atomic_compare_exchange_strong(place, &known, b.s))
+        return b.s; /* the builder's buffer changes owner */
+    xti_str_free(&b);
+    return known;
+}
+
 xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, const void **data,
                              size_t *bytes)
 {
@@ -174,14 +201,18 @@ xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact what, c
                                             : "bytes"),
                            &err);
     static const char *const name[] = {"source", "PTX", "cubin", "launch record"};
+    const struct xti_shared_code *c = atomic_load_explicit(&k->now, memory_order_acquire);
+    const char *launch = c && what == XT_LAUNCH ? launch_record(k, c, &err) : NULL;
+    if (err.e.status)
+        return xti_publish(XT_ENOMEM, &err);
     const struct {
         const void *p;
         size_t n;
     } table[] = {
-        [XT_SOURCE] = {k->code ? k->code->source : NULL, k->code ? strlen(k->code->source) : 0},
-        [XT_PTX] = {k->code ? k->code->code.ptx : NULL, k->code ? k->code->code.ptx_bytes - 1 : 0},
-        [XT_CUBIN] = {k->code ? k->code->code.cubin : NULL, k->code ? k->code->code.cubin_bytes : 0},
-        [XT_LAUNCH] = {k->launch, k->launch ? strlen(k->launch) : 0},
+        [XT_SOURCE] = {c ? c->source : NULL, c ? strlen(c->source) : 0},
+        [XT_PTX] = {c ? c->code.ptx : NULL, c ? c->code.ptx_bytes - 1 : 0},
+        [XT_CUBIN] = {c ? c->code.cubin : NULL, c ? c->code.cubin_bytes : 0},
+        [XT_LAUNCH] = {launch, launch ? strlen(launch) : 0},
     };
     if ((int)what < 0 || what > XT_LAUNCH)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_artifact: %d is no artifact", (int)what),

@@ -104,6 +104,20 @@ static xt_status run_reference(const struct xt_kernel *k, void *dst, const void 
     return s;
 }
 
+/* Whichever code is there at this moment. */
+static xt_status run_cuda(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
+                          struct xti_err *err)
+{
+    const struct xti_shared_code *c = atomic_load_explicit(&k->now, memory_order_acquire);
+    struct xt_kernel *mine = (struct xt_kernel *)k; /* immutable but for this */
+    if (!c->module)
+        return xti_fail(err, XT_ENODEVICE,
+                        "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
+                        k->cuda->target.sm);
+    xti_better_use(mine, &mine->better);
+    return xti_cuda_launch(k->cuda, c->tier, c->module, dst, src, stream, err);
+}
+
 /* From starts of buffers. */
 typedef xt_status run_fn(const struct xt_kernel *k, void *dst, const void *const *src, void *stream,
                          struct xti_err *err);
@@ -125,11 +139,7 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
         xti_cpu_run(k->plan, dst, src, &k->parallel);
         return k->check ? check_result(k, dst, src, err) : XT_OK;
     }
-    if (!k->code->module)
-        return xti_fail(err, XT_ENODEVICE,
-                        "xt_run: the kernel was compiled for sm_%d, not for a device of this machine",
-                        k->cuda->target.sm);
-    return xti_cuda_launch(k->cuda, XTI_TIER_EXACT, k->code->module, dst, src, stream, err);
+    return run_cuda(k, dst, src, stream, err);
 }
 
 enum { INPUTS = 64 }; /* whose pointers are moved without taking memory */
@@ -177,16 +187,19 @@ static xt_status run_staged(const struct xt_kernel *k, void *dst, const void *co
                             struct xti_err *err)
 {
     bool unchanged = false;
+    const struct xti_shared_code *c = atomic_load_explicit(&k->now, memory_order_acquire);
+    struct xt_kernel *mine = (struct xt_kernel *)k; /* immutable but for this */
     xt_status s = check(k, dst, src, &unchanged, err);
     if (s || unchanged)
         return s;
+    xti_better_use(mine, &mine->better);
     size_t *bytes = xti_alloc_array((size_t)k->map->n_srcs + 1, sizeof *bytes);
     if (!bytes)
         return xti_fail(err, XT_ENOMEM, "sizes of %d inputs", k->map->n_srcs);
     for (int i = 0; i < k->map->n_srcs; i++)
         bytes[i] = (size_t)xt_src_min_bytes(k, i);
-    s = xti_cuda_run_host(k->cuda, XTI_TIER_EXACT, k->code->module, dst,
-                          (size_t)((k->map->dst_hi + 1) * k->map->esize), src, bytes, k->map->n_srcs, err);
+    s = xti_cuda_run_host(k->cuda, c->tier, c->module, dst, (size_t)((k->map->dst_hi + 1) * k->map->esize),
+                          src, bytes, k->map->n_srcs, err);
     xti_free(bytes);
     return s;
 }
@@ -195,7 +208,7 @@ xt_status xt_run_host(const struct xt_kernel *k, void *dst, const void *const *s
 {
     struct xti_err err;
     xti_err_clear(&err);
-    if (!k || k->backend != XT_CUDA || !k->map->n_pieces || !k->code->module)
+    if (!k || k->backend != XT_CUDA || !k->map->n_pieces || !atomic_load(&k->now)->module)
         return xt_run(k, dst, srcs, NULL);
     xt_status s = k->origin ? run_from_origins(k, run_staged, dst, srcs, NULL, &err)
                             : run_staged(k, dst, srcs, NULL, &err);

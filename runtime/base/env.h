@@ -14,6 +14,7 @@
     X(CACHE_DIR, "$XDG_CACHE_HOME/xt or ~/.cache/xt", "directory of compiled kernels; empty: no disk cache") \
     X(NVRTC, "found on the system", "path of the libnvrtc to load")                                          \
     X(LIBCUDA, "libcuda.so.1", "path of the CUDA driver library to load")                                    \
+    X(JIT, "async", "CUDA compiles: sync, async or generic (xt.h: xt_mode)")                                 \
     X(DEBUG, "", "what to log to stderr: graph,map,plan,src,ptx,cache,time or all")                          \
     X(DUMP, "", "directory that receives source, PTX and cubin of every CUDA compile")                       \
     X(OVERRIDE, "", "directory: a NAME.cu there replaces the source of the kernel with that name")           \

@@ -81,6 +81,7 @@ struct var {
     size_t bytes, align;
     int is_dynamic;       /* extern .shared x[]: as long as the launch says */
     size_t pointer_align; /* .param .ptr .align; 0 when not given */
+    int is_struct;        /* of a parameter: an array of bytes, which is how a struct is declared */
 };
 
 struct branch_table {

@@ -206,6 +206,7 @@ static void parse_param(struct parser *p)
     v->bytes = ptx_parse_dimensions(p) * (size_t)type.bits / 8;
     v->align = align ? align : (size_t)type.bits / 8;
     v->pointer_align = pointer_align;
+    v->is_struct = type.bits == 8 && v->bytes > 1;
     if (!v->bytes || type.kind == 'p' || v->bytes > 32764)
         ptx_refuse(p, name, "size of a parameter");
     v->address = (e->param_space + v->align - 1) / v->align * v->align;
@@ -437,6 +438,11 @@ void ptx_free(struct ptx_module *m)
 
 int ptx_entry_count(const struct ptx_module *m) { return m->n_entries; }
 const char *ptx_entry_name(const struct ptx_module *m, int entry) { return m->entries[entry].name; }
+
+int ptx_param_is_struct(const struct ptx_module *m, int entry, int param)
+{
+    return m->vars[m->entries[entry].param[param]].is_struct;
+}
 
 void ptx_entry_info(const struct ptx_module *m, int entry, struct ptx_entry_info *out)
 {

@@ -59,6 +59,9 @@ const char *ptx_entry_name(const struct ptx_module *m, int entry);
 /* pre: 0 <= entry < ptx_entry_count(m) */
 void ptx_entry_info(const struct ptx_module *m, int entry, struct ptx_entry_info *out);
 
+/* Is a parameter a struct, given by value? Others of eight bytes are pointers, or numbers. */
+int ptx_param_is_struct(const struct ptx_module *m, int entry, int param);
+
 /* A block of device memory, backed by `base` on the host (any alignment), or imaginary when base is NULL: a
  * load from it gives ptx_imagined, and what is stored only a sample's `watch` gets to see. Its device address
  * is a multiple of 256, far away from every other buffer. Read only: may be loaded, never stored to.

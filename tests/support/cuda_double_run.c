@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_OF_A_MAPPING = 16 << 20 }; /* those of sanitizers are TB; the interpreter keeps a byte a byte */
+
 static struct {
     char *p;
     size_t bytes;
@@ -84,30 +86,38 @@ bool double_memory(uintptr_t p, char **base, size_t *bytes)
         }
     UNLOCK();
     FILE *f = found ? NULL : fopen("/proc/self/maps", "r");
-    while (f && !found && fgets(line, sizeof line, f)) {
-        unsigned long lo, hi;
-        if (sscanf(line, "%lx-%lx", &lo, &hi) == 2 && p >= lo && p < hi) {
+    char mode;
+    for (unsigned long lo, hi, end = 0; f && fgets(line, sizeof line, f);) { /* a program's data are two */
+        if (sscanf(line, "%lx-%lx %c", &lo, &hi, &mode) != 3 || mode != 'r' || (found && lo != end))
+            continue;
+        if (!found && (p < lo || p >= hi))
+            continue;
+        if (!found)
             *base = (char *)(p / 256 * 256);
-            *bytes = hi - (uintptr_t)*base;
-            found = true;
-        }
+        end = hi;
+        *bytes = end - (uintptr_t)*base;
+        found = true;
     }
     if (f)
         fclose(f);
+    if (f && found && *bytes > MOST_OF_A_MAPPING)
+        *bytes = MOST_OF_A_MAPPING;
     return found;
 }
 
 /* ------------------------------------------------------------------------------------------------- kernels
  */
 
-static bool make_params(void *const *given, const struct ptx_entry_info *info, struct ptx_param *param,
+static bool make_params(const struct work *k, const struct ptx_entry_info *info, struct ptx_param *param,
                         struct ptx_buffer *buffer, int *n_buffers)
 {
+    void *const *given = k->param;
     for (int i = 0; i < info->n_params; i++) {
         uintptr_t p;
         char *base;
         size_t bytes;
-        if (info->param_bytes[i] != sizeof p) {
+        if (info->param_bytes[i] != sizeof p ||
+            ptx_param_is_struct(k->function->module->ptx, k->function->entry, i)) {
             param[i] = (struct ptx_param){.bytes = given[i], .n_bytes = info->param_bytes[i]};
             continue;
         }
@@ -152,7 +162,7 @@ int double_run(const struct work *k)
                            .shared_bytes = k->shared,
                            .params = param,
                            .n_params = info.n_params};
-    bool fine = param && buffer && make_params(k->param, &info, param, buffer, &n_buffers) &&
+    bool fine = param && buffer && make_params(k, &info, param, buffer, &n_buffers) &&
                 interpret(m->ptx, &l, buffer, n_buffers);
     free(buffer);
     free(param);

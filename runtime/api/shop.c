@@ -1,0 +1,268 @@
+/* shop.c: one thread a context that makes exact CUDA kernels. What always holds: a kernel on the list, or
+ * being made, is held by a reference; whoever changes a state but RESTING to WANTED has the lock; the thread
+ * runs in the process that started it alone. Layer 6. */
+#include "api/api.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cuda/driver.h"
+
+/* Emitting and planning take 96 KiB; NVRTC has a stack of its own. */
+enum { STACK_BYTES = 1 << 20, MAX_WANTED = 64 };
+
+struct xti_shop {
+    atomic_int refs; /* of the context, of kernels */
+    struct xt_ctx *ctx;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a state has */
+    sem_t wake;
+    atomic_bool closed;
+    _Atomic(struct xt_kernel *) wanted; /* last first */
+    atomic_int n_wanted;
+    bool started;
+    pid_t process; /* that has the thread */
+    pthread_t thread;
+};
+
+static void set_state(struct xti_shop *shop, struct xti_better *b, enum xti_better_state s)
+{
+    pthread_mutex_lock(&shop->lock);
+    atomic_store(&b->state, s);
+    pthread_cond_broadcast(&shop->changed);
+    pthread_mutex_unlock(&shop->lock);
+}
+
+/* ---- the list */
+
+static struct xt_kernel *take_all(struct xti_shop *shop) { return atomic_exchange(&shop->wanted, NULL); }
+
+/* Kernels that will not be made: the shop is closed. */
+static void drop_wanted(struct xti_shop *shop)
+{
+    for (struct xt_kernel *k = take_all(shop), *next; k; k = next) {
+        next = k->better.next;
+        set_state(shop, &k->better, XTI_CLOSED);
+        xt_kernel_free(k);
+    }
+}
+
+static void push(struct xti_shop *shop, struct xt_kernel *k)
+{
+    xt_kernel_ref(k);
+    atomic_fetch_add(&shop->n_wanted, 1);
+    k->better.next = atomic_load(&shop->wanted);
+    while (!atomic_compare_exchange_weak(&shop->wanted, &k->better.next, k)) {
+    }
+    sem_post(&shop->wake);
+}
+
+void xti_better_want(struct xt_kernel *k, bool again)
+{
+    struct xti_better *b = &k->better;
+    struct xti_shop *shop = b->shop;
+    if (atomic_load(&shop->closed)) {
+        atomic_store(&b->state, XTI_CLOSED);
+        return;
+    }
+    int was = again && atomic_load(&b->state) == XTI_FAILED ? XTI_FAILED : XTI_RESTING;
+    if (!again && atomic_load(&shop->n_wanted) >= MAX_WANTED) {
+        atomic_store(&b->uses, 0); /* later */
+        return;
+    }
+    if (!atomic_compare_exchange_strong(&b->state, &was, XTI_WANTED))
+        return;
+    push(shop, k);
+    if (atomic_load(&shop->closed)) /* its thread may be gone */
+        drop_wanted(shop);
+}
+
+/* ---- the thread */
+
+static void publish(struct xt_kernel *k, struct xti_shared_code *c, const char *origin)
+{
+    k->code[XTI_TIER_EXACT] = c;
+    k->code_origin[XTI_TIER_EXACT] = origin;
+    atomic_store_explicit(&k->now, c, memory_order_release);
+}
+
+static void make(struct xti_shop *shop, struct xt_kernel *k)
+{
+    struct xti_better *b = &k->better;
+    struct xti_shared_code *c = NULL;
+    const char *origin = NULL;
+    struct xti_err err = {0};
+    bool ours = !b->home.context; /* the primary context: held as long as its modules are */
+    set_state(shop, b, XTI_MAKING);
+    xt_status s = xti_code_get(shop->ctx, k, XTI_TIER_EXACT, ours ? &b->home : NULL, &c, &origin, &err);
+    if (s)
+        xti_logf(XTI_LOG_CACHE, "exact kernel: %s", err.e.message);
+    else if (ours)
+        publish(k, c, origin);
+    else
+        b->made = c;
+    b->err = err;
+    set_state(shop, b, s ? XTI_FAILED : ours ? XTI_DONE : XTI_MADE);
+}
+
+static void *work(void *arg)
+{
+    struct xti_shop *shop = arg;
+    while (!atomic_load(&shop->closed)) {
+        struct xt_kernel *k = take_all(shop);
+        if (!k)
+            while (sem_wait(&shop->wake)) {
+            }
+        for (struct xt_kernel *next; k; k = next) {
+            next = k->better.next;
+            atomic_fetch_sub(&shop->n_wanted, 1);
+            if (atomic_load(&shop->closed))
+                set_state(shop, &k->better, XTI_CLOSED);
+            else
+                make(shop, k);
+            xt_kernel_free(k);
+        }
+    }
+    return NULL;
+}
+
+/* With the lock. The thread takes no signals: they stay with the threads that the program made. */
+static bool start(struct xti_shop *shop)
+{
+    pthread_attr_t attr;
+    sigset_t all, before;
+    if (shop->started)
+        return shop->process == getpid();
+    if (pthread_attr_init(&attr))
+        return false;
+    sigfillset(&all);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    shop->started = !pthread_create(&shop->thread, &attr, work, shop);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    shop->process = getpid();
+    return shop->started;
+}
+
+/* ---- its life */
+
+xt_status xti_shop_new(struct xt_ctx *ctx, struct xti_shop **out, struct xti_err *err)
+{
+    struct xti_shop *shop = xti_alloc(sizeof *shop);
+    if (!shop)
+        return xti_fail(err, XT_ENOMEM, "context");
+    atomic_init(&shop->refs, 1);
+    shop->ctx = ctx;
+    pthread_mutex_init(&shop->lock, NULL);
+    pthread_cond_init(&shop->changed, NULL);
+    sem_init(&shop->wake, 0, 0);
+    *out = shop;
+    return XT_OK;
+}
+
+void xti_shop_close(struct xti_shop *shop)
+{
+    if (!shop)
+        return;
+    atomic_store(&shop->closed, true);
+    bool here = shop->started && shop->process == getpid();
+    if (here) {
+        sem_post(&shop->wake);
+        pthread_join(shop->thread, NULL);
+    }
+    if (here || !shop->started)
+        drop_wanted(shop);
+    xti_shop_unref(shop);
+}
+
+void xti_shop_unref(struct xti_shop *shop)
+{
+    if (!shop || atomic_fetch_sub_explicit(&shop->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    sem_destroy(&shop->wake);
+    pthread_cond_destroy(&shop->changed);
+    pthread_mutex_destroy(&shop->lock);
+    xti_free(shop);
+}
+
+/* ---- kernels */
+
+void xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct xti_home *home)
+{
+    pthread_mutex_lock(&shop->lock);
+    bool there = start(shop);
+    pthread_mutex_unlock(&shop->lock);
+    if (!there)
+        return;
+    atomic_fetch_add_explicit(&shop->refs, 1, memory_order_relaxed);
+    k->better.shop = shop;
+    k->better.home = *home;
+}
+
+void xti_better_free(struct xt_kernel *k)
+{
+    xti_code_unref(k->better.made);
+    xti_shop_unref(k->better.shop);
+}
+
+static xt_status load_made(struct xt_kernel *k, struct xti_err *err)
+{
+    struct xti_better *b = &k->better;
+    struct xti_shared_code *loaded = NULL;
+    pthread_mutex_lock(&b->shop->lock);
+    bool mine = atomic_load(&b->state) == XTI_MADE;
+    if (mine)
+        atomic_store(&b->state, XTI_MAKING);
+    pthread_mutex_unlock(&b->shop->lock);
+    if (!mine)
+        return XT_OK;
+    xt_status s = xti_code_load(b->made, &b->home, &loaded, err);
+    if (!s)
+        publish(k, loaded, b->made->origin);
+    set_state(b->shop, b, s ? XTI_MADE : XTI_DONE);
+    return s;
+}
+
+/* What cannot be loaded now is tried again by the next caller. */
+void xti_better_load(struct xt_kernel *k) { load_made(k, NULL); }
+
+/* The context that the kernel is at home in is current, or may be made so by anybody. */
+static bool at_home(const struct xti_better *b)
+{
+    struct xti_home here = {0};
+    return !b->home.context || (!xti_home_get((int)b->home.number, &here, NULL) &&
+                                here.context == b->home.context && here.number == b->home.number);
+}
+
+xt_status xti_better_wait(struct xt_kernel *k, struct xti_err *err)
+{
+    struct xti_better *b = &k->better;
+    if (!b->shop)
+        return XT_OK;
+    if (xti_driver_forked() || b->shop->process != getpid())
+        return xti_fail(err, XT_EFORKED, "CUDA kernel of the parent process");
+    if (!at_home(b))
+        return xti_fail(err, XT_ENODEVICE,
+                        "xt_kernel_wait: the kernel's CUDA context is not the current one");
+    for (;;) {
+        xti_better_want(k, true);
+        pthread_mutex_lock(&b->shop->lock);
+        int s;
+        while ((s = atomic_load(&b->state)) == XTI_WANTED || s == XTI_MAKING)
+            pthread_cond_wait(&b->shop->changed, &b->shop->lock);
+        struct xti_err failed = b->err;
+        pthread_mutex_unlock(&b->shop->lock);
+        if (s == XTI_DONE)
+            return XT_OK;
+        if (s == XTI_CLOSED)
+            return xti_fail(err, XT_EINVAL, "xt_kernel_wait: the kernel's context was freed");
+        if (s == XTI_FAILED)
+            return xti_fail(err, failed.e.status, "%s", failed.e.message);
+        if (s == XTI_MADE && load_made(k, err))
+            return err ? err->e.status : XT_EDEVICE;
+    }
+}

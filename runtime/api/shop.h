@@ -1,0 +1,60 @@
+/* shop.h: exact CUDA kernels made in the background, while kernels of the structure tier run. Layer 6.
+ *
+ * A kernel's path: RESTING until it has been used often or xt_kernel_wait asks; WANTED on the shop's list;
+ * MAKING in the shop's thread; then DONE (its `now` is the exact code), MADE (compiled, and loaded by the
+ * next caller whose current context is the kernel's: contexts that a caller made are his to touch) or FAILED.
+ * CLOSED: the context is gone, and with it the shop. */
+#ifndef XTI_API_SHOP_H
+#define XTI_API_SHOP_H
+
+#include <stdatomic.h>
+
+#include "base/err.h"
+#include "cuda/cuda.h"
+
+struct xti_shared_code;
+struct xti_shop;
+
+enum xti_better_state { XTI_RESTING, XTI_WANTED, XTI_MAKING, XTI_MADE, XTI_DONE, XTI_FAILED, XTI_CLOSED };
+
+/* Uses after which an exact kernel is wanted: runs, and compiles that found the kernel. A length that a
+ * server serves once is used a hundred times, by its layers; what is used more often pays for 100 ms of a
+ * core. */
+enum { XTI_MANY_USES = 256 };
+
+/* Of a kernel. shop NULL: nothing better is to come. */
+struct xti_better {
+    struct xti_shop *shop; /* a reference */
+    struct xti_home home;
+    atomic_int state, uses;
+    struct xt_kernel *next;       /* on the shop's list, which holds a reference */
+    struct xti_shared_code *made; /* MADE: not loaded yet */
+    struct xti_err err;           /* FAILED; under the shop's lock */
+};
+
+/* A shop for ctx. Its thread starts when the first kernel is promised something better. */
+xt_status xti_shop_new(struct xt_ctx *ctx, struct xti_shop **out, struct xti_err *err);
+/* The context ends: waits for the compile under way, drops what was wanted. */
+void xti_shop_close(struct xti_shop *shop);
+void xti_shop_unref(struct xti_shop *shop);
+
+/* k, which runs the structure tier, is promised its exact code. When no thread can be had it is not. */
+void xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct xti_home *home);
+void xti_better_free(struct xt_kernel *k);
+
+/* Puts k on the list if it was RESTING (or FAILED, when again). Takes no lock and allocates nothing. */
+void xti_better_want(struct xt_kernel *k, bool again);
+/* Loads what is MADE; the current context is k's. */
+void xti_better_load(struct xt_kernel *k);
+/* Wants it and waits until it runs. */
+xt_status xti_better_wait(struct xt_kernel *k, struct xti_err *err);
+
+/* One use. */
+static inline void xti_better_use(struct xt_kernel *k, struct xti_better *b)
+{
+    if (b->shop && atomic_load_explicit(&b->state, memory_order_relaxed) == XTI_RESTING &&
+        atomic_fetch_add_explicit(&b->uses, 1, memory_order_relaxed) + 1 == XTI_MANY_USES)
+        xti_better_want(k, false);
+}
+
+#endif
