@@ -101,6 +101,7 @@ struct xtk_job {
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool runs; /* transpose: four lines of each row leave together, through the cache some rows of several */
     struct xti_hints hints; /* the machine's */
+    int follows;            /* .. xti_machine.follows */
     bool far;               /* .. xti_machine.far_ahead */
     bool deep;              /* .. xti_machine.prefetch_deep */
 };

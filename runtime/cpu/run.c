@@ -236,6 +236,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .unstaged = step->unstaged,
                             .prefetch_writes = step->prefetch_writes,
                             .hints = target->machine->hints,
+                            .follows = target->machine->follows,
                             .far = target->machine->far_ahead,
                             .deep = target->machine->prefetch_deep,
                             .squares = step->squares,

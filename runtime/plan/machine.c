@@ -46,17 +46,19 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 
 static const struct xti_machine rows[] = {
     {
-        .name = "generic",
+        .name = "generic", /* what served on every machine where it was tried, or harmed none */
         .prices = &emerald_prices,
         .hints = TO_THE_CACHES,
+        .prefetch_deep = true,
         .stream_pairs = true,
         .prefetch_writes = true,
-        .singles_soon = true,
+        .joint_rows = true,
     },
     {
         .name = "neon", /* guessed: nothing was measured on any */
         .prices = &emerald_prices,
         .hints = TO_THE_CACHES,
+        .follows = 16,
     },
     {
         .name = "emerald",
@@ -65,6 +67,7 @@ static const struct xti_machine rows[] = {
         .l3_bytes = 260 * MB,
         .prices = &emerald_prices,
         .hints = TO_THE_CACHES,
+        .follows = 16,
         .stream_pairs = true,
         .prefetch_writes = true,
         .singles_soon = true,
@@ -75,8 +78,8 @@ static const struct xti_machine rows[] = {
         .l2_bytes = 512 * KB,
         .l3_bytes = 32 * MB,
         .prices = &zen5_prices,
-        .hints = PAST_THE_CACHES(XTI_HINT_NTA),
-        .far_ahead = true,
+        .hints = TO_THE_CACHES,
+        .follows = 4,
         .prefetch_deep = true,
         .stream_pairs = true,
         .stream_banks = 512,

@@ -55,12 +55,14 @@ struct xti_machine {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core, where the processor does not tell; 0: unknown */
     const struct xti_prices *prices;
     struct xti_hints hints;
-    bool far_ahead;     /* the processor fetches little by itself: hints run three times as far ahead, and for
-                         * all that is read */
-    bool prefetch_deep; /* lines want to be asked for 128 others before they are read, to the first cache.
-                         * Rules that were measured only where this holds (Zen 5) ask for it, too */
-    bool stream_pairs;  /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
-    int stream_banks;   /* tiles: only of rows a multiple of so many bytes apart; 0: of all (cost.h) */
+    int follows;          /* columns of a tile, in long runs, that the processor fetches ahead by itself: of
+                           * more, all are fetched by hint (stage.c.j2) */
+    bool far_ahead;       /* it fetches little else by itself: hints run three times as far ahead, and for all
+                           * that is read */
+    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache.
+                           * Rules that were measured only where this holds (Zen 5) ask for it, too */
+    bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
+    int stream_banks;     /* tiles: only of rows a multiple of so many bytes apart; 0: of all (cost.h) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
     bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
     bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */

@@ -260,6 +260,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.prefetch_writes = (rows / 2 + cols) % 2;
     for (int i = 0; i < XTI_N_FETCHES; i++)
         j->job.hints.of[i] = (uint8_t)((rows / 2 + cols / 2 + i) % 4);
+    j->job.follows = (int)(cols % 3) * 16;
     j->job.far = (rows / 2 + cols / 2) % 2;
     j->job.deep = (rows / 4 + cols) % 2;
     j->job.squares = (rows + cols / 2) % 2;
