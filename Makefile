@@ -155,7 +155,7 @@ $(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/cmd_*.c)) $(BENCH_
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/gen/bench_workloads_text.o $(LIB_A)
+$(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(B)/gen/bench_workloads_text.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)

@@ -25,6 +25,11 @@ char *bench_chain_as(const char *chain, const char *dtype);
  * when it names extents. */
 char *bench_chain_grown(const char *chain, int times);
 
+/* chains.c: n workload lines of chains drawn at random, of every kind and width, two of three about 64 MB and
+ * the others 2 MB; malloc'ed, NULL when out of memory. The same seed gives the same lines on every machine.
+ */
+char *bench_random_chains(uint64_t seed, int n);
+
 /* ---- naive.c: what a user does without xt: every step that moves data is made whole by a plain strided
  * copy. Reshape, squeeze and unsqueeze of dense data are free; the last step writes into the destination's
  * layout. */

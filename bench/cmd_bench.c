@@ -5,9 +5,10 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "contest.h"
 #include "tools/tool.h"
 
-enum { SAMPLES = 9, QUICK_SAMPLES = 3 };
+enum { SAMPLES = 9, QUICK_SAMPLES = 3, RANDOM_CHAINS = 60 };
 
 static char *read_file(const char *path)
 {
@@ -102,11 +103,20 @@ static int measure_calls(int n)
     return status;
 }
 
-/* The rows of a file, or those built in; -1 after a message. */
-static int read_workloads(const char *path, const struct rewrite *to, struct bench_workload **w)
+/* Lines of a file, or those built in, or, with a seed, so many drawn at random: then path is their number. */
+static char *workload_text(const char *path, const char *seed)
 {
-    char why[256], *text = path ? read_file(path) : strdup(bench_workloads_text);
-    const char *what = path ? path : "workloads";
+    if (seed)
+        return bench_random_chains(strtoull(seed, NULL, 10), path ? atoi(path) : RANDOM_CHAINS);
+    return path ? read_file(path) : strdup(bench_workloads_text);
+}
+
+/* -1 after a message. */
+static int read_workloads(const char *path, const char *seed, const struct rewrite *to,
+                          struct bench_workload **w)
+{
+    char why[256], *text = workload_text(path, seed);
+    const char *what = seed ? "random chains" : path ? path : "workloads";
     if (!text) {
         fail("bench: %s: %s", what, strerror(errno));
         return -1;
@@ -125,16 +135,13 @@ static int read_workloads(const char *path, const struct rewrite *to, struct ben
 
 int cmd_bench(int n, char **argv)
 {
-    const char *json = NULL, *grow = NULL, *pages = NULL;
+    const char *json = NULL, *grow = NULL, *pages = NULL, *seed = NULL;
     struct rewrite to = {.grow = 1};
-    bool quick = false, calls = false, hptt_measure = false;
-    const struct option_row rows[] = {{"--json", &json, NULL},
-                                      {"--as", &to.dtype, NULL},
-                                      {"--grow", &grow, NULL},
-                                      {"--pages", &pages, NULL},
-                                      {"--quick", NULL, &quick},
-                                      {"--calls", NULL, &calls},
-                                      {"--hptt-measure", NULL, &hptt_measure}};
+    bool quick = false, calls = false, busy = false, hptt_measure = false;
+    const struct option_row rows[] = {
+        {"--json", &json, NULL},   {"--as", &to.dtype, NULL}, {"--grow", &grow, NULL},
+        {"--pages", &pages, NULL}, {"--random", &seed, NULL}, {"--quick", NULL, &quick},
+        {"--busy", NULL, &busy},   {"--calls", NULL, &calls}, {"--hptt-measure", NULL, &hptt_measure}};
     if (take_options("bench", &n, argv, rows, sizeof rows / sizeof *rows))
         return EXIT_BAD_INPUT;
     if (calls)
@@ -148,14 +155,18 @@ int cmd_bench(int n, char **argv)
         return fail("bench: --pages: '%s' is not 4k", pages);
     if (pages)
         bench_refuse_huge_pages();
+    if (busy && bench_threads() != 1)
+        return fail("bench: --busy times one thread: XT_THREADS=1");
+    if (busy)
+        contest_by_own_time();
     if (n > 1)
         return fail("bench: want at most one workload file, got %d", n);
     struct bench_workload *w = NULL;
-    int count = read_workloads(n ? argv[0] : NULL, &to, &w);
+    int count = read_workloads(n ? argv[0] : NULL, seed, &to, &w);
     if (count < 0)
         return EXIT_BAD_INPUT;
     struct bench_row *measured = calloc((size_t)count + 1, sizeof *measured);
-    struct peers *peers = quick ? NULL : peers_open(hptt_measure);
+    struct peers *peers = quick || busy ? NULL : peers_open(hptt_measure);
     int samples = quick ? QUICK_SAMPLES : SAMPLES;
     int status = measured ? measure_all(peers, w, count, samples, measured) : fail("bench: out of memory");
     if (!status)

@@ -7,10 +7,14 @@
 #define SAMPLE_SECONDS 2e-3 /* a sample repeats its run until it lasts this long */
 enum { BEST_OF = 3 };
 
+static clockid_t clock_id = CLOCK_MONOTONIC;
+
+void contest_by_own_time(void) { clock_id = CLOCK_THREAD_CPUTIME_ID; }
+
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock_id, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

@@ -306,6 +306,40 @@ START_TEST(a_workload_line_has_three_or_four_fields)
 }
 END_TEST
 
+START_TEST(chains_drawn_at_random_are_chains_and_the_same_for_a_seed)
+{
+    enum { N = 400 };
+    struct bench_workload *w;
+    char err[256], *text = bench_random_chains(7, N), *again = bench_random_chains(7, N);
+    char *other = bench_random_chains(8, N);
+    bool narrow = false, wide = false;
+    ck_assert(text && again && other && !strcmp(text, again) && strcmp(text, other));
+    ck_assert_int_eq(bench_workloads_read(text, &w, err, sizeof err), N);
+    for (int i = 0; i < N; i++) {
+        struct xt_graph *g;
+        struct xt_output_info o = {.size = sizeof o};
+        struct xt_node_info node = {.size = sizeof node};
+        int64_t bytes = 1;
+        ck_assert_msg(!xt_parse(w[i].small, 0, NULL, &g), "%s", w[i].small);
+        xt_graph_free(g);
+        ck_assert_msg(!xt_parse(w[i].chain, 0, NULL, &g), "%s", w[i].chain);
+        ck_assert(!xt_output_get(g, &o) && !xt_node_get(g, o.node, &node));
+        for (int k = 0; k < node.rank; k++)
+            bytes *= node.shape[k];
+        bytes *= (int64_t)xt_dtype_bytes(node.dtype);
+        narrow |= node.dtype == XT_U8;
+        wide |= node.dtype == XT_C128;
+        ck_assert_msg(bytes >= 1 << 18 && bytes <= 160 << 20, "%s: %lld", w[i].chain, (long long)bytes);
+        xt_graph_free(g);
+    }
+    ck_assert(narrow && wide);
+    bench_workloads_free(w, N);
+    free(text);
+    free(again);
+    free(other);
+}
+END_TEST
+
 START_TEST(another_dtype_replaces_those_declared_and_nothing_else)
 {
     static const char *const pairs[][2] = {
@@ -425,6 +459,7 @@ int main(void)
     tcase_add_test(c, the_limit_writes_its_lines_and_no_other);
     tcase_add_test(c, who_is_four_times_slower_is_timed_three_times);
     tcase_add_test(c, a_workload_line_has_three_or_four_fields);
+    tcase_add_test(c, chains_drawn_at_random_are_chains_and_the_same_for_a_seed);
     tcase_add_test(c, another_dtype_replaces_those_declared_and_nothing_else);
     tcase_add_test(c, a_grown_chain_has_longer_first_extents_and_nothing_else_changed);
     tcase_add_test(c, the_report_is_json_with_ratios_or_null);
