@@ -68,7 +68,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib python wheel run test test-arm ways lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: all lib python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	+@$(SUBMAKE) lib $(XT)
@@ -209,6 +209,15 @@ $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/
 bench-kernels: need-build ## every CPU micro-kernel in the first cache beside its scalar row and memcpy; K=transpose: those so named
 	+@$(SUBMAKE) $(B)/tests/bench_kernels
 	@$(B)/tests/bench_kernels $(K)
+
+$(B)/tests/bench_machine: $(B)/obj/tests/bench_machine.o $(B)/obj/tests/support/random_graph.o $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+machine: need-build ## measures this processor and prints its row of runtime/plan/machine.c: prices, hints, habits
+	+@$(SUBMAKE) $(B)/tests/bench_machine
+	@$(B)/tests/bench_machine
 
 $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
 	@mkdir -p $(@D)
