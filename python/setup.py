@@ -31,11 +31,13 @@ class Build(build_ext):
         super().run()
 
 
+library = os.environ.get("XTVIEW_LIB", str(root / "build/libxtview.a"))
 core = Extension(
     "xtview._core",
     ["src/xtview/_core.c"],
     include_dirs=[str(root / "include")],
-    extra_objects=[os.environ.get("XTVIEW_LIB", str(root / "build/libxtview.a"))],
+    extra_objects=[library],
+    depends=[library, str(root / "include/xt/xt.h"), str(root / "include/xt/dlpack.h")],
     libraries=["dl", "m"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,

@@ -17,10 +17,30 @@ want split_heads 'head 1 of batch 0 starts with 4 5 6 7' "$B/examples/split_head
 want append_to_cache ' 0  0  0  0    0  0  0  0    0  0  0  0    0  0  0  0    1  2  3  4    9 10 11 12
  0  0  0  0    0  0  0  0    0  0  0  0    0  0  0  0    5  6  7  8   13 14 15 16' \
     "$B/examples/append_to_cache"
+want dlpack '  0   1   2   3    10  11  12  13    20  21  22  23
+100 101 102 103   110 111 112 113   120 121 122 123
+200 201 202 203   210 211 212 213   220 221 222 223' "$B/examples/dlpack"
 want 'bad chain' 'reshape: op 1: [4,6] (24 elements) does not fit [5,5] (25 elements)' \
     sh -c "$B/examples/explain 'x: f32[4,6]; x.reshape(5,5)' 2>&1 | sed 's/^column [0-9]*: //'"
 "$B/examples/explain" >/tmp/xt-explain.$$ 2>&1 && grep -q 'affine, 1 piece' /tmp/xt-explain.$$ \
     && passed=$((passed + 1)) || { failed=$((failed + 1)); cat /tmp/xt-explain.$$; }
 rm -f /tmp/xt-explain.$$
+
+# From Python, where it is and has the library.
+if B=$B sh tests/python_check.sh --build >/dev/null 2>&1; then
+    export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$B/python/lib"
+    for module in numpy torch; do
+        python=$(sh tools/bootstrap.sh --python "sys; assert sys.version_info >= (3, 11); import $module" 2>/dev/null)
+        case $module$python in
+        numpy | torch) echo "skipped: no python3 of 3.11 or later with $module" ;;
+        numpy*) want from_numpy 'patches (2, 4, 18)
+kept [1.0, 2.0, 3.0, 0.0, 0.0]
+reshape: op 1: [2,4,6,3] (144 elements) does not fit [2,4,6,4] (192 elements)
+    x.reshape(2,4,6,4)
+      ^' "$python" examples/from_numpy.py ;;
+        torch*) want from_torch '(2, 3, 5, 4) (2, 6, 5, 4) torch.bfloat16' "$python" examples/from_torch.py ;;
+        esac
+    done
+fi
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
