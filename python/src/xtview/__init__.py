@@ -10,7 +10,7 @@
     xt.ascontiguousarray(x); xt.copyto(dst, src)
 
 Arrays are all that has the buffer protocol or DLPack: NumPy, PyTorch, JAX, CuPy, memoryview. What comes in
-comes out. The GIL is released while 32 KiB or more are copied. Each sub-interpreter has its own compiled
+comes out. The GIL is released while 16 KiB or more are written. Each sub-interpreter has its own compiled
 chains. Free-threaded Pythons are not supported: they load no extension of the stable ABI."""
 
 from ._core import Kernel, ascontiguousarray, copy, set_threads

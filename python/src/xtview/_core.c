@@ -8,7 +8,7 @@
  * copy() makes the key, finds the entry by chain and key, or parses and compiles, makes the result and runs.
  * Everything that is slow or rare - NumPy's types, results of libraries that have no allocator, streams - is
  * asked of xtview._arrays, which is Python. State lives in the module: one a sub-interpreter. The GIL keeps
- * the tables; it is released while RELEASE bytes or more are copied. */
+ * the tables; it is released while RELEASE bytes or more are written. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -22,7 +22,7 @@
 #include <xt/dlpack.h>
 
 enum {
-    RELEASE = 1 << 15, /* copies of fewer bytes take less than handing the GIL over and back */
+    RELEASE = 1 << 14, /* copies of fewer bytes take less than handing the GIL over and back */
     SETS = 1024,
     WAYS = 2,    /* of the table of entries */
     TYPES = 256, /* of arrays: more than all libraries have */
@@ -70,7 +70,7 @@ struct entry {
     struct xt_kernel *kernel;
     PyObject *shape; /* of the result: a tuple */
     struct xt_end_info result;
-    int64_t bytes; /* moved, both ways */
+    int64_t bytes; /* of the result, with its gaps */
     bool dense;    /* no layout of the destination was declared */
 };
 
@@ -86,7 +86,8 @@ struct call {
 };
 
 struct state {
-    struct xt_ctx *ctx;
+    struct xt_ctx *ctx, **past; /* past: of set_threads, which another thread may be compiling in */
+    int n_past;
     xt_backend host; /* for arrays in host memory */
     struct type_info type[TYPES];
     int n_types;
@@ -344,15 +345,15 @@ static bool on_gpu(const struct operand *a) { return a->device == kDLCUDA || a->
 
 static bool is_dense(const struct operand *a)
 {
-    int64_t st = a->unit ? a->itemsize : 1;
+    uint64_t st = (uint64_t)(a->unit ? a->itemsize : 1); /* may wrap where an extent is 0 */
     if (!a->strides)
         return true;
     for (int i = a->rank - 1; i >= 0; i--) {
         if (a->shape[i] == 0)
             return true;
-        if (a->shape[i] != 1 && a->strides[i] != st)
+        if (a->shape[i] != 1 && (uint64_t)a->strides[i] != st)
             return false;
-        st *= a->shape[i];
+        st *= (uint64_t)a->shape[i];
     }
     return true;
 }
@@ -835,9 +836,7 @@ static bool describe(struct entry *e)
     e->result.size = sizeof e->result;
     if (xt_kernel_shape(e->kernel, -1, &e->result))
         return raise_last(NULL, 0), false;
-    e->bytes = 2 * (int64_t)xt_dtype_bytes(e->result.dtype);
-    for (int i = 0; i < e->result.rank; i++)
-        e->bytes *= e->result.shape[i]; /* fits: the library has checked twice as much */
+    e->bytes = e->result.to_bytes - e->result.from_bytes;
     e->shape = shape_tuple(e->result.rank, e->result.shape);
     return e->shape != NULL;
 }
@@ -928,7 +927,7 @@ static struct memory *memory_new(struct state *s, const struct entry *e, const s
         return NULL;
     m->rank = e->result.rank;
     m->itemsize = (Py_ssize_t)xt_dtype_bytes(e->result.dtype);
-    m->bytes = (Py_ssize_t)(e->bytes / 2);
+    m->bytes = (Py_ssize_t)e->bytes;
     Py_ssize_t st = m->itemsize;
     for (int i = m->rank - 1; i >= 0; i--) {
         m->shape[i] = (Py_ssize_t)e->result.shape[i];
@@ -1305,9 +1304,15 @@ static PyObject *core_set_threads(PyObject *module, PyObject *arg)
         return NULL;
     if (xt_ctx_new(&o, &ctx))
         return raise_last(NULL, 0), NULL;
-    forget(s);
-    xt_ctx_free(s->ctx);
+    struct xt_ctx **past = PyMem_Realloc(s->past, (size_t)(s->n_past + 1) * sizeof *past);
+    if (!past) {
+        xt_ctx_free(ctx);
+        return PyErr_NoMemory();
+    }
+    past[s->n_past++] = s->ctx;
+    s->past = past;
     s->ctx = ctx;
+    forget(s);
     Py_RETURN_NONE;
 }
 
@@ -1706,6 +1711,11 @@ static int module_clear(PyObject *m)
     Py_CLEAR(s->s_is_conj);
     Py_CLEAR(s->s_is_neg);
     Py_CLEAR(s->s_x);
+    for (int i = 0; i < s->n_past; i++)
+        xt_ctx_free(s->past[i]);
+    PyMem_Free(s->past);
+    s->past = NULL;
+    s->n_past = 0;
     xt_ctx_free(s->ctx);
     s->ctx = NULL;
     return 0;

@@ -142,14 +142,19 @@ def _join(name: str, xs: Sequence[Any], axis: int) -> Any:
     if not isinstance(axis, int):
         axis = operator.index(axis)
     if not any(isinstance(x, View) for x in xs):
-        names = [f"x{i}" for i in range(len(xs))]
-        return _core.copy(dict(zip(names, xs)), f"{name}({axis}, {', '.join(names)})")
+        return _core.copy(xs if isinstance(xs, (list, tuple)) else list(xs), _join_chain(name, axis, len(xs)))
     arrays: list[Any] = []
     text: list[Any] = [f"{name}({axis}"]
     for v in map(view, xs):
         text += [", ", *(p + len(arrays) if isinstance(p, int) else p for p in v._text)]
         arrays += v._arrays
     return View(tuple(arrays), (*text, ")"))
+
+
+@functools.lru_cache(1024)
+def _join_chain(name: str, axis: int, n: int) -> str:
+    """Of inputs by the names that lists of arrays have: x, y, z, x3, x4 .."""
+    return f"{name}({axis}, " + ", ".join([*"xyz", *(f"x{i}" for i in range(3, n))][:n]) + ")"
 
 
 def concat(xs: Sequence[Any], axis: int = 0) -> Any:
