@@ -88,7 +88,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions
+	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
@@ -223,6 +223,33 @@ $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# ---- installing: PREFIX, DESTDIR, LIBDIR .. as tools/package/install.sh says
+.PHONY: package-files install uninstall deb dist
+PREFIX ?= /usr/local
+VERSION = $(shell sed -n 's/^\#define XT_VERSION "\(.*\)"/\1/p' include/xt/xt.h)
+export DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR BASHDIR ZSHDIR STRIP
+
+$(B)/package/stamp: $(XT) $(wildcard include/xt/*.h) tools/package/pages.py
+	$(call say,GEN,$(@D)/man1 man3,manual pages)
+	$(Q)$(PYTHON) tools/package/pages.py --xt $(XT) --out $(@D)
+	@touch $@
+
+package-files: need-build # what an install takes
+	+@$(SUBMAKE) lib $(XT) $(B)/package/stamp
+
+install: package-files ## command, library, headers, manual pages; PREFIX=/usr/local DESTDIR=
+	@B=$(B) sh tools/package/install.sh install
+
+uninstall: package-files ## takes away what `make install` with the same PREFIX and DESTDIR brings
+	@B=$(B) sh tools/package/install.sh uninstall
+
+deb: package-files ## Debian packages in build/deb
+	@B=$(B) VERSION=$(VERSION) PYTHON="$(PYTHON)" sh tools/package/deb.sh
+
+dist: ## the committed sources as build/xtview-VERSION.tar.gz
+	@mkdir -p $(B)
+	git archive --format=tar.gz --prefix=xtview-$(VERSION)/ -o $(B)/xtview-$(VERSION).tar.gz HEAD
 
 # One test while working on one layer: make one T=graph LAYERS="base graph" B=/tmp/mine
 one: $(B)/tests/test_$(T)

@@ -1,0 +1,69 @@
+#!/bin/sh
+# install.sh: puts what was built in place, or takes it away again.
+#   install.sh install|uninstall
+# Environment: B, the build directory with package/ made by pages.py; PREFIX, DESTDIR; BINDIR, LIBDIR,
+# INCLUDEDIR, MANDIR, BASHDIR, ZSHDIR, all below PREFIX; STRIP (":": keeps debug information).
+set -eu
+B=${B:-build} DESTDIR=${DESTDIR:-} PREFIX=${PREFIX:-/usr/local} STRIP=${STRIP:-strip}
+BINDIR=${BINDIR:-$PREFIX/bin} LIBDIR=${LIBDIR:-$PREFIX/lib} INCLUDEDIR=${INCLUDEDIR:-$PREFIX/include}
+MANDIR=${MANDIR:-$PREFIX/share/man} BASHDIR=${BASHDIR:-$PREFIX/share/bash-completion/completions}
+ZSHDIR=${ZSHDIR:-$PREFIX/share/zsh/site-functions}
+here=$(dirname "$0") version=$(sed -n 's/^#define XT_VERSION "\(.*\)"/\1/p' include/xt/xt.h)
+
+put() { # mode, file, destination
+    mkdir -p "$(dirname "$3")"
+    rm -f "$3"
+    cp "$2" "$3"
+    chmod "$1" "$3"
+}
+
+below() { # a directory, seen from PREFIX
+    case $1 in
+    "$PREFIX"/*) echo "${1#"$PREFIX"/}" ;;
+    *) echo "install.sh: $1 is not below $PREFIX" >&2 && exit 1 ;;
+    esac
+}
+
+fill() { # template, destination: paths in it are seen from the destination
+    up=$(below "$(dirname "$2")" | sed 's,[^/][^/]*,..,g')
+    lib=$(below "$LIBDIR") include=$(below "$INCLUDEDIR")
+    mkdir -p "$DESTDIR$(dirname "$2")"
+    sed "s,@UP@,$up,; s,@LIB@,$lib,; s,@INCLUDE@,$include,; s,@VERSION@,$version,
+         s,@MAJOR@,${version%%.*},; s,@MINOR@,$(echo "$version" | cut -d. -f2)," "$here/$1" >"$DESTDIR$2"
+    chmod 644 "$DESTDIR$2"
+}
+
+install_all() {
+    put 755 "$B/xt" "$DESTDIR$BINDIR/xt"
+    put 644 "$B/libxtview.so.0" "$DESTDIR$LIBDIR/libxtview.so.$version"
+    put 644 "$B/libxtview.a" "$DESTDIR$LIBDIR/libxtview.a"
+    $STRIP "$DESTDIR$BINDIR/xt"
+    $STRIP --strip-unneeded "$DESTDIR$LIBDIR/libxtview.so.$version"
+    $STRIP -g "$DESTDIR$LIBDIR/libxtview.a"
+    ln -sf "libxtview.so.$version" "$DESTDIR$LIBDIR/libxtview.so.0"
+    ln -sf libxtview.so.0 "$DESTDIR$LIBDIR/libxtview.so"
+    for h in include/xt/*.h; do put 644 "$h" "$DESTDIR$INCLUDEDIR/xt/${h##*/}"; done
+    for page in "$B"/package/man?/*; do
+        put 644 "$page" "$DESTDIR$MANDIR/$(basename "$(dirname "$page")")/${page##*/}"
+    done
+    put 644 "$B/package/xt" "$DESTDIR$BASHDIR/xt"
+    put 644 "$B/package/_xt" "$DESTDIR$ZSHDIR/_xt"
+    fill xtview.pc.in "$LIBDIR/pkgconfig/xtview.pc"
+    fill xtviewConfig.cmake.in "$LIBDIR/cmake/xtview/xtviewConfig.cmake"
+    fill xtviewConfigVersion.cmake.in "$LIBDIR/cmake/xtview/xtviewConfigVersion.cmake"
+}
+
+# What an install would bring is taken away; directories of its own, too.
+uninstall() {
+    real=$DESTDIR DESTDIR=$(mktemp -d) STRIP=:
+    trap 'rm -rf "$DESTDIR"' EXIT
+    install_all
+    (cd "$DESTDIR" && find . -type f -o -type l) | while read -r f; do rm -f "$real/$f"; done
+    rmdir "$real$INCLUDEDIR/xt" "$real$LIBDIR/cmake/xtview" 2>/dev/null || true
+}
+
+case ${1:-} in
+install) install_all ;;
+uninstall) uninstall ;;
+*) sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
