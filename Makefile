@@ -68,7 +68,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	+@$(SUBMAKE) lib $(XT)
@@ -177,6 +177,15 @@ $(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/bench/serving: $(B)/obj/bench/serving/serving.o $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+serving: need-build ## xt_compile for CUDA while a sequence grows by one: 2,000 lengths; without a device on the driver double
+	@$(SUBMAKE) $(B)/bench/serving $(B)/tests/libcuda_double.so
+	@$(B)/bench/serving $(abspath $(B)/tests/libcuda_double.so)
 
 gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its figures into bench/results/
 	+@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check

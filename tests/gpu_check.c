@@ -245,6 +245,7 @@ int main(int argc, char **argv)
     const char *json = NULL;
     int random = 5000, samples = 21;
     bool timing = true;
+    setenv("XT_JIT", "sync", 0); /* exact kernels, unless asked for others */
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--no-timing"))
             timing = false;
