@@ -40,6 +40,7 @@ int cmd_run(int n, char **argv);
 int cmd_explain(int n, char **argv);
 int cmd_emit(int n, char **argv);
 int cmd_bench(int n, char **argv);
+int cmd_pack(int n, char **argv);
 int cmd_env(int n, char **argv);
 int cmd_cache(int n, char **argv);
 

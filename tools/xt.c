@@ -16,6 +16,7 @@ static const char help[] =
     "      every source times N; 4k: no huge pages\n"
     "  xt bench --random SEED [N]                  the same of N chains drawn at random\n"
     "  xt bench --calls                            nanoseconds of xt_run and xt_compile, memcpy beside them\n"
+    "  xt pack LIST --arch sm_80,sm_90 -o FILE.xtpack   CUDA code of a list of chains: XT_PACK=FILE.xtpack\n"
     "  xt env                                      every XT_* variable and what it does\n"
     "  xt cache [list|clear|path]\n"
     "\n"
@@ -44,7 +45,7 @@ static const struct {
 } commands[] = {
     {"help", cmd_help},         {"--help", cmd_help}, {"-h", cmd_help},         {"version", cmd_version},
     {"--version", cmd_version}, {"run", cmd_run},     {"explain", cmd_explain}, {"emit", cmd_emit},
-    {"bench", cmd_bench},       {"env", cmd_env},     {"cache", cmd_cache},
+    {"bench", cmd_bench},       {"env", cmd_env},     {"cache", cmd_cache},     {"pack", cmd_pack},
 };
 
 int main(int argc, char **argv)
@@ -58,6 +59,6 @@ int main(int argc, char **argv)
             return status ? status : fail("standard output: write failed");
         return status;
     }
-    return fail("'%s' is not a command: run, explain, emit, bench, env or cache; `xt` alone shows help",
+    return fail("'%s' is not a command: run, explain, emit, bench, pack, env or cache; `xt` alone shows help",
                 name);
 }

@@ -286,6 +286,7 @@ struct xt_options {
     const char *cache_dir;        /* NULL: $XT_CACHE_DIR, $XDG_CACHE_HOME/xt or ~/.cache/xt. "": none */
     int device;                   /* CUDA ordinal when no context is current */
     xt_mode mode;                 /* default of xt_compile. XT_MODE_AUTO: $XT_JIT, else XT_ASYNC */
+    const char *pack;             /* of xt_pack. NULL: $XT_PACK, else xtview.xtpack beside the library */
 };
 XT_API xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out); /* opt NULL: defaults */
 /* Kernels stay valid; the last of them frees what it needs. Waits for a compile of its own thread, if one is
@@ -322,6 +323,13 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
  * XT_EINVAL: the context was freed before. XT_ENODEVICE: k's CUDA context, not a primary one, is not current.
  */
 XT_API xt_status xt_kernel_wait(struct xt_kernel *k);
+
+/* Compiles n graphs for each architecture ("sm_90"), both tiers (xt_mode), and writes the code into one file.
+ * A context that reads it (xt_options.pack, XT_PACK; "": none) runs these chains, and every other of their
+ * structures, without NVRTC. A pack is for the version of xt that wrote it. XT_EIO: the file cannot be
+ * written. */
+XT_API xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graphs, int n_archs,
+                         const char *const *archs, const char *file);
 
 /* CUDA: contexts, graphs, and how long code stays loaded.
  * A kernel belongs to the CUDA context that was current in xt_compile, or, where none was, to the primary
@@ -360,7 +368,7 @@ struct xt_kernel_info {
     const char *strategy;       /* "memcpy", "rows", "transpose", ..: of the piece with the most bytes */
     const char *map_class;      /* "empty", "memcpy", "fill", "affine" or "general" */
     const char *signature;      /* 32 hex digits: equal signature and arch, same map */
-    const char *origin;         /* CUDA code: "built", "memory" or "disk"; CPU: "built in" */
+    const char *origin;         /* CUDA code: "built", "memory", "disk" or "pack"; CPU: "built in" */
     int n_pieces;
     int64_t bytes_read;         /* elements loaded x element size; of huge masks at most this */
     int64_t bytes_written;

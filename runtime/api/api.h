@@ -8,6 +8,7 @@
 #include "api/measure.h"
 #include "api/shop.h"
 #include "cache/cache.h"
+#include "cache/pack.h"
 #include "cpu/cpu.h"
 #include "cuda/cuda.h"
 #include "graph/graph.h"
@@ -30,6 +31,7 @@ struct xt_ctx {
     struct xti_memo *codes;                     /* exact key -> struct xti_shared_code */
     atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
     xt_mode mode;                               /* of CUDA compiles that name none */
+    struct xti_pack *pack;                      /* NULL: none */
     struct xti_shop *shop;                      /* where exact kernels are made in the background */
 };
 
@@ -42,16 +44,23 @@ struct xti_shared_code {
     struct xti_code code;
     struct xti_module *module; /* NULL: not loaded */
     char *source;
-    const char *origin; /* "built" or "disk" */
+    const char *origin; /* "built", "disk" or "pack" */
 };
 /* Finds or builds k's code of a tier. home: also load it there, NULL: do not load it. *origin: "memory",
- * "disk" or "built". A find in memory takes no source: the structure's key is its own. */
+ * "pack", "disk" or "built". A find in memory takes no source: the structure's key is its own. */
 xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err);
 /* The same code, loaded there; c stays as it is. */
 xt_status xti_code_load(const struct xti_shared_code *c, const struct xti_home *home,
                         struct xti_shared_code **out, struct xti_err *err);
+/* What a pack keeps: a key that holds no compiler, for a pack serves where none is; the bytes of code. */
+void xti_code_pack_key(const struct xt_kernel *k, enum xti_cuda_tier tier, const char *name,
+                       const char *source, struct xti_str *key);
+void xti_code_payload(const struct xti_code *c, struct xti_str *b);
+/* The pack that a context reads: given, else XT_PACK, else the one beside the library, if it is there.
+ * XT_EIO: of one that was named. */
+xt_status xti_packs_open(struct xt_ctx *ctx, const char *given, struct xti_err *err);
 void *xti_code_ref(void *code);
 void xti_code_unref(void *code);
 

@@ -45,15 +45,20 @@ static bool decode(const struct xti_blob *b, struct xti_code *c)
     return false;
 }
 
+void xti_code_payload(const struct xti_code *c, struct xti_str *b)
+{
+    uint64_t n[2] = {c->ptx_bytes, c->cubin_bytes};
+    xti_str_addn(b, n, sizeof n);
+    xti_str_addn(b, c->ptx, c->ptx_bytes);
+    if (c->cubin)
+        xti_str_addn(b, c->cubin, c->cubin_bytes);
+}
+
 static void store(struct request *r, const struct xti_code *c)
 {
     struct xti_str b = {0}, what = {0}; /* the chain that was the first: a line for people */
-    uint64_t n[2] = {c->ptx_bytes, c->cubin_bytes};
     xti_kernel_text(r->k, &what);
-    xti_str_addn(&b, n, sizeof n);
-    xti_str_addn(&b, c->ptx, c->ptx_bytes);
-    if (c->cubin)
-        xti_str_addn(&b, c->cubin, c->cubin_bytes);
+    xti_code_payload(c, &b);
     if (!b.failed && !what.failed)
         xti_disk_put(r->ctx->disk, r->key.s, r->key.n, what.s, b.s, b.n);
     xti_str_free(&what);
@@ -85,9 +90,25 @@ static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_er
     return s;
 }
 
+static bool from_pack(struct request *r, struct xti_code *c)
+{
+    struct xti_blob b = {0};
+    struct xti_str key = {0};
+    if (!r->ctx->pack)
+        return false;
+    xti_code_pack_key(r->k, r->tier, r->name, r->source.s, &key);
+    bool ok = !key.failed && xti_pack_get(r->ctx->pack, key.s, key.n, &b) && decode(&b, c);
+    xti_free(b.data);
+    xti_str_free(&key);
+    return ok;
+}
+
 /* One process builds while others of the same key wait for its file; whoever cannot wait builds too. */
 static xt_status from_disk_or_nvrtc(struct request *r, struct xti_shared_code *c, struct xti_err *err)
 {
+    c->origin = "pack";
+    if (from_pack(r, &c->code))
+        return XT_OK;
     c->origin = "disk";
     if (from_disk(r, &c->code))
         return XT_OK;
@@ -115,7 +136,7 @@ static xt_status load(struct request *r, struct xti_shared_code *c, struct xti_e
     struct xti_err refusal = {0};
     struct xti_code fresh = {0};
     xt_status s = load_module(c, r->home, &refusal);
-    if (s == XT_EDEVICE && !strcmp(c->origin, "disk")) {
+    if (s == XT_EDEVICE && strcmp(c->origin, "built")) {
         xti_disk_drop(r->ctx->disk, r->key.s, r->key.n);
         if (!from_nvrtc(r, &fresh, NULL)) {
             xti_code_free(&c->code);
@@ -146,6 +167,17 @@ static void add_field(struct xti_str *key, const void *p, size_t n)
 {
     xti_str_u64le(key, n);
     xti_str_addn(key, p, n);
+}
+
+void xti_code_pack_key(const struct xt_kernel *k, enum xti_cuda_tier tier, const char *name,
+                       const char *source, struct xti_str *key)
+{
+    add_field(key, "xt pack 1", 9);
+    add_field(key, xti_templates_hash, strlen(xti_templates_hash));
+    add_field(key, name, strlen(name));
+    xti_str_u64le(key, tier);
+    xti_str_u64le(key, (uint64_t)k->cuda->target.sm);
+    add_field(key, source, strlen(source));
 }
 
 static const char *or_empty(const char *s) { return s ? s : ""; }

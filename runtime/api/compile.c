@@ -195,9 +195,9 @@ done:
 static void count_compile(struct xt_ctx *ctx, bool hit, const struct xt_kernel *k)
 {
     const char *origin = hit ? "memory" : xti_kernel_origin(k);
-    atomic_llong *n = !strcmp(origin, "memory") ? &ctx->memory_hits
-                      : !strcmp(origin, "disk") ? &ctx->disk_hits
-                                                : &ctx->built;
+    atomic_llong *n = !strcmp(origin, "memory")                            ? &ctx->memory_hits
+                      : !strcmp(origin, "disk") || !strcmp(origin, "pack") ? &ctx->disk_hits
+                                                                           : &ctx->built;
     atomic_fetch_add_explicit(n, 1, memory_order_relaxed);
 }
 

@@ -105,6 +105,8 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->measure = xti_env_int(XTI_ENV_MEASURE, 0) > 0;
     ctx->log = xti_log_any();
     xti_cpu_target(ctx->threads, &ctx->cpu);
+    if ((s = xti_packs_open(ctx, o->pack, err)))
+        return s;
     if ((s = xti_shop_new(ctx, &ctx->shop, err)))
         return s;
     if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
@@ -127,6 +129,7 @@ static void destroy(struct xt_ctx *ctx)
     xti_modules_drop();
     xti_wisdom_close(ctx->wisdom);
     xti_disk_close(ctx->disk);
+    xti_pack_close(ctx->pack);
     xti_free(ctx);
 }
 

@@ -15,6 +15,7 @@
     X(NVRTC, "found on the system", "path of the libnvrtc to load")                                          \
     X(LIBCUDA, "libcuda.so.1", "path of the CUDA driver library to load")                                    \
     X(JIT, "async", "CUDA compiles: sync, async or generic (xt.h: xt_mode)")                                 \
+    X(PACK, "xtview.xtpack beside the library", "pack of CUDA kernels (xt pack); empty: none")               \
     X(DEBUG, "", "what to log to stderr: graph,map,plan,src,ptx,cache,time or all")                          \
     X(DUMP, "", "directory that receives source, PTX and cubin of every CUDA compile")                       \
     X(OVERRIDE, "", "directory: a NAME.cu there replaces the source of the kernel with that name")           \

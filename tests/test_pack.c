@@ -1,0 +1,210 @@
+/* test_pack.c: CUDA code made ahead of time: a context with a pack runs its chains with no NVRTC on the
+ * machine; a pack that is damaged is refused, entry by entry. On the driver double; without it, or without
+ * NVRTC to make packs with, nothing is tested, and said so. */
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "api/api.h"
+#include "support/cuda_program.h"
+#include "support/scratch.h"
+
+char now_running[2048];
+
+static const char *const lines[] = {"x: f32[40,60]; x.permute(1,0)", "x: u8[7,300]; x.flip(1)",
+                                    "x: f16[9,64]; x.pad((1,2),(0,0), value=3)"};
+enum { N_LINES = 3 };
+static char dir[SCRATCH_PATH], file[SCRATCH_PATH + 32];
+
+static void setup(void)
+{
+    make_scratch(dir, "pack");
+    snprintf(file, sizeof file, "%s/test.xtpack", dir);
+}
+static void teardown(void) { remove_scratch(dir); }
+
+static void write_pack(int n_archs, const char *const *archs)
+{
+    struct xt_ctx *ctx = cuda_context("");
+    struct xt_graph *g[N_LINES];
+    for (int i = 0; i < N_LINES; i++)
+        g[i] = parse_line(lines[i]);
+    expect(XT_OK, xt_pack(ctx, N_LINES, (const struct xt_graph *const *)g, n_archs, archs, file));
+    for (int i = 0; i < N_LINES; i++)
+        xt_graph_free(g[i]);
+    xt_ctx_free(ctx);
+}
+
+static xt_status open_with(const char *pack, struct xt_ctx **ctx)
+{
+    struct xt_options o = {.size = sizeof o, .backend = XT_CUDA, .cache_dir = "", .pack = pack};
+    return xt_ctx_new(&o, ctx);
+}
+
+/* In a new process: NVRTC, once found, stays. */
+static void run_without_nvrtc(const char *pack)
+{
+    struct xt_ctx *ctx;
+    setenv("XT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+    expect(XT_OK, open_with(pack, &ctx));
+    for (int i = 0; i < N_LINES; i++) {
+        struct copy c = copy_of(lines[i]);
+        struct xt_kernel *k = compile_line(ctx, lines[i]);
+        ck_assert_str_eq(xti_kernel_origin(k), "pack");
+        expect(XT_OK, run_copy(k, &c, NULL));
+        ck_assert_msg(copied(&c), "%s", lines[i]);
+        expect(XT_OK, xt_kernel_wait(k)); /* the exact tier is in the pack, too */
+        ck_assert_int_eq(atomic_load(&k->now)->tier, XTI_TIER_EXACT);
+        ck_assert_str_eq(xti_kernel_origin(k), "pack");
+        expect(XT_OK, run_copy(k, &c, NULL));
+        ck_assert_msg(copied(&c), "%s", lines[i]);
+        xt_kernel_free(k);
+        free_copy(&c);
+    }
+    struct xt_kernel *other = compile_line(ctx, "x: u8[9,300]; x.flip(1)"); /* of a structure in it */
+    ck_assert_str_eq(xti_kernel_origin(other), "memory");
+    expect(XT_ECOMPILE, xt_kernel_wait(other));
+    xt_kernel_free(other);
+    struct xt_graph *g = parse_line("x: c128[8,8,8]; x.permute(2,0,1)");
+    expect(XT_ECOMPILE, xt_compile(ctx, g, NULL, &other));
+    ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "NVRTC"));
+    xt_graph_free(g);
+    xt_ctx_free(ctx);
+}
+
+/* By another program: this one has found an NVRTC by the time that it runs. */
+static void pack_by_command(void)
+{
+    char list[SCRATCH_PATH + 32], xt[4200], command[9000];
+    ck_assert_msg(find_beside("../xt", xt), "xt is not built");
+    snprintf(list, sizeof list, "%s/list.txt", dir);
+    FILE *f = fopen(list, "w");
+    fprintf(f, "# chains\n%s\nname | where | %s | x: u8[1]; x\n%s # the last\n", lines[0], lines[1],
+            lines[2]);
+    fclose(f);
+    snprintf(command, sizeof command, "'%s' pack %s --arch sm_80,sm_90 -o %s | grep -q '3 chains for 2 arch'",
+             xt, list, file);
+    ck_assert_msg(system(command) == 0, "%s", command);
+}
+
+START_TEST(a_context_with_a_pack_needs_no_nvrtc)
+{
+    pack_by_command();
+    if (_i == 0) {
+        run_without_nvrtc(file);
+        return;
+    }
+    setenv("XT_PACK", file, 1);
+    setenv("XT_DOUBLE_SM", "80", 1);
+    run_without_nvrtc(NULL);
+}
+END_TEST
+
+START_TEST(a_pack_that_cannot_be_read_is_named)
+{
+    struct xt_ctx *ctx;
+    struct stat st;
+    expect(XT_EIO, open_with("/nonexistent/a.xtpack", &ctx));
+    ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "/nonexistent/a.xtpack"));
+    write_pack(1, (const char *[]){"sm_90"});
+    ck_assert_int_eq(stat(file, &st), 0);
+    for (int at = 0; at < 24; at += 5) { /* the head, the rows */
+        FILE *f = fopen(file, "r+b");
+        fseek(f, at, SEEK_SET);
+        int c = fgetc(f);
+        fseek(f, at, SEEK_SET);
+        fputc(c ^ 4, f);
+        fclose(f);
+        expect(XT_EIO, open_with(file, &ctx));
+        f = fopen(file, "r+b");
+        fseek(f, at, SEEK_SET);
+        fputc(c, f);
+        fclose(f);
+    }
+    ck_assert_int_eq(truncate(file, 30), 0);
+    expect(XT_EIO, open_with(file, &ctx));
+    expect(XT_OK, open_with("", &ctx));
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(a_damaged_entry_is_as_if_it_were_not_there)
+{
+    struct xt_ctx *ctx;
+    struct stat st;
+    write_pack(1, (const char *[]){"sm_90"});
+    ck_assert_int_eq(stat(file, &st), 0);
+    ck_assert_int_eq(truncate(file, st.st_size - 1), 0); /* the last one is cut */
+    FILE *f = fopen(file, "r+b");
+    fseek(f, 24 + 48 * 2 * N_LINES + 32 + 60, SEEK_SET); /* and the first one's key is another */
+    fputc('#', f);
+    fclose(f);
+    expect(XT_OK, open_with(file, &ctx));
+    int built = 0;
+    for (int i = 0; i < N_LINES; i++) {
+        struct xt_compile_options o = {.size = sizeof o};
+        for (o.mode = XT_SYNC; o.mode <= XT_GENERIC; o.mode += 2) {
+            struct xt_graph *g = parse_line(lines[i]);
+            struct copy c = copy_of(lines[i]);
+            struct xt_kernel *k;
+            expect(XT_OK, xt_compile(ctx, g, &o, &k));
+            built += !strcmp(xti_kernel_origin(k), "built");
+            expect(XT_OK, run_copy(k, &c, NULL));
+            ck_assert(copied(&c));
+            xt_kernel_free(k);
+            xt_graph_free(g);
+            free_copy(&c);
+        }
+    }
+    ck_assert_int_eq(built, 2);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(arguments_of_xt_pack_are_checked)
+{
+    struct xt_ctx *ctx = cuda_context("");
+    struct xt_graph *g = parse_line(lines[0]);
+    const struct xt_graph *one[] = {g};
+    const char *arch[] = {"sm_90"}, *bad[] = {"sm_x"};
+    expect(XT_EINVAL, xt_pack(NULL, 1, one, 1, arch, file));
+    expect(XT_EINVAL, xt_pack(ctx, 1, NULL, 1, arch, file));
+    expect(XT_EINVAL, xt_pack(ctx, 1, one, 0, arch, file));
+    expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, arch, NULL));
+    expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, bad, file));
+    expect(XT_EIO, xt_pack(ctx, 1, one, 1, arch, "/nonexistent/dir/a.xtpack"));
+    expect(XT_OK, xt_pack(ctx, 0, NULL, 1, arch, file));
+    xt_graph_free(g);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+/* Asked in a child: an NVRTC that was found stays. */
+static const char *unable(void)
+{
+    int status = -1;
+    if (!use_double())
+        return "libcuda_double.so is not there";
+    pid_t child = fork();
+    if (!child)
+        _exit(cuda_prove_unable() != NULL);
+    return waitpid(child, &status, 0) == child && !status ? NULL : "NVRTC not found";
+}
+
+int main(void)
+{
+    const char *why = unable();
+    if (why) {
+        printf("skipped: test_pack: %s\n100%%: Checks: 0, Failures: 0, Errors: 0\n", why);
+        return 0;
+    }
+    Suite *s = suite_create("pack");
+    TCase *c = tcase_create("pack");
+    tcase_set_timeout(c, 300);
+    tcase_add_checked_fixture(c, setup, teardown);
+    tcase_add_loop_test(c, a_context_with_a_pack_needs_no_nvrtc, 0, 2);
+    tcase_add_test(c, a_pack_that_cannot_be_read_is_named);
+    tcase_add_test(c, a_damaged_entry_is_as_if_it_were_not_there);
+    tcase_add_test(c, arguments_of_xt_pack_are_checked);
+    suite_add_tcase(s, c);
+    return run_suite(s);
+}

@@ -1,0 +1,107 @@
+/* cmd_pack.c: xt pack: CUDA code of a list of chains, for machines without NVRTC. A line of the list is a
+ * chain, or "name | where | chain", as bench/workloads.txt has them; '#' begins a comment. */
+#include "tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ARCHS = 32 };
+
+struct pack {
+    struct xt_graph **graph;
+    int n, room;
+};
+
+static char *trim(char *s)
+{
+    s += strspn(s, " \t\r\n");
+    for (size_t n = strlen(s); n && strchr(" \t\r\n", s[n - 1]); n--)
+        s[n - 1] = 0;
+    return s;
+}
+
+static char *chain_of(char *line)
+{
+    for (int i = 0; i < 2; i++) {
+        char *bar = strstr(line, " | ");
+        if (!bar)
+            return trim(line);
+        line = bar + 3;
+    }
+    char *end = strstr(line, " | ");
+    if (end)
+        *end = 0;
+    return trim(line);
+}
+
+static int add(struct pack *p, const char *chain)
+{
+    if (p->n == p->room) {
+        int room = p->room ? 2 * p->room : 64;
+        struct xt_graph **more = realloc(p->graph, (size_t)room * sizeof *more);
+        if (!more)
+            return fail("pack: out of memory");
+        p->graph = more;
+        p->room = room;
+    }
+    if (xt_parse(chain, 0, NULL, &p->graph[p->n]))
+        return fail_chain(chain);
+    p->n++;
+    return 0;
+}
+
+static int read_list(struct pack *p, const char *path)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int status = 0;
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return fail("pack: %s cannot be opened", path);
+    while (!status && getline(&line, &room, f) >= 0) {
+        line[strcspn(line, "#")] = 0;
+        char *chain = chain_of(line);
+        if (*chain)
+            status = add(p, chain);
+    }
+    free(line);
+    fclose(f);
+    return status;
+}
+
+static int split(char *list, const char **arch)
+{
+    int n = 0;
+    for (char *save, *at = strtok_r(list, ",", &save); at && n < MAX_ARCHS; at = strtok_r(NULL, ",", &save))
+        arch[n++] = at;
+    return n;
+}
+
+int cmd_pack(int n, char **argv)
+{
+    const char *archs = NULL, *out = NULL, *arch[MAX_ARCHS];
+    const struct option_row rows[] = {{"--arch", &archs, NULL}, {"-o", &out, NULL}};
+    struct pack p = {0};
+    struct xt_ctx *ctx = NULL;
+    int status = take_options("pack", &n, argv, rows, 2);
+    if (status)
+        return status;
+    if (n != 1 || !archs || !out)
+        return fail("pack: want a list of chains, --arch sm_80,sm_90 and -o FILE.xtpack");
+    char *copy = strdup(archs);
+    int n_archs = copy ? split(copy, arch) : 0;
+    status = read_list(&p, argv[0]);
+    if (!status && xt_ctx_new(NULL, &ctx))
+        status = fail_last("pack");
+    if (!status && xt_pack(ctx, p.n, (const struct xt_graph *const *)p.graph, n_archs, arch, out))
+        status = fail_last("pack");
+    if (!status)
+        printf("%s: %d chains for %d architectures\n", out, p.n, n_archs);
+    for (int i = 0; i < p.n; i++)
+        xt_graph_free(p.graph[i]);
+    free(p.graph);
+    free(copy);
+    xt_ctx_free(ctx);
+    return status;
+}
