@@ -1,4 +1,4 @@
-"""from_torch.py: PyTorch's tensors in, PyTorch's tensors out, in the current stream where they lie on a GPU."""
+"""from_torch.py: PyTorch's tensors in, PyTorch's tensors out; on a GPU in the current stream."""
 
 import torch
 

@@ -30,7 +30,8 @@ rm -f /tmp/xt-explain.$$
 if B=$B sh tests/python_check.sh --build >/dev/null 2>&1; then
     export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$B/python/lib"
     for module in numpy torch; do
-        python=$(sh tools/bootstrap.sh --python "sys; assert sys.version_info >= (3, 11); import $module" 2>/dev/null)
+        has="sys; assert sys.version_info >= (3, 11); import $module"
+        python=$(sh tools/bootstrap.sh --python "$has" 2>/dev/null)
         case $module$python in
         numpy | torch) echo "skipped: no python3 of 3.11 or later with $module" ;;
         numpy*) want from_numpy 'patches (2, 4, 18)
