@@ -1,5 +1,6 @@
 /* explain.c: how a chain was fused and planned, for people and for machines. Layer 6. */
 #include "api/api.h"
+#include "cuda/describe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -128,9 +129,9 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 {
     const struct xti_cuda_step *s = &k->cuda->step[i];
-    xti_str_addf(b, "  step %-4d piece %d: %s, %d-byte accesses, blocks %" PRId64 "..%" PRId64 "\n", i,
-                 s->piece, xti_cuda_family_name(s->family), s->vec_bytes, s->first_block,
-                 s->first_block + s->blocks - 1);
+    xti_str_addf(b, "  step %-4d piece %d: ", i, s->piece);
+    xti_cuda_step_text(k->cuda, s, b);
+    xti_str_add(b, "\n");
 }
 
 static void map_text(const struct xti_map *m, struct xti_str *b)
@@ -163,6 +164,7 @@ static void plan_text(const struct xt_kernel *k, struct xti_str *b)
         cpu_step_text(k, i, b);
     for (int i = 0; i < k->cuda->n_steps; i++)
         cuda_step_text(k, i, b);
+    xti_cuda_prediction_text(k->cuda, b);
     add_refusals(k, refusals_text, b);
 }
 
@@ -184,6 +186,17 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
     xti_estimate_text(k, b);
     xti_str_addf(b, "  bytes     %" PRId64 " read, %" PRId64 " written\n  signature %s (%s)\n",
                  info->bytes_read, info->bytes_written, info->signature, info->origin);
+}
+
+static void cuda_json(const struct xt_kernel *k, struct xti_str *b)
+{
+    xti_str_add(b, ", \"steps\": [");
+    for (int i = 0; i < k->cuda->n_steps; i++) {
+        xti_str_add(b, i ? ", " : "");
+        xti_cuda_step_json(k->cuda, &k->cuda->step[i], b);
+    }
+    xti_str_add(b, "], \"predicted\": ");
+    xti_cuda_prediction_json(k->cuda, b);
 }
 
 static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
@@ -210,6 +223,8 @@ static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info 
     xti_str_add(b, "\", \"refused\": [");
     add_refusals(k, refusals_json, b);
     xti_str_add(b, "]");
+    if (k->backend == XT_CUDA)
+        cuda_json(k, b);
     xti_estimate_json(k, b);
     xti_str_addf(b, ", \"signature\": \"%s\", \"origin\": \"%s\"}", info->signature, info->origin);
 }

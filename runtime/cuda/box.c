@@ -231,13 +231,14 @@ static const struct xti_box_dim *find_dim(const struct xti_box *b, int dim)
 static void align_destination(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
 {
     uint64_t unit = (uint64_t)p->map.esize,
-             bits = (uint64_t)p->base_align | (uint64_t)p->origin.dst_bytes | (uint64_t)b->doff * unit;
+             bits = SECTOR | (uint64_t)p->origin.dst_bytes | (uint64_t)b->doff * unit;
     for (int i = 0; i < q->n_dims; i++) {
         const struct xti_box_dim *in = find_dim(b, i);
         if (!in || !in->in_b || in->cut >= 0)
             bits |= (uint64_t)q->dim[i].d * unit * (uint64_t)(in && in->in_b ? in->t : 1);
     }
-    b->destination_aligned = bits % 16 == 0;
+    b->destination_align = (int)(bits & (~bits + 1));
+    b->destination_aligned = (bits | (uint64_t)p->base_align) % 16 == 0;
     struct xti_box_dim *last = &b->dim[b->n_b - 1];
     if (!b->destination_aligned && last->cut >= 0)
         last->back = (16 / p->map.esize - 1 + last->d - 1) / last->d; /* d: points of the run below it */
@@ -246,8 +247,7 @@ static void align_destination(const struct xti_cuda_plan *p, const struct xti_pi
 static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
 {
     uint64_t unit = (uint64_t)p->map.esize, rows = 0,
-             bits =
-                 (uint64_t)p->base_align | (uint64_t)p->origin.src_bytes[q->src] | (uint64_t)b->soff * unit;
+             bits = SECTOR | (uint64_t)p->origin.src_bytes[q->src] | (uint64_t)b->soff * unit;
     int64_t least = INT64_MAX;
     for (int i = 0; i < q->n_dims; i++) {
         const struct xti_box_dim *in = find_dim(b, i);
@@ -264,7 +264,8 @@ static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *
             bits |= step * (uint64_t)(in->n - 1);
         least = s && s < least ? s : least;
     }
-    b->shifts = bits % 16 == 0 ? 0 : rows % 16 == 0 ? 1 : 2;
+    b->source_align = (int)(bits & (~bits + 1));
+    b->shifts = (bits | (uint64_t)p->base_align) % 16 == 0 ? 0 : rows % 16 == 0 ? 1 : 2;
     b->source_whole = b->shifts == 0 && least == 1;
     for (int j = 0; j < b->n && b->source_whole; j++) {
         const struct xti_box_dim *d = &b->dim[j];

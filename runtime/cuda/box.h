@@ -30,11 +30,13 @@ struct xti_box {
     int64_t outs, vectors;             /* of the destination: runs, 16-byte words of each */
     int64_t lanes;                     /* words of a run that come before the next run's */
     int shifts;                        /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
-    bool source_whole;                 /* rows are whole aligned chunks, also at edges */
-    bool destination_aligned;          /* runs begin at multiples of 16 bytes */
-    bool constant;                     /* the units of 16 bytes of the destination lie at constants */
-    int group;     /* runs that a thread makes together, of units side by side in 4 bytes */
-    int64_t bytes; /* of shared memory */
+    int source_align,
+        destination_align;    /* of rows and runs in bytes, <= 32, where buffers begin at sectors */
+    bool source_whole;        /* rows are whole aligned chunks, also at edges */
+    bool destination_aligned; /* runs begin at multiples of 16 bytes */
+    bool constant;            /* the units of 16 bytes of the destination lie at constants */
+    int group;                /* runs that a thread makes together, of units side by side in 4 bytes */
+    int64_t bytes;            /* of shared memory */
 };
 
 /* The best box of an affine piece with a source whose inner destination stride is 1. False, with the reason:
