@@ -1,6 +1,7 @@
 /* test_cuda.c: CUDA plans, sources and kernels. Kernels are compiled by NVRTC and run in the PTX interpreter;
  * without NVRTC those tests say so and the others still run. XT_TEST_FULL=1 proves every case on every
  * architecture. */
+#include "cuda/predict.h"
 #include "support/cuda_made.h"
 #include "support/golden.h"
 
@@ -235,6 +236,30 @@ START_TEST(whole_tiles_move_whole_sectors_without_bank_conflicts)
 }
 END_TEST
 
+START_TEST(predicted_sectors_are_those_that_are_counted)
+{
+    static const char *const lines[] = {
+        "x: f32[256,256]; x.permute(1,0)", "x: f16[2,128,3,128]; x.permute(2,3,0,1)",
+        "x: u8[64,1024]; x[:, 256:768]",   "x: f32[2048,8,8]; x.permute(0,2,1)",
+        "x: f32[511,509]; x.permute(1,0)", "x: u8[4,64,320,3]; x.permute(0,3,1,2)"};
+    if (cuda_skipped())
+        return;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct made o;
+        struct proof p;
+        struct xti_cuda_prediction want;
+        make(lines[i], &o);
+        prove(lines[i], 90, false, &p);
+        ck_assert(xti_cuda_predict(&o.plan, &want));
+        double load = want.load.requested / (double)p.report.load_sectors,
+               store = want.store.requested / (double)p.report.store_sectors;
+        ck_assert_msg(load > 0.9 && load < 1.1 && store > 0.9 && store < 1.1,
+                      "%s: %.2f and %.2f of those counted", lines[i], load, store);
+        drop(&o);
+    }
+}
+END_TEST
+
 /* --------------------------------------------------------------------------------------- plans and sources
  */
 
@@ -389,6 +414,7 @@ int main(void)
     tcase_add_test(c, random_chains_copy_what_the_map_says);
     tcase_add_test(c, blocks_past_the_grid_limit_and_wide_indices_copy_too);
     tcase_add_test(c, whole_tiles_move_whole_sectors_without_bank_conflicts);
+    tcase_add_test(c, predicted_sectors_are_those_that_are_counted);
     tcase_add_test(c, a_source_is_deterministic_plain_and_without_includes);
     tcase_add_test(c, a_fill_value_is_data_and_no_part_of_the_source);
     tcase_add_test(c, a_launch_names_the_entry_for_aligned_buffers_whatever_the_offsets);
