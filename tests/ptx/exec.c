@@ -204,8 +204,8 @@ static uint32_t defined_byte(const struct warp *w, int slot, int byte)
     return slot < 0 ? ALL_LANES : w->defined[slot] | w->part[slot][byte];
 }
 
-/* Where byte i of the result of prmt or of bfi of whole bytes comes from, in one lane: source and byte;
- * false: not known. */
+/* Where byte i of the result of prmt, of a vector's mov or of bfi of whole bytes comes from, in one lane:
+ * source and byte; false: not known. */
 static bool source_byte(const struct machine *mc, const struct warp *w, const struct insn *in, int l, int i,
                         int *source, int *byte)
 {
@@ -214,6 +214,11 @@ static bool source_byte(const struct machine *mc, const struct warp *w, const st
         *source = (int)(selector >> 2 & 1);
         *byte = (int)(selector & 3);
         return defined_lanes(w, in->src[2]) >> l & 1;
+    }
+    if (in->op == OP_PACK && in->bits == 32) {
+        *source = 8 * i / in->sub;
+        *byte = i - *source * in->sub / 8;
+        return true;
     }
     if (in->op == OP_BFI && in->bits == 32) {
         uint64_t pos = slot_values(mc, w, in->src[2])[l], len = slot_values(mc, w, in->src[3])[l];
@@ -268,6 +273,15 @@ static uint32_t rescued_lanes(const struct machine *mc, const struct warp *w, co
     return rescued;
 }
 
+/* The lanes in which part k of a word that was not written as a whole was. */
+static uint32_t written_part(const struct warp *w, const struct insn *in, int k)
+{
+    uint32_t lanes = in->op == OP_UNPACK && in->bits == 32 ? ALL_LANES : 0;
+    for (int i = 0; i < in->sub / 8 && lanes; i++)
+        lanes &= defined_byte(w, in->src[0], k * in->sub / 8 + i);
+    return lanes;
+}
+
 /* Arithmetic on an undefined value gives an undefined value and is no fault: compilers copy and compute ahead
  * of a guard what they later do not use. */
 static void run_alu(struct machine *mc, struct warp *w, const struct insn *in, uint32_t lanes)
@@ -282,15 +296,18 @@ static void run_alu(struct machine *mc, struct warp *w, const struct insn *in, u
     if (!mc->undefined_line)
         mc->undefined_line = in->line;
     bad &= ~rescued_lanes(mc, w, in);
-    uint32_t part[4], any = 0;
+    uint32_t part[4], whole[MAX_VECTOR] = {0}, any = 0;
     for (int i = 0; i < 4; i++)
-        any |= part[i] =
-            bad && (in->op == OP_PRMT || in->op == OP_BFI) ? written_byte(mc, w, in, i) & bad : 0;
+        any |= part[i] = bad && (in->op == OP_PRMT || in->op == OP_BFI || in->op == OP_PACK)
+                             ? written_byte(mc, w, in, i) & bad
+                             : 0;
+    for (int i = 0; i < in->n_dst && in->op == OP_UNPACK; i++)
+        any |= whole[i] = written_part(w, in, i) & bad;
     if ((lanes & ~bad) | any)
         ptx_alu(mc, w, in, (lanes & ~bad) | any);
     for (int i = 0; i < in->n_dst; i++)
         if (in->dst[i] != NO_SLOT) {
-            w->defined[in->dst[i]] &= ~bad;
+            w->defined[in->dst[i]] &= ~bad | whole[i];
             for (int j = 0; j < 4; j++)
                 w->part[in->dst[i]][j] = (w->part[in->dst[i]][j] & ~bad) | part[j];
         }

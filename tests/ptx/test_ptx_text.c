@@ -250,12 +250,17 @@ START_TEST(an_undefined_half_that_nobody_reads_is_no_fault)
 {
     struct ptx_module *m = load_file(KERNELS "copies.ptx");
     struct ptx_world *w = words(32, 32);
-    struct ptx_launch l = launch("half_set", 32, 1);
+    struct ptx_launch l = launch("half_set", 32, 1), packed = launch("half_packed", 32, 1);
     struct ptx_report r;
     fill();
     run_fine(w, m, &l, 1, &r);
     for (uint32_t i = 0; i < 32; i++)
         ck_assert_uint_eq(dst[i], i * i + i);
+    ptx_world_free(w);
+    w = words(32, 32);
+    run_fine(w, m, &packed, 1, &r);
+    for (uint32_t i = 0; i < 32; i++)
+        ck_assert_uint_eq(dst[i], i);
     ptx_world_free(w);
     ptx_free(m);
 }
@@ -283,6 +288,8 @@ static const struct mistake {
     {"uninitialised_register", 32, PTX_UNINITIALISED,
     "source operand 2 of the instruction comes from a register"},
     {"uninitialised_half", 1, PTX_UNINITIALISED,
+    "source operand 2 of the instruction comes from a register"},
+    {"uninitialised_part", 1, PTX_UNINITIALISED,
     "source operand 2 of the instruction comes from a register"},
     {"uninitialised_address", 32, PTX_UNINITIALISED,
     "source operand 1 of the instruction comes from a register"},
