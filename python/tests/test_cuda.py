@@ -80,7 +80,8 @@ assert k.info["backend"] == "cuda"
 assert k(x, out=out) is out and list(k(x).bytes) == list(y.bytes)
 host = xt.compile("x: u8[3,5]; x.T")
 for wrong, words in ((lambda: host(x), "compiled for the CPU"),
-                     (lambda: k(memoryview(bytes(15)).cast("B", (3, 5))), "compiled for CUDA"), (lambda: xt.copy([x, bytes(15)], "x"), "different devices")):
+                     (lambda: k(memoryview(bytes(15)).cast("B", (3, 5))), "compiled for CUDA"),
+                     (lambda: xt.copy([x, bytes(15)], "x"), "different devices")):
     try:
         wrong()
     except ValueError as e:
