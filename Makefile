@@ -68,7 +68,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: all lib serving pack python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library and the command (build/xt)
 	+@$(SUBMAKE) lib $(XT)
@@ -182,6 +182,12 @@ $(B)/bench/serving: $(B)/obj/bench/serving/serving.o $(LIB_A)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Found beside the library by every context.
+PACK_ARCHS := sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120
+pack: need-build ## CUDA code of common structures ahead of time, beside the library: build/xtview.xtpack (needs NVRTC)
+	@$(SUBMAKE) $(XT)
+	@XT_PACK= $(XT) pack bench/problems/base.txt --arch $(PACK_ARCHS) -o $(B)/xtview.xtpack
 
 serving: need-build ## xt_compile for CUDA while a sequence grows by one: 2,000 lengths; without a device on the driver double
 	@$(SUBMAKE) $(B)/bench/serving $(B)/tests/libcuda_double.so

@@ -7,6 +7,7 @@ B=${B:-build}
 passed=0 failed=0
 # A cache of its own: tests neither read nor fill the user's.
 XT_CACHE_DIR=$(mktemp -d) && export XT_CACHE_DIR || exit 1
+export XT_PACK= # and no pack
 log=$(mktemp)
 trap 'rm -rf "$XT_CACHE_DIR" "$log"' EXIT
 trap 'exit 130' INT TERM
