@@ -258,14 +258,24 @@ static const struct {
                               "x: f64[2900,2900]; x.permute(1,0)"}},
 };
 
-/* The best hint of each family, unless what the row has does as well. */
+/* The best of rows 1 to n - 1 by their gains over n_chains, unless row 0 does as well. Row n is row 0 again:
+ * what it seems to gain is noise. */
+static int best_of(const double *gain, int n, int n_chains)
+{
+    double noise = 2 * fabs(gain[n]), least = 0.01 * n_chains;
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        best = gain[i] > gain[best] + (best ? 0 : noise > least ? noise : least) ? i : best;
+    return best;
+}
+
+/* The best hint of each family. */
 static void find_hints(const struct xti_target *t, struct xti_machine *m)
 {
     for (int f = 0; f < XTI_N_FETCHES; f++) {
-        struct xti_machine rows[1 + HINTS];
-        double gain[1 + HINTS] = {0};
-        int best = 0;
-        rows[0] = *m;
+        struct xti_machine rows[MOST_ROWS];
+        double gain[MOST_ROWS] = {0};
+        rows[0] = rows[1 + HINTS] = *m;
         for (int h = 0; h < HINTS; h++) {
             rows[1 + h] = *m;
             rows[1 + h].hints.of[f] = (uint8_t)h;
@@ -273,17 +283,15 @@ static void find_hints(const struct xti_target *t, struct xti_machine *m)
         for (int k = 0; k < PER_FAMILY; k++) {
             struct chain c;
             if (open_chain(family[f].line[k], &c)) {
-                compare(&c, t, rows, 1 + HINTS, gain);
+                compare(&c, t, rows, HINTS + 2, gain);
                 close_chain(&c);
             }
         }
-        for (int h = 1; h <= HINTS; h++)
-            best = gain[h] > gain[best] + PER_FAMILY * 0.01 ? h : best;
         printf("/* %-11s", family[f].id);
         for (int h = 0; h < HINTS; h++)
             printf(" %s %.2f", hint_name[h], exp(gain[1 + h] / PER_FAMILY));
-        printf(" */\n");
-        m->hints = rows[best].hints;
+        printf("; again %.2f */\n", exp(gain[1 + HINTS] / PER_FAMILY));
+        m->hints = rows[best_of(gain, 1 + HINTS, PER_FAMILY)].hints;
     }
 }
 
@@ -340,27 +348,26 @@ static void try_habit(const struct bench_workload *w, int n, const struct xti_ta
 {
     struct xti_machine rows[MOST_ROWS] = {*m};
     double gain[MOST_ROWS] = {0};
-    int n_rows = 1, best = 0;
+    int n_rows = 1;
     for (int v = 0; v < habit[h].n; v++)
         if (habit[h].values[v] != get(m, h)) {
             rows[n_rows] = *m;
             set(&rows[n_rows++], h, habit[h].values[v]);
         }
+    rows[n_rows] = *m;
     for (int i = 0; i < n; i++) {
         struct chain c;
         if (open_chain(w[i].chain, &c)) {
-            compare(&c, t, rows, n_rows, gain);
+            compare(&c, t, rows, n_rows + 1, gain);
             close_chain(&c);
         }
     }
     printf("/* %-15s %3d 1.000", habit[h].name, get(m, h));
-    for (int i = 1; i < n_rows; i++) {
+    for (int i = 1; i < n_rows; i++)
         printf(", %d %.3f", get(&rows[i], h), exp(gain[i] / n));
-        best = gain[i] > gain[best] + 0.01 * n ? i : best;
-    }
-    printf(" */\n");
+    printf("; again %.3f */\n", exp(gain[n_rows] / n));
     fflush(stdout);
-    *m = rows[best];
+    *m = rows[best_of(gain, n_rows, n)];
 }
 
 /* ---- as source */
