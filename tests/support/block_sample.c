@@ -374,6 +374,16 @@ static void name_families(const struct made *o, struct block_sample *out)
 
 static double ratio(double a, double b) { return b > 0 ? a / b : 1; }
 
+/* Where guards hide points, blocks of equal work write anything from nothing to all: then what the map writes
+ * says more than the sample. */
+static double written(const struct sampler *s)
+{
+    for (int i = 0; i < s->m->n_pieces; i++)
+        if (s->m->piece[i].n_guards)
+            return (double)s->out->dst_bytes;
+    return s->sum.dst_bytes;
+}
+
 /* See bench/README.md. */
 static double estimate(const struct sampler *s)
 {
@@ -385,19 +395,9 @@ static double estimate(const struct sampler *s)
     double moved = t->loading_blocks > 0 ? t->moved_early / t->loading_blocks * fmin(o->resident, per_sm) : 0;
     double copied = fmin(65536, t->dst_bytes / block_sample_sms(s->opt->target.sm)), latency = 6700;
     double time = pow(sectors, 2.5) + pow(o->instructions_per_16b / 132, 2.5) +
-                  (moved > 0 ? pow(latency / moved, 2.5) : 0);
+                  (moved > 0 ? pow(latency / moved, 2.5) : 0) + pow(9.3 * t->wavefronts / written(s), 2.5);
     double copy = 1 + pow(latency / copied, 2.5) + pow(19.0 / 132, 2.5);
     return fmin(1, pow(copy / time, 0.4));
-}
-
-/* Where guards hide points, blocks of equal work write anything from nothing to all: then what the map writes
- * says more than the sample. */
-static double written(const struct sampler *s)
-{
-    for (int i = 0; i < s->m->n_pieces; i++)
-        if (s->m->piece[i].n_guards)
-            return (double)s->out->dst_bytes;
-    return s->sum.dst_bytes;
 }
 
 static void conclude(struct sampler *s)
