@@ -5,6 +5,7 @@
   transactions_check.py --all      every row whose kernel is another
   transactions_check.py --update   counts those and writes the tables anew; with --quick only rows that are
                                    counted without --all, with --again also rows whose kernel is the same
+  --arch sm_90, --list hard.txt    of these alone
 
 The blocks that a row's figures come from are drawn with a fixed seed, so that the same kernel gives the same
 figures; other blocks are drawn when a launch is cut otherwise: hence two tolerances. Instructions, registers
@@ -100,14 +101,19 @@ def check(arch, every, nvrtc):
 def update(arch, every, nvrtc):
     made_with, old = read_table(arch)
     known = old.values() if made_with == nvrtc and "--again" not in sys.argv else ()
-    rows = [r if r.get("counted", True) else old.get(key(r)) for r in count(arch, every, known)["rows"]]
-    rows = [r for r in rows if r]
+    new = {key(r): r for r in count(arch, every, known)["rows"] if r.get("counted", True)}
+    rows = [new.get(k, old.get(k)) for k in list(old) + [k for k in new if k not in old]]
     with open(table_path(arch), "w") as f:
         text = ",\n".join(json.dumps(r) for r in rows)
         f.write(f'{{"arch": "{arch}", "nvrtc": "{nvrtc}", "rows": [\n{text}\n]}}\n')
 
 
 def main():
+    for option, all_of in (("--arch", ARCHS), ("--list", LISTS)):
+        if option in sys.argv:
+            only = sys.argv[sys.argv.index(option) + 1]
+            for name in [n for n in all_of if n.split("/")[-1] != only]:
+                all_of.remove(name) if all_of is LISTS else all_of.pop(name)
     probe = count("sm_90", 10**6, lists=LISTS[:1])
     nvrtc = probe["nvrtc"]
     if not nvrtc:
