@@ -16,7 +16,8 @@ enum {
     MOST_BYTES = 32 << 10,
     LEAST_BYTES = 2 << 10, /* however small the tensor is */
     SECTOR = 32,
-    LANES = 8 /* with words of as many runs as fill a warp they meet in no bank */
+    PROCESSORS = 132, /* of a device that is not known: those of the largest ones of today */
+    LANES = 8         /* with words of as many runs as fill a warp they meet in no bank */
 };
 
 /* A piece as boxes see it: dims that run backwards in the source are turned round, but for those of the
@@ -25,6 +26,7 @@ struct sides {
     int n;                            /* dims */
     struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
     int64_t soff, doff;
+    int processors;           /* of the device: each is to have two boxes */
     uint64_t turned;          /* bit i: dim[i] was turned round */
     bool even_a, even_b;      /* boxes begin at multiples of 16 bytes of the source, of the destination */
     int n_b;                  /* dim[0 .. n_b) can make up the destination's run */
@@ -141,7 +143,7 @@ static void measure(const struct sides *x, int unit, int64_t want_a, int64_t wan
 static bool choose_extents(const struct sides *x, int unit, int64_t total, struct extents *best)
 {
     int64_t want_b = RUN_BYTES / unit, want_a = x->even_a ? want_b : 2 * want_b, batch = 1,
-            limit = total * unit / (2 * 132);
+            limit = total * unit / (2 * x->processors);
     limit = limit < LEAST_BYTES ? LEAST_BYTES : limit > BOX_BYTES ? BOX_BYTES : limit;
     measure(x, unit, want_a, want_b, batch, best);
     while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < BOX_BYTES)) &&
@@ -500,6 +502,7 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, stru
     struct sides x;
     int unit = p->map.esize;
     list_sides(q, &x);
+    x.processors = p->target.n_sms ? p->target.n_sms : PROCESSORS;
     x.even_a = x.even_b = true;
     if (!worth_it(q, &x, unit, why) || !try_box(p, q, &x, b, why))
         return false;

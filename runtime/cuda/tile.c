@@ -41,6 +41,8 @@ static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_
         s->blocks *= xti_box_count(p, &b, c);
 }
 
+/* Boxes that run at the same time lie side by side in the source: rows of a power of two apart would meet in
+ * a few of the memory's channels. */
 static void tile_index(struct xti_writer *w)
 {
     static const char *const out[] = {"*u", "*v"};
@@ -56,8 +58,12 @@ static void tile_index(struct xti_writer *w)
         if (dim_of(&b, i))
             w->role[i] = XTI_IN_BODY;
     }
-    for (int c = 0; c < b.n_cuts; c++)
-        xti_write_digit(w, xti_box_count(w->p, &b, c), out[c]);
+    for (int in_a = 1; in_a >= 0; in_a--)
+        for (int c = 0; c < b.n_cuts; c++)
+            if (b.dim[b.window[c]].in_a == in_a) {
+                xti_write_fact(w->e, (uint64_t)c);
+                xti_write_digit(w, xti_box_count(w->p, &b, c), out[c]);
+            }
 }
 
 /* ---- what tile.cu wants to know */
