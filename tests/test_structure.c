@@ -120,7 +120,7 @@ static const struct { const char *line; int kinds; } lengths[] = {
     {"x: f16[8,%d,64]; x.permute(0,2,1)", 3},                     /* K^T: stores of whole words, or not */
     {"x: f16[8,%d,64]; y: f16[8,1,64]; concat(1, x, y)", 1},      /* a key more */
     {"x: f16[8,%d,64]; x.pad((0,0),(3,7),(0,0))", 1},
-    {"x: f32[64,%d]; x.pad((1,1),(3,5))", 3},                     /* three pieces with widths of their own */
+    {"x: f32[64,%d]; x.pad((1,1),(3,5))", 4},                     /* three widths; sides that agree */
     {"x: f16[4,%d,64] ; x -> [4,%d,64]:[262144,64,1]+16384", 1},  /* into a cache */
     {"x: f32[4,%d,%d]; x.tril(0)", 1},
     {"x: u8[%d,96,3]; x.permute(2,0,1)", 2},

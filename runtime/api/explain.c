@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cuda/segments.h"
+
 static const char *backend_name(xt_backend b)
 {
     static const char *const name[] = {"auto", "ref", "cpu", "cuda"};
@@ -129,7 +131,10 @@ static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 {
     const struct xti_cuda_step *s = &k->cuda->step[i];
-    xti_str_addf(b, "  step %-4d piece %d: ", i, s->piece);
+    int n = s->rows ? s->rows->n_pieces : 1;
+    xti_str_addf(b, "  step %-4d piece%s ", i, n > 1 ? "s" : "");
+    for (int j = 0; j < n; j++)
+        xti_str_addf(b, "%d%s", s->rows ? s->rows->piece[j] : s->piece, j + 1 < n ? ", " : ": ");
     xti_cuda_step_text(k->cuda, s, b);
     xti_str_add(b, "\n");
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "cuda/segments.h"
 #include "cuda/writer.h"
 
 struct entry {
@@ -115,13 +116,40 @@ static void put_params(struct entry *y)
         xti_str_addf(y->b, ", const xt_b16 f%d", i);
 }
 
-/* "s0, xt_zero()" */
-static void put_operands(struct entry *y, int piece)
+/* Number of the fill parameter that a step takes, or -1. */
+static int fill_of(const struct xti_cuda_plan *p, const struct xti_cuda_step *s)
 {
-    if (y->p->map.piece[piece].src < 0)
-        xti_str_addf(y->b, "0, f%d", xti_emit_fill(y->p, piece));
+    int piece = s->rows ? s->rows->ground : p->map.piece[s->piece].src < 0 ? s->piece : -1;
+    return piece < 0 ? -1 : xti_emit_fill(p, piece);
+}
+
+/* Sources that a step's body takes, and the k-th. */
+static int count_sources(const struct xti_cuda_plan *p, const struct xti_cuda_step *s)
+{
+    return s->rows ? s->rows->n_segments : p->map.piece[s->piece].src >= 0;
+}
+
+static int source_of(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, int k)
+{
+    return p->map.piece[s->rows ? s->rows->segment[k].piece : s->piece].src;
+}
+
+/* "s0, xt_zero()", "0, f1", "xt_sources(s0, s2, 0, 0), f1" */
+static void put_operands(struct entry *y, const struct xti_cuda_step *s)
+{
+    int n = count_sources(y->p, s), fill = fill_of(y->p, s);
+    if (n > 1)
+        xti_str_add(y->b, "xt_sources(");
+    for (int k = 0; k < (n > 1 ? XTI_MAX_SEGMENTS : 1); k++)
+        if (k < n)
+            xti_str_addf(y->b, "%ss%d", k ? ", " : "", source_of(y->p, s, k));
+        else
+            xti_str_add(y->b, k ? ", 0" : "0");
+    xti_str_add(y->b, n > 1 ? "), " : ", ");
+    if (fill < 0)
+        xti_str_add(y->b, "xt_zero()");
     else
-        xti_str_addf(y->b, "s%d, xt_zero()", y->p->map.piece[piece].src);
+        xti_str_addf(y->b, "f%d", fill);
 }
 
 /* A function for each piece: a chain of ifs. */
@@ -135,7 +163,7 @@ static void put_chain(struct entry *y)
             xti_str_add(y->b, ")\n        ");
         }
         xti_str_addf(y->b, "    %s%d(dst, ", y->e->prefix, p->step[i].body);
-        put_operands(y, p->step[i].piece);
+        put_operands(y, &p->step[i]);
         xti_str_add(y->b, ", block - ");
         put_first_block(y, i);
         if (y->e->tier == XTI_TIER_EXACT)
@@ -150,14 +178,14 @@ static void put_chain(struct entry *y)
 static void put_leaf(struct entry *y, int i)
 {
     const struct xti_cuda_step *s = &y->p->step[i];
-    int src = y->p->map.piece[s->piece].src;
+    int fill = fill_of(y->p, s);
     xti_str_add(y->b, "first = ");
     put_first_block(y, i);
     xti_str_addf(y->b, ", row = %zuu, body = %du", y->row[i], s->body);
-    if (src < 0)
-        xti_str_addf(y->b, ", f = f%d", xti_emit_fill(y->p, s->piece));
-    else
-        xti_str_addf(y->b, ", s = s%d", src);
+    if (fill >= 0)
+        xti_str_addf(y->b, ", f = f%d", fill);
+    for (int k = 0; k < count_sources(y->p, s); k++)
+        xti_str_addf(y->b, ", s.p[%d] = s%d", k, source_of(y->p, s, k));
     xti_str_add(y->b, ";\n");
 }
 
@@ -201,7 +229,11 @@ static void put_table_calls(struct entry *y)
             xti_str_add(y->b, "    else\n        ");
         else
             xti_str_add(y->b, "    ");
-        xti_str_addf(y->b, "%s%d(dst, s, f, block - first, ", y->e->prefix, i);
+        int k = 0;
+        while (y->p->step[k].body != i)
+            k++;
+        xti_str_addf(y->b, "%s%d(dst, %s, f, block - first, ", y->e->prefix, i,
+                     count_sources(y->p, &y->p->step[k]) > 1 ? "s" : "s.p[0]");
         put_numbers(y);
         xti_str_add(y->b, " + row, tile);\n");
     }
@@ -238,7 +270,7 @@ static void put_entry(struct entry *y, const char *name)
     }
     if (y->p->table) {
         xti_str_add(y->b, "    xt_index first = 0;\n    unsigned int row = 0, body = 0;\n"
-                          "    const unsigned char *s = 0;\n    xt_b16 f = xt_zero();\n");
+                          "    xt_many s = xt_sources(0, 0, 0, 0);\n    xt_b16 f = xt_zero();\n");
         put_tree(y);
         put_table_calls(y);
     } else {
@@ -254,8 +286,11 @@ static void put_head(struct entry *y, const char *name)
                  p->base_align);
     if (y->e->tier == XTI_TIER_EXACT)
         xti_str_addf(y->b, ", %" PRId64 " blocks", p->blocks);
-    xti_str_addf(y->b, " */\n#define xt_index unsigned %s\n#define xt_signed %s\n",
-                 p->index32 ? "int" : "long long", p->index32 ? "int" : "long long");
+    xti_str_addf(y->b,
+                 " */\n#define xt_index unsigned %s\n#define xt_signed %s\n"
+                 "#define XT_ASM_TYPE \"u%d\"\n#define XT_ASM_INDEX \"%c\"\n",
+                 p->index32 ? "int" : "long long", p->index32 ? "int" : "long long", p->index32 ? 32 : 64,
+                 p->index32 ? 'r' : 'l');
 }
 
 /* What decides the text beside the bodies. */
@@ -269,11 +304,16 @@ static void write_facts(struct entry *y)
                              p->table,
                              (uint64_t)p->map.n_srcs,
                              (uint64_t)shared_bytes(p),
+                             (uint64_t)xti_emit_fill(p, p->map.n_pieces),
                              (uint64_t)p->n_steps};
     for (size_t i = 0; i < sizeof fact / sizeof *fact; i++)
         xti_write_fact(y->e, fact[i]);
     for (int i = 0; i < p->n_steps; i++) {
-        xti_write_fact(y->e, (uint64_t)(p->map.piece[p->step[i].piece].src + 1));
+        int n = count_sources(p, &p->step[i]);
+        xti_write_fact(y->e, (uint64_t)n);
+        for (int k = 0; k < n; k++)
+            xti_write_fact(y->e, (uint64_t)source_of(p, &p->step[i], k));
+        xti_write_fact(y->e, (uint64_t)(fill_of(p, &p->step[i]) + 1));
         if (p->table)
             xti_write_fact(y->e, (uint64_t)p->step[i].body);
     }
@@ -295,7 +335,7 @@ void xti_write_entry(struct xti_writing *e, const char *name)
     if (y.b) {
         put_numbers_type(&y);
         put_entry(&y, name);
-        xti_str_add(y.b, "#undef xt_index\n#undef xt_signed\n");
+        xti_str_add(y.b, "#undef xt_index\n#undef xt_signed\n#undef XT_ASM_TYPE\n#undef XT_ASM_INDEX\n");
         y.b->failed |= e->numbers.failed;
     }
     xti_free(y.row);

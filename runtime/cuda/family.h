@@ -12,7 +12,7 @@ struct xti_family {
     const char *name;
     /* Refuses with the reason: one condition a line. */
     bool (*applicable)(const struct xti_cuda_plan *p, int piece, struct xti_why *why);
-    /* Fills the step of a piece it applies to. */
+    /* Fills the step of a piece it applies to. NULL: the family takes its pieces before others are asked. */
     void (*make)(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s);
     const char *skeleton; /* file name in templates/cuda, without ".cu" */
     /* Says which dims the index function computes, and which digits of the running index it hands on. */
@@ -23,7 +23,7 @@ struct xti_family {
 extern const struct xti_family *const xti_cuda_families[XTI_CUDA_FAMILY_COUNT];
 
 /* The rows, a file each. */
-extern const struct xti_family xti_cuda_tile, xti_cuda_realigned, xti_cuda_contiguous, xti_cuda_fill,
+extern const struct xti_family xti_cuda_tile, xti_cuda_segments, xti_cuda_contiguous, xti_cuda_fill,
     xti_cuda_rows, xti_cuda_broadcast, xti_cuda_reversed, xti_cuda_generic;
 
 /* The generic step, which serves any piece. repeat: a thread may take a whole short dim. */

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "cuda/family.h"
+#include "cuda/segments.h"
 
 /* Points beyond the last one that a kernel may compute an index of: a block's worth, and a tile's. */
 enum { INDEX_SLACK = 1 << 16 };
@@ -37,7 +38,8 @@ static bool same_body(const struct xti_cuda_plan *p, const struct xti_cuda_step 
            xti_cuda_families[a->family]->skeleton == xti_cuda_families[b->family]->skeleton &&
            a->from == b->from && a->vec_bytes == b->vec_bytes && a->src_bytes == b->src_bytes &&
            a->dst_bytes == b->dst_bytes && a->per_thread == b->per_thread && a->dim_a == b->dim_a &&
-           (is_generic(a) || p->map.piece[a->piece].n_dims == p->map.piece[b->piece].n_dims);
+           (a->rows ? xti_cuda_same_rows(a->rows, b->rows)
+                    : is_generic(a) || p->map.piece[a->piece].n_dims == p->map.piece[b->piece].n_dims);
 }
 
 /* Gives each step the first earlier step's body that fits. True when there are few enough. */
@@ -58,10 +60,10 @@ static bool share_bodies(struct xti_cuda_plan *p)
     return true;
 }
 
-static void make_generic(struct xti_cuda_plan *p, int i)
+static void make_generic(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
 {
-    p->step[i] = (struct xti_cuda_step){.family = XTI_CUDA_GENERIC, .piece = i, .dim_a = -1};
-    xti_cuda_generic_step(p, i, false, &p->step[i]);
+    *s = (struct xti_cuda_step){.family = XTI_CUDA_GENERIC, .piece = piece, .dim_a = -1};
+    xti_cuda_generic_step(p, piece, false, s);
 }
 
 static void choose_bodies(struct xti_cuda_plan *p)
@@ -71,12 +73,13 @@ static void choose_bodies(struct xti_cuda_plan *p)
     for (int i = 0; i < p->n_steps; i++) {
         p->step[i].body = i;
         if (p->table && is_generic(&p->step[i]))
-            make_generic(p, i);
+            make_generic(p, p->step[i].piece, &p->step[i]);
     }
     if (!p->table || share_bodies(p))
         return;
+    p->n_steps = p->map.n_pieces;
     for (int i = 0; i < p->n_steps; i++)
-        make_generic(p, i);
+        make_generic(p, i, &p->step[i]);
     share_bodies(p);
 }
 
@@ -126,19 +129,33 @@ static xt_status number_blocks(struct xti_cuda_plan *p, struct xti_err *err)
     return XT_OK;
 }
 
+static void make_step(struct xti_cuda_plan *p, int piece, const struct xti_rows *rows,
+                      struct xti_cuda_step *s)
+{
+    s->piece = piece;
+    s->dim_a = -1;
+    if (rows)
+        xti_cuda_rows_step(rows, s);
+    else
+        choose(p, piece, s);
+}
+
+/* Pieces that make rows together come first; each of the others is offered to the families in turn. */
 static xt_status plan_one(struct xti_cuda_plan *p, struct xti_err *err)
 {
-    p->n_steps = p->map.n_pieces;
-    if (!p->n_steps)
+    int n = p->map.n_pieces;
+    if (!n)
         return XT_OK;
-    p->step = xti_alloc_array((size_t)p->n_steps, sizeof *p->step);
-    if (!p->step)
-        return xti_fail(err, XT_ENOMEM, "CUDA plan of %d pieces", p->n_steps);
-    for (int i = 0; i < p->n_steps; i++) {
-        p->step[i].piece = i;
-        p->step[i].dim_a = -1;
-        choose(p, i, &p->step[i]);
-    }
+    const struct xti_rows **rows = xti_arena_alloc(&p->map.arena, (size_t)n * sizeof *rows);
+    p->step = xti_alloc_array((size_t)n, sizeof *p->step);
+    if (!rows || !p->step)
+        return xti_fail(err, XT_ENOMEM, "CUDA plan of %d pieces", n);
+    xt_status s = xti_cuda_find_rows(p, rows, err);
+    if (s)
+        return s;
+    for (int i = 0; i < n; i++)
+        if (!rows[i] || rows[i]->piece[0] == i)
+            make_step(p, i, rows[i], &p->step[p->n_steps++]);
     choose_bodies(p);
     return number_blocks(p, err);
 }
@@ -210,12 +227,19 @@ void xti_cuda_plan_free(struct xti_cuda_plan *p)
     *p = (struct xti_cuda_plan){0};
 }
 
+static int64_t step_units(const struct xti_cuda_plan *p, const struct xti_cuda_step *s)
+{
+    int64_t units = xti_piece_numel(&p->map.piece[s->piece]);
+    for (int k = 0; s->rows && k < s->rows->n_pieces; k++)
+        units += s->rows->piece[k] == s->piece ? 0 : xti_piece_numel(&p->map.piece[s->rows->piece[k]]);
+    return units;
+}
+
 const char *xti_cuda_plan_family(const struct xti_cuda_plan *p)
 {
     const struct xti_cuda_step *best = NULL;
     for (int i = 0; i < p->n_steps; i++)
-        if (!best ||
-            xti_piece_numel(&p->map.piece[p->step[i].piece]) > xti_piece_numel(&p->map.piece[best->piece]))
+        if (!best || step_units(p, &p->step[i]) > step_units(p, best))
             best = &p->step[i];
     return best ? xti_cuda_family_name(best->family) : "empty";
 }

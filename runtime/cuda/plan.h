@@ -15,7 +15,7 @@ struct xti_cuda_target {
 /* The rows of xti_cuda_families (family.h), in the order in which they are asked. */
 enum xti_cuda_family {
     XTI_CUDA_TILE,
-    XTI_CUDA_REALIGNED,
+    XTI_CUDA_SEGMENTS,
     XTI_CUDA_CONTIGUOUS,
     XTI_CUDA_FILL,
     XTI_CUDA_ROWS,
@@ -28,11 +28,14 @@ enum xti_cuda_family {
 /* How a thread gets what it writes. */
 enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_FILL };
 
-/* One piece of a launch: `blocks` consecutive blocks starting at first_block run the family's skeleton.
- * Extents and tiles are in units of the plan's map. */
+struct xti_rows;
+
+/* One part of a launch, a piece or several that make rows together: `blocks` consecutive blocks starting at
+ * first_block run the family's skeleton. Extents and tiles are in units of the plan's map. */
 struct xti_cuda_step {
     enum xti_cuda_family family;
-    int piece;
+    int piece;                   /* of several: one that copies */
+    const struct xti_rows *rows; /* segments: the pieces (segments.h). NULL: `piece` alone */
     enum xti_cuda_from from;
     int vec_bytes; /* bytes of a thread's widest access; the map's unit is <= this */
     int src_bytes,
@@ -54,7 +57,7 @@ struct xti_cuda_plan {
         origin;     /* where the map's origin lies in the buffers; its arrays live in a map's arena */
     int base_align; /* bytes that every buffer's start is aligned to */
     int n_steps;
-    struct xti_cuda_step *step; /* one a piece; owned */
+    struct xti_cuda_step *step; /* at most one a piece; owned */
     struct xti_cuda_plan *elem; /* the same copy for buffers aligned to the element alone; owned. Its elem is
                                    NULL */
     int threads_per_block;
@@ -70,8 +73,8 @@ struct xti_cuda_plan {
 };
 
 /* Plans m for t. On failure *p is zeroed. m is not kept.
- * post: every piece of p->map, and of p->elem->map, is covered by exactly one step; their blocks follow each
- *       other from 0 (test_cuda: a_plan_covers_every_piece_once). */
+ * post: every piece of p->map, and of p->elem->map, is covered by exactly one step, alone or with others;
+ *       blocks of steps follow each other from 0 (test_cuda: a_plan_covers_every_piece_once). */
 xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,
                              struct xti_cuda_plan *p, struct xti_err *err);
 void xti_cuda_plan_free(struct xti_cuda_plan *p);

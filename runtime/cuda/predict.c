@@ -7,6 +7,7 @@
 
 #include "cuda/box.h"
 #include "cuda/family.h"
+#include "cuda/segments.h"
 
 enum { WARP = 32, BLOCKS_OF_SM = 16, SHARED_OF_SM = 200 << 10 };
 
@@ -132,6 +133,30 @@ static void predict_tile(const struct xti_cuda_plan *p, const struct xti_cuda_st
     out->in_flight = fmin(out->in_flight, chunks * 16 * fmin(BLOCKS_OF_SM, SHARED_OF_SM / (double)b.bytes));
 }
 
+/* A warp's requests are 512 bytes long and begin at multiples of 16; its last lane asks for a word more. A
+ * row that ends within 16 bytes does so in two stores at each end. */
+static void predict_segments(const struct xti_cuda_plan *p, const struct xti_cuda_step *s,
+                             struct xti_cuda_prediction *out)
+{
+    const struct xti_rows *r = s->rows;
+    double rows = 1, unit = p->map.esize, length = (double)r->length * unit, lanes = (double)r->items;
+    int align = xti_cuda_row_align(p, r, -1);
+    for (int i = 0; i < r->n_dims; i++)
+        rows *= (double)r->dim[i].n;
+    for (int k = 0; k < r->n_segments; k++) {
+        const struct xti_segment *g = &r->segment[k];
+        double run = (double)(g->end - g->begin) * unit, requests = ceil(run / (WARP * 16));
+        out->load.requested += sectors_of(run / requests, rows * requests, 16) +
+                               (r->shifted ? rows * ceil(run / (WARP * 16 * r->along)) : 0);
+        out->load.needed += sectors_of(run, rows, xti_cuda_row_align(p, r, k));
+    }
+    double requests = ceil(length / (WARP * 16));
+    out->store.requested += sectors_of(length / requests, rows * requests, 16) + (align < 16 ? 2 * rows : 0);
+    out->store.needed += sectors_of(length, rows, align);
+    out->instructions += lanes * (r->span ? WARP : 1) * (70 + 25.0 * r->along);
+    out->in_flight = fmin(out->in_flight, 5.0 * XTI_CUDA_THREADS * 16 * s->per_thread);
+}
+
 /* Of sectors (1: no more than needed), instructions and bytes in flight; a copy's own are 1, 19 and 64 KB.
  * The constants are fitted to a cycle-level simulation (bench/README.md). */
 static double cost(double sectors, double instructions, double in_flight)
@@ -148,6 +173,10 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
         const struct xti_piece *q = &p->map.piece[s->piece];
         if (!xti_piece_affine(q))
             return false;
+        if (s->rows) {
+            predict_segments(p, s, out);
+            continue;
+        }
         if (s->family == XTI_CUDA_TILE)
             predict_tile(p, s, q, out);
         else if (s->family == XTI_CUDA_GENERIC)

@@ -1,6 +1,5 @@
 /* rows.c: pieces whose rows are contiguous in the destination, cut into chunks: copied, filled, one unit
- * again and again, backwards; and long rows whose two sides do not share an alignment. Skeletons rows.cu and
- * realign.cu. Layer 4. */
+ * again and again, backwards. Skeleton rows.cu. Layer 4. */
 #include "cuda/family.h"
 
 static bool contiguous_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
@@ -49,24 +48,6 @@ static bool broadcast_applies(const struct xti_cuda_plan *p, int piece, struct x
     return row_with_stride(p, piece, 0, why);
 }
 
-/* Long rows that an element of 1 or 2 bytes is all the two sides agree on. Half of a 128-byte row's chunks
- * are its ends. */
-enum { REALIGN_MAX_BYTES = 2, REALIGN_MIN_ROW_BYTES = 256 };
-
-static bool realigned_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
-{
-    const struct xti_piece *q = xti_cuda_piece(p, piece);
-    if (!row_with_stride(p, piece, 1, why))
-        return false;
-    int last = q->n_dims - 1, s = xti_cuda_align(p, q, XTI_SOURCE, q->soff, last),
-        d = xti_cuda_align(p, q, XTI_DESTINATION, q->doff, last);
-    if (s > REALIGN_MAX_BYTES && d > REALIGN_MAX_BYTES)
-        return xti_refuse(why, "source and destination are aligned to %d and %d bytes", s, d);
-    if (xti_cuda_inner(q)->n * p->map.esize < REALIGN_MIN_ROW_BYTES)
-        return xti_refuse(why, "rows of %lld bytes", (long long)(xti_cuda_inner(q)->n * p->map.esize));
-    return true;
-}
-
 /* A row shorter than a few chunks is cut without a tail, a longer one into the widest chunks. */
 static int chunk_bytes(int widest, int64_t row_units, int unit)
 {
@@ -96,17 +77,6 @@ static void make_row(const struct xti_cuda_plan *p, int piece, enum xti_cuda_fro
             chunks = (xti_cuda_inner(q)->n + group - 1) / group * xti_cuda_row_count(q);
     int64_t block = (int64_t)s->per_thread * XTI_CUDA_THREADS;
     s->blocks = (chunks + block - 1) / block;
-}
-
-static void realigned_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
-{
-    const struct xti_piece *q = xti_cuda_piece(p, piece);
-    s->src_bytes = p->map.esize;
-    s->dst_bytes = s->vec_bytes = 16;
-    s->per_thread = 2;
-    int64_t chunks =
-        (xti_cuda_inner(q)->n * p->map.esize + 30) / 16 * xti_cuda_row_count(q); /* wherever the row begins */
-    s->blocks = (chunks + 2 * XTI_CUDA_THREADS - 1) / (2 * XTI_CUDA_THREADS);
 }
 
 static void copy_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
@@ -140,14 +110,6 @@ static void define_rows(struct xti_writer *w)
     xti_write_optional(w, "XT_TAIL", n % group);
 }
 
-static void define_realign(struct xti_writer *w)
-{
-    int64_t bytes = xti_cuda_inner(w->q)->n * w->p->map.esize;
-    xti_write_constant(w, "XT_STEPS", w->s->per_thread);
-    xti_write_number(w, "XT_POINTS", xti_cuda_row_count(w->q) * ((bytes + 30) / 16));
-    xti_write_number(w, "XT_LENGTH", bytes);
-}
-
 static void rows_index(struct xti_writer *w)
 {
     int64_t group = w->s->vec_bytes / w->p->map.esize;
@@ -156,15 +118,7 @@ static void rows_index(struct xti_writer *w)
         w->role[w->q->n_dims - 1] = XTI_IN_BODY;
 }
 
-static void realign_index(struct xti_writer *w)
-{
-    xti_write_digit(w, (xti_cuda_inner(w->q)->n * w->p->map.esize + 30) / 16, "*u");
-    w->role[w->q->n_dims - 1] = XTI_IN_BODY;
-}
-
-#define ROWS   "rows", rows_index, define_rows, "XT_VEC XT_STEPS XT_POINTS XT_CHUNKS XT_TAIL"
-#define ALIGNS "realign", realign_index, define_realign, "XT_STEPS XT_POINTS XT_LENGTH"
-const struct xti_family xti_cuda_realigned = {"realigned", realigned_applies, realigned_make, ALIGNS};
+#define ROWS "rows", rows_index, define_rows, "XT_VEC XT_STEPS XT_POINTS XT_CHUNKS XT_TAIL"
 const struct xti_family xti_cuda_contiguous = {"contiguous", contiguous_applies, copy_make, ROWS};
 const struct xti_family xti_cuda_fill = {"fill", fill_applies, fill_make, ROWS};
 const struct xti_family xti_cuda_rows = {"rows", rows_applies, copy_make, ROWS};

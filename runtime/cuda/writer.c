@@ -232,13 +232,23 @@ static void put_divs(struct xti_writer *w)
 static void put_address(struct xti_writer *w, bool dst)
 {
     int64_t x[XTI_MAX_DIMS];
-    for (int i = 0; i < w->q->n_dims; i++) {
+    for (int i = 0; i + w->skip < w->size.n_dims; i++) {
         const struct xti_dim *d = &w->dim[i + w->skip];
         x[i] = w->role[i + w->skip] == XTI_IN_BODY ? 0 : dst ? d->d : d->s;
     }
     say(w, dst ? "    *d = " : "    *s = ");
     put_row(w, dst ? w->doff : w->soff, x, dst ? NULL : w->q->sq, dst ? 0 : w->size.n_divs);
     say(w, ";\n");
+}
+
+static void put_sums(struct xti_writer *w)
+{
+    xti_write_fact(w->e, (uint64_t)w->n_sums);
+    for (int i = 0; i < w->n_sums; i++) {
+        xti_write_text(w, "    %s = ", w->sum[i].out);
+        put_row(w, w->sum[i].c, w->sum[i].x, NULL, 0);
+        say(w, ";\n");
+    }
 }
 
 static void put_index_function(struct xti_writer *w)
@@ -257,6 +267,7 @@ static void put_index_function(struct xti_writer *w)
     put_divs(w);
     put_address(w, false);
     put_address(w, true);
+    put_sums(w);
     say(w, "    return 1;\n}\n");
 }
 
@@ -295,6 +306,19 @@ void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out)
 {
     w->digit[w->n_digits++] = (struct xti_digit){n, out, 0};
+}
+
+void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, int64_t soff, int64_t doff)
+{
+    w->size = (struct xti_rank){n_dims, 0, 0};
+    w->soff = soff;
+    w->doff = doff;
+    memcpy(w->dim, dim, (size_t)n_dims * sizeof *dim);
+}
+
+void xti_write_sum(struct xti_writer *w, const char *out, int64_t c, const int64_t *x)
+{
+    w->sum[w->n_sums++] = (struct xti_sum){out, c, x};
 }
 
 static void undefine(struct xti_writer *w, const char *names)

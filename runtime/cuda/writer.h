@@ -39,6 +39,13 @@ struct xti_digit {
     int dim;
 };
 
+/* c + sum x[i] * (dim i), for the skeleton. */
+struct xti_sum {
+    const char *out;
+    int64_t c;
+    const int64_t *x;
+};
+
 /* Ranks that a generic body is padded to, when several pieces share it. */
 struct xti_rank {
     int n_dims, n_divs, n_guards;
@@ -59,6 +66,8 @@ struct xti_writer {
     enum xti_role role[XTI_MAX_DIMS];
     struct xti_digit digit[4]; /* the fastest digits, handed on to the skeleton */
     int n_digits;
+    struct xti_sum sum[8]; /* handed on as well */
+    int n_sums;
 };
 
 /* Appends the function <prefix><step->body> of a step, and its row of numbers.
@@ -87,6 +96,10 @@ void xti_write_optional(struct xti_writer *w, const char *name, int64_t v);
 void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64_t of);
 /* The fastest digit of the running index not yet taken goes to `out`: "*u" or "*v". n is a number. */
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out);
+/* The index function runs over these dims instead of the piece's, and leaves its divs and guards out. */
+void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, int64_t soff, int64_t doff);
+/* It also sets `out` to c + sum x[i] * (dim i). x must live as long as the plan. */
+void xti_write_sum(struct xti_writer *w, const char *out, int64_t c, const int64_t *x);
 
 /* Text of at most 255 bytes. What decides it is a constant, or a fact of the structure. */
 void xti_write_text(struct xti_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -9,6 +9,9 @@ xt_b8;
 typedef struct __align__(16) xt_b16 { xt_b4 w[4]; }
 xt_b16;
 typedef unsigned long long xt_size;
+/* The sources of a body that reads several. */
+typedef struct xt_many { const unsigned char *p[4]; }
+xt_many;
 
 #define XT_FN      static __device__ __forceinline__
 #define XT_UNROLL  _Pragma("unroll")
@@ -24,6 +27,17 @@ typedef unsigned long long xt_size;
 #define XT_OF_(verb, bytes) xt_##verb##_b##bytes
 #define XT_OF(verb, bytes)  XT_OF_(verb, bytes)
 #define XT_LEAST(a, b)      ((a) < (b) ? (a) : (b))
+
+XT_FN xt_many xt_sources(const unsigned char *a, const unsigned char *b, const unsigned char *c,
+                         const unsigned char *d)
+{
+    xt_many r;
+    r.p[0] = a;
+    r.p[1] = b;
+    r.p[2] = c;
+    r.p[3] = d;
+    return r;
+}
 
 XT_FN xt_b16 xt_zero(void)
 {

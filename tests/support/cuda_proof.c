@@ -153,6 +153,8 @@ static bool launch(struct run *r, const char *name, bool elem, size_t shift, str
 
 static void measure(struct run *r, struct proof *out)
 {
+    out->compulsory_load = r->compulsory_load;
+    out->compulsory_store = r->compulsory_store;
     out->load_ratio = r->compulsory_load ? (double)out->report.load_sectors / (double)r->compulsory_load : 0;
     out->store_ratio =
         r->compulsory_store ? (double)out->report.store_sectors / (double)r->compulsory_store : 0;

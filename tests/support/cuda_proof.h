@@ -13,6 +13,7 @@ struct proof {
     char strategy[32];
     double load_ratio, store_ratio; /* sectors requested / sectors that the bytes need at least */
     enum xti_cuda_tier tier;
+    int64_t compulsory_load, compulsory_store; /* of those sectors */
     size_t source_bytes;
 };
 

@@ -1,0 +1,185 @@
+/* segments.c: the family that serves rows made by several pieces (together.c), and single rows whose sides do
+ * not share an alignment. Skeleton segments.cu. Layer 4. */
+#include "cuda/segments.h"
+
+#include <stdio.h>
+
+#include "cuda/family.h"
+
+enum { WARP = 32, WARPS = XTI_CUDA_THREADS / WARP };
+/* Chunks of a thread; more would take too many registers. */
+enum { STEPS = 4 };
+
+int xti_cuda_row_align(const struct xti_cuda_plan *p, const struct xti_rows *r, int segment)
+{
+    const struct xti_segment *g = segment < 0 ? NULL : &r->segment[segment];
+    uint64_t unit = (uint64_t)p->map.esize, bits = (uint64_t)p->base_align;
+    uint64_t origin = (uint64_t)(g ? p->origin.src_bytes[p->map.piece[g->piece].src] : p->origin.dst_bytes);
+    bits |= origin + (uint64_t)(g ? g->soff : r->doff) * unit;
+    for (int i = 0; i < r->n_dims; i++)
+        bits |= (uint64_t)(g ? g->s[i] : r->dim[i].d) * unit;
+    return (int)(bits & (~bits + 1));
+}
+
+static int64_t count_rows(const struct xti_rows *r)
+{
+    int64_t n = 1;
+    for (int i = 0; i < r->n_dims; i++)
+        n *= r->dim[i].n;
+    return n;
+}
+
+/* Position 0 of every row lies equally far behind a multiple of 16 bytes in the destination and in segment
+ * k's source. */
+static bool sides_agree(const struct xti_cuda_plan *p, const struct xti_rows *r, int k)
+{
+    const struct xti_segment *g = &r->segment[k];
+    uint64_t unit = (uint64_t)p->map.esize, bits = (uint64_t)p->base_align;
+    bits |= (uint64_t)(p->origin.src_bytes[p->map.piece[g->piece].src] - p->origin.dst_bytes) +
+            ((uint64_t)g->soff - (uint64_t)r->doff) * unit;
+    for (int i = 0; i < r->n_dims; i++)
+        bits |= ((uint64_t)g->s[i] - (uint64_t)r->dim[i].d) * unit;
+    return bits % 16 == 0;
+}
+
+/* A thread takes all chunks that it may, or, for enough blocks, one: fewer kernels for lengths that differ.
+ */
+static int steps(const struct xti_rows *r)
+{
+    return r->chunks * count_rows(r) / (STEPS * XTI_CUDA_THREADS) < 264 ? 1 : STEPS;
+}
+
+/* Instructions of a warp for what it finds out about a row, for 32 chunks of it, and what 32 chunks of any
+ * rows take more. */
+enum { ROW_COST = 50, CHUNKS_COST = 30, MIXED_COST = 20 };
+
+/* A warp stays in a row, where the index is found once for several chunks, unless so many lanes would idle
+ * that it is cheaper to number the chunks of all rows through. */
+void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
+{
+    r->chunks = (r->length * p->map.esize + (16 - xti_cuda_row_align(p, r, -1)) + 15) / 16;
+    int most = steps(r);
+    r->shifted = false;
+    for (int k = 0; k < r->n_segments; k++)
+        r->shifted = r->shifted || !sides_agree(p, r, k);
+    int64_t best = (ROW_COST + CHUNKS_COST + MIXED_COST) * r->chunks; /* times 32 */
+    r->span = false;
+    r->along = 1;
+    r->across = most < 2 ? most : 2;
+    r->items = r->chunks * count_rows(r);
+    for (int along = 1; along <= most; along *= 2) {
+        int64_t spans = (r->chunks + WARP * along - 1) / (WARP * along),
+                cost = spans * WARP * (ROW_COST + CHUNKS_COST * along);
+        if (cost > best)
+            continue;
+        best = cost;
+        r->span = true;
+        r->along = along;
+        r->across = most / along;
+        r->items = spans * count_rows(r);
+    }
+}
+
+void xti_cuda_rows_step(const struct xti_rows *r, struct xti_cuda_step *s)
+{
+    int64_t block = (int64_t)r->across * (r->span ? WARPS : XTI_CUDA_THREADS);
+    s->family = XTI_CUDA_SEGMENTS;
+    s->rows = r;
+    s->piece = r->segment[0].piece;
+    s->from = XTI_FROM_COPY;
+    s->src_bytes = s->dst_bytes = s->vec_bytes = 16;
+    s->per_thread = r->along * r->across;
+    s->blocks = (r->items + block - 1) / block;
+}
+
+static int64_t signs(const struct xti_rows *r)
+{
+    int64_t bits = 0;
+    for (int i = 0; i < r->n_guards; i++)
+        bits |= (r->guard[i].x[r->n_dims] + 1) << 2 * i;
+    return bits;
+}
+
+bool xti_cuda_same_rows(const struct xti_rows *a, const struct xti_rows *b)
+{
+    return a->n_dims == b->n_dims && a->n_segments == b->n_segments && (a->ground < 0) == (b->ground < 0) &&
+           a->n_guards == b->n_guards && signs(a) == signs(b) && a->along == b->along &&
+           a->across == b->across && a->span == b->span && a->shifted == b->shifted;
+}
+
+/* Pieces that reach the table of families were not found worth it. */
+static bool applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
+{
+    const struct xti_piece *q = xti_cuda_piece(p, piece);
+    if (q->src < 0 || q->n_divs || xti_cuda_inner(q)->d != 1 || xti_cuda_inner(q)->s != 1)
+        return xti_refuse(why, "no run of a source");
+    if (q->n_guards)
+        return xti_refuse(why, "its guards do not cut a row in two, or no fill has the rest");
+    return xti_refuse(why, "rows of %lld bytes, aligned to %d and %d bytes",
+                      (long long)(xti_cuda_inner(q)->n * p->map.esize),
+                      xti_cuda_align(p, q, XTI_SOURCE, q->soff, q->n_dims - 1),
+                      xti_cuda_align(p, q, XTI_DESTINATION, q->doff, q->n_dims - 1));
+}
+
+static void index_rows(struct xti_writer *w)
+{
+    static const char *const more[] = {"u[0]", "u[1]", "u[2]", "u[3]", "u[4]", "u[5]", "u[6]", "u[7]"};
+    const struct xti_rows *r = w->s->rows;
+    int n = 1;
+    xti_write_box(w, r->n_dims, r->dim, r->segment[0].soff, r->doff);
+    xti_write_digit(w, r->span ? r->items / count_rows(r) : r->chunks, "*u");
+    for (int k = 1; k < r->n_segments; k++)
+        xti_write_sum(w, more[n++], r->segment[k].soff, r->segment[k].s);
+    for (int i = 0; i < r->n_guards; i++)
+        xti_write_sum(w, more[n++], r->guard[i].c, r->guard[i].x);
+}
+
+static void define_segment(struct xti_writer *w, int k)
+{
+    const struct xti_rows *r = w->s->rows;
+    const struct xti_segment *g = &r->segment[k];
+    int64_t units = w->p->map.src_hi[w->p->map.piece[g->piece].src] + 1, group = 16 / w->p->map.esize,
+            words = units - group + 1, behind = (32 * (r->along - 1) + 1) * group;
+    char name[16];
+    snprintf(name, sizeof name, "XT_BEGIN%d", k);
+    xti_write_number(w, name, g->begin);
+    snprintf(name, sizeof name, "XT_END%d", k);
+    xti_write_number(w, name, g->end);
+    snprintf(name, sizeof name, "XT_WORDS%d", k);
+    xti_write_number(w, name, words > 0 ? words : 0);
+    snprintf(name, sizeof name, "XT_INNER%d", k);
+    xti_write_number(w, name, words > behind ? words - behind : 0);
+    snprintf(name, sizeof name, "XT_UNITS%d", k);
+    xti_write_number(w, name, units);
+}
+
+static void define(struct xti_writer *w)
+{
+    const struct xti_rows *r = w->s->rows;
+    xti_write_constant(w, "XT_SPAN", r->span);
+    xti_write_constant(w, "XT_ALONG", r->along);
+    xti_write_constant(w, "XT_ACROSS", r->across);
+    xti_write_constant(w, "XT_SEGMENTS", r->n_segments);
+    xti_write_constant(w, "XT_GROUND", r->ground >= 0);
+    xti_write_constant(w, "XT_SHIFTED", r->shifted);
+    xti_write_constant(w, "XT_GUARDS", r->n_guards);
+    xti_write_constant(w, "XT_SIGNS", signs(r));
+    xti_write_number(w, "XT_POINTS", r->items);
+    xti_write_number(w, "XT_CHUNKS", r->chunks);
+    xti_write_number(w, "XT_LENGTH", r->length);
+    for (int k = 0; k < r->n_segments; k++)
+        define_segment(w, k);
+}
+
+const struct xti_family xti_cuda_segments = {
+    "segments",
+    applies,
+    NULL,
+    "segments",
+    index_rows,
+    define,
+    "XT_SPAN XT_ALONG XT_ACROSS XT_SEGMENTS XT_GROUND XT_SHIFTED XT_GUARDS XT_SIGNS XT_POINTS "
+    "XT_CHUNKS "
+    "XT_LENGTH XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 "
+    "XT_UNITS1 "
+    "XT_BEGIN2 XT_END2 XT_WORDS2 XT_INNER2 XT_UNITS2 XT_BEGIN3 XT_END3 XT_WORDS3 XT_INNER3 XT_UNITS3"};

@@ -1,0 +1,377 @@
+/* segments.cu: rows that lie unit after unit in the destination and consist of segments: each a run of a
+ * source, on a ground of one fill value. A row is cut where the destination's address is a multiple of 16,
+ * whatever pitch and pointers are: a chunk is 16 aligned bytes, which a thread stores at once. The words it
+ * needs of a source are aligned, too: every lane loads one, and takes the next from the lane behind it; then
+ * the two are shifted together. Only words that hold a byte of the segment are loaded, and none leaves the
+ * source: one that would is put together unit by unit. Loads of a segment are under way together.
+ *
+ * Positions count units from the row's start; chunks and words begin at multiples of 16 bytes, before the row
+ * as well.
+ * - XT_SPAN: 1: a warp takes 32 * XT_ALONG chunks of a row, and XT_ACROSS such spans; 0: a thread takes
+ *   XT_ACROSS chunks, of any rows (XT_ALONG is 1). XT_POINTS spans, or chunks, in all
+ * - XT_LENGTH units a row. XT_CHUNKS a row at most
+ * - XT_SEGMENTS segments; segment k: positions XT_BEGIN<k> up to XT_END<k>; XT_UNITS<k> units has
+ *   its source, words that begin below XT_WORDS<k> lie inside, and with them all others of a thread when its
+ *   first begins below XT_INNER<k>. XT_GROUND: they leave a ground. XT_SHIFTED: the sides differ
+ *   modulo 16
+ * - XT_GUARDS guards of segment 0, a bit pair each in XT_SIGNS: 0, 1, 2: what position is multiplied by,
+ *   plus 1
+ * - XT_AT: item i -> *s, *d: where segment 0's source (at position 0) and the row begin; u[0]: the span or
+ *   chunk in its row; then where the other segments' sources begin, then the guards without their position */
+#define XT_G          (16 / XT_UNIT)
+#define XT_TILES      (XT_ACROSS * XT_ALONG)
+#define XT_BEHIND     (32 * (XT_ALONG - 1) + 1) /* words on: the one behind a lane's last */
+#define XT_NAME(name) XT_PASTE(XT_BODY, name)
+#define XT_ROW        struct XT_NAME(_row)
+#define XT_PART       struct XT_NAME(_part_of_row)
+
+#if XT_SEGMENTS == 1
+#define XT_PICK(name, k) name##0
+#define XT_SOURCE_OF(k)  src
+#elif XT_SEGMENTS == 2
+#define XT_PICK(name, k) ((k) ? name##1 : name##0)
+#define XT_SOURCE_OF(k)  ((k) ? src.p[1] : src.p[0])
+#elif XT_SEGMENTS == 3
+#define XT_PICK(name, k) ((k) == 0 ? name##0 : (k) == 1 ? name##1 : name##2)
+#define XT_SOURCE_OF(k)  ((k) == 0 ? src.p[0] : (k) == 1 ? src.p[1] : src.p[2])
+#elif XT_SEGMENTS == 4
+#define XT_PICK(name, k) ((k) < 2 ? ((k) ? name##1 : name##0) : (k) == 2 ? name##2 : name##3)
+#define XT_SOURCE_OF(k)  ((k) < 2 ? ((k) ? src.p[1] : src.p[0]) : (k) == 2 ? src.p[2] : src.p[3])
+#endif
+
+/* Where a thread is in a row. */
+XT_ROW
+{
+    unsigned char *to;                          /* position 0 */
+    xt_signed at;                               /* of its first chunk; behind the row: there is none */
+    xt_index more[1 + XT_SEGMENTS + XT_GUARDS]; /* where segments begin in their sources; guards */
+    bool last;                                  /* the lane behind this one has not the next chunk */
+};
+
+/* Source units unit .. unit + XT_G - 1, those below `begin` and from `end` on as zeros. */
+XT_FN xt_b16 XT_NAME(_edge)(const unsigned char *from, const xt_signed unit, const xt_signed begin,
+                            const xt_signed end)
+{
+    xt_b16 v = xt_zero();
+#pragma unroll 1
+    for (int k = 0; k < XT_G; k++) {
+        XT_UNROLL
+        for (int w = 0; w < 4; w++) { /* the unit at the low end goes */
+#if XT_UNIT < 4
+            v.w[w] = __funnelshift_r(v.w[w], w < 3 ? v.w[w + 1] : 0, 8 * XT_UNIT);
+#else
+            v.w[w] = w + XT_UNIT / 4 < 4 ? v.w[w + XT_UNIT / 4] : 0;
+#endif
+        }
+        if (unit + k >= begin && unit + k < end)
+            XT_OF(set, XT_UNIT)(&v, XT_G - 1, ((const XT_B(XT_UNIT) *)from)[unit + k]);
+    }
+    return v;
+}
+
+/* Words q .. q + 3 of lo and hi side by side, and `bits` on; q is a constant. */
+XT_FN xt_b16 XT_NAME(_join)(const xt_b16 lo, const xt_b16 hi, const int q, const int bits)
+{
+    xt_b16 r;
+    XT_UNROLL
+    for (int k = 0; k < 4; k++) {
+        const xt_b4 a = k + q < 4 ? lo.w[k + q] : hi.w[k + q - 4];
+        r.w[k] = XT_UNIT < 4 ? __funnelshift_r(a, k + q < 3 ? lo.w[k + q + 1] : hi.w[k + q - 3], bits) : a;
+    }
+    return r;
+}
+
+/* Gives the word of the next chunk to every lane and joins the two, for all chunks of a row; q is a constant.
+ */
+XT_FN void XT_NAME(_turn)(xt_b16 *word, const xt_b16 behind, const bool last, const int q, const int bits)
+{
+    const xt_index lane = threadIdx.x % 32;
+    XT_UNROLL
+    for (int c = 0; c < XT_ALONG; c++) {
+        xt_b16 hi = xt_zero();
+        XT_UNROLL
+        for (int k = 0; k < 4 && k < q + (XT_UNIT < 4); k++) {
+            if (c + 1 < XT_ALONG) {
+                hi.w[k] = __shfl_sync(0xffffffffu, lane ? word[c].w[k] : word[c + 1].w[k], lane + 1);
+            } else {
+                hi.w[k] = __shfl_down_sync(0xffffffffu, word[c].w[k], 1);
+                hi.w[k] = last ? behind.w[k] : hi.w[k];
+            }
+        }
+        word[c] = XT_NAME(_join)(word[c], hi, q, bits);
+    }
+}
+
+/* The same where rows, and so shifts, differ within a warp. */
+XT_FN void XT_NAME(_turn_any)(xt_b16 *word, const xt_b16 behind, const bool last, const int q, const int bits)
+{
+    xt_b16 hi;
+    XT_UNROLL
+    for (int k = 0; k < 4; k++) {
+        hi.w[k] = k < 3 + (XT_UNIT < 4) ? __shfl_down_sync(0xffffffffu, word[0].w[k], 1) : 0;
+        hi.w[k] = last ? behind.w[k] : hi.w[k];
+    }
+    if (q == 0)
+        word[0] = XT_NAME(_join)(word[0], hi, 0, bits);
+    else if (q == 1)
+        word[0] = XT_NAME(_join)(word[0], hi, 1, bits);
+    else if (q == 2)
+        word[0] = XT_NAME(_join)(word[0], hi, 2, bits);
+    else
+        word[0] = XT_NAME(_join)(word[0], hi, 3, bits);
+}
+
+/* Units from .. to - 1 of x, the others of v. */
+XT_FN xt_b16 XT_NAME(_merge)(const xt_b16 v, const xt_b16 x, const int from, const int to)
+{
+    xt_b16 r;
+    XT_UNROLL
+    for (int k = 0; k < 4; k++) {
+#if XT_UNIT >= 4
+        r.w[k] = k * 4 / XT_UNIT >= from && k * 4 / XT_UNIT < to ? x.w[k] : v.w[k];
+#else
+        const int lo = min(max(from * XT_UNIT - 4 * k, 0), 4), hi = min(max(to * XT_UNIT - 4 * k, 0), 4);
+        const xt_b4 mask = (xt_b4)(((xt_size)1 << 8 * hi) - ((xt_size)1 << 8 * lo));
+        r.w[k] = (x.w[k] & mask) | (v.w[k] & ~mask);
+#endif
+    }
+    return r;
+}
+
+/* Stores units from .. to - 1 of the chunk at p. */
+XT_FN void XT_NAME(_part)(unsigned char *p, const xt_b16 v, const int from, const int to)
+{
+#if XT_UNIT == 4
+    XT_UNROLL
+    for (int k = 0; k < 4; k += 2) {
+        const bool a = from <= k && k < to, b = from <= k + 1 && k + 1 < to;
+        if (a && b)
+            ((xt_b8 *)p)[k / 2] = xt_get_b8(v, k / 2);
+        else if (a)
+            ((xt_b4 *)p)[k] = v.w[k];
+        else if (b)
+            ((xt_b4 *)p)[k + 1] = v.w[k + 1];
+    }
+#else
+    int at = from * XT_UNIT;
+#pragma unroll 1
+    while (at < to * XT_UNIT) { /* the largest piece that is aligned and fits */
+        const int room = to * XT_UNIT - at, even = (at | 8) & -(at | 8);
+        const int n = room >= even ? even : room >= 4 ? 4 : room >= 2 ? 2 : 1;
+        const xt_b8 half = at & 8 ? xt_get_b8(v, 1) : xt_get_b8(v, 0);
+        const xt_size bits = ((xt_size)half.w[1] << 32 | half.w[0]) >> 8 * (at & 7);
+        if (n == 8)
+            *(xt_b8 *)(p + at) = half;
+        else if (n == 4)
+            *(xt_b4 *)(p + at) = (xt_b4)bits;
+        else if (n == 2)
+            *(xt_b2 *)(p + at) = (xt_b2)bits;
+        else
+            *(xt_b1 *)(p + at) = (xt_b1)bits;
+        at += n;
+    }
+#endif
+}
+
+XT_FN void XT_NAME(_find)(XT_ROW *row, unsigned char *dst, const xt_index item, const xt_index *t)
+{
+    const xt_index lane = threadIdx.x % 32;
+    xt_index s = 0, d = 0;
+    XT_UNROLL
+    for (int k = 0; k < XT_SEGMENTS + XT_GUARDS; k++)
+        row->more[k] = 0;
+    row->at = XT_LENGTH + (XT_SPAN ? lane + 1 : 1) * XT_G;
+    row->to = dst;
+    row->last = lane == 31;
+    if (item < XT_POINTS) {
+        XT_AT(t, item, 0, &s, &d, row->more, row->more);
+        const xt_index c = row->more[0];
+        row->to = dst + (xt_size)d * XT_UNIT;
+        row->at = (xt_signed)((XT_SPAN ? c * (32 * XT_ALONG) + lane : c) * XT_G) -
+                  (xt_signed)(((xt_size)row->to & 15) / XT_UNIT);
+        row->more[0] = s;
+        if (!XT_SPAN)
+            row->last = lane == 31 || c == XT_CHUNKS - 1;
+    }
+}
+
+/* Where the guards leave segment 0 of a row. */
+XT_FN void XT_NAME(_guard)(const XT_ROW *row, xt_signed *begin, xt_signed *end)
+{
+    XT_UNROLL
+    for (int g = 0; g < XT_GUARDS; g++) {
+        const xt_signed value = (xt_signed)row->more[XT_SEGMENTS + g];
+        if ((XT_SIGNS >> 2 * g & 3) == 2)
+            *begin = max(*begin, -value);
+        else if ((XT_SIGNS >> 2 * g & 3) == 0)
+            *end = min(*end, value + 1);
+        else if (value < 0)
+            *end = *begin;
+    }
+}
+
+/* *v = the word at p when at < n. */
+XT_FN void XT_NAME(_load)(xt_b16 *v, const unsigned char *p, const xt_index at, const xt_index n)
+{
+    asm volatile("{\n\t.reg .pred wanted;\n\t"
+                 "setp.lt." XT_ASM_TYPE " wanted, %5, %6;\n\t"
+                 "@wanted ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
+                 : "+r"(v->w[0]), "+r"(v->w[1]), "+r"(v->w[2]), "+r"(v->w[3])
+                 : "l"(p), XT_ASM_INDEX(at), XT_ASM_INDEX(n));
+}
+
+/* What a thread loads of a segment for the chunks of one row. */
+XT_PART
+{
+    xt_b16 word[XT_ALONG], behind;
+    xt_signed begin, end;
+    xt_signed unit; /* of the source, that the first chunk begins with */
+    int shift;      /* units that it lies behind its word's begin */
+    bool meets;     /* chunks of the warp and the segment */
+};
+
+XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *from, const xt_index *t,
+                           const int k)
+{
+    o->begin = XT_PICK(XT_BEGIN, k);
+    o->end = XT_PICK(XT_END, k);
+    if (XT_GUARDS)
+        XT_NAME(_guard)(row, &o->begin, &o->end);
+    xt_signed start = row->more[0];
+    XT_UNROLL
+    for (int j = 1; j < XT_SEGMENTS; j++)
+        start = k == j ? (xt_signed)row->more[j] : start;
+    o->unit = start + row->at;
+    const unsigned char *p = from + (long long)o->unit * XT_UNIT;
+    o->shift = XT_SHIFTED ? ((int)(xt_size)p & 15) / XT_UNIT : 0;
+    const xt_signed first = XT_SPAN ? row->at - (xt_signed)(threadIdx.x % 32 * XT_G) : row->at - o->shift;
+    o->meets = first < o->end && first + (XT_SPAN ? 32 * XT_ALONG : 2) * XT_G > o->begin;
+    if (XT_SPAN && !o->meets)
+        return;
+    o->behind = xt_zero();
+    XT_UNROLL
+    for (int c = 0; c < XT_ALONG; c++)
+        o->word[c] = xt_zero();
+    /* positions of the segment's words that lie in the source */
+    const xt_signed low = max(o->begin - (XT_G - 1), -start),
+                    high = min(o->end, (xt_signed)XT_PICK(XT_UNITS, k) - (XT_G - 1) - start);
+    const xt_index n = (xt_index)max(high - low, (xt_signed)0), at = row->at - o->shift - low;
+    if (XT_SHIFTED)
+        p -= (xt_size)p & 15;
+    XT_UNROLL
+    for (int c = 0; c < XT_ALONG; c++)
+        XT_NAME(_load)(&o->word[c], p + c * 512, at + c * 32 * XT_G, n);
+    if (XT_SHIFTED)
+        XT_NAME(_load)(&o->behind, p + XT_BEHIND * 16, at + XT_BEHIND * XT_G, row->last && o->shift ? n : 0);
+}
+
+/* The chunks one of whose words leaves the source. */
+XT_FN void XT_NAME(_mend)(XT_PART *o, const XT_ROW *row, const unsigned char *from, const xt_index *t,
+                          const int k)
+{
+    const xt_signed word = o->unit - o->shift;
+    if ((xt_index)word < XT_PICK(XT_INNER, k))
+        return;
+#pragma unroll 1
+    for (int c = 0; c < XT_ALONG; c++) {
+        const xt_index at = word + c * 32 * XT_G;
+        if (at < XT_PICK(XT_WORDS, k) && (at + XT_G < XT_PICK(XT_WORDS, k) || !o->shift))
+            continue;
+        const xt_signed start = o->unit - row->at;
+        const xt_b16 x = XT_NAME(_edge)(from, o->unit + c * 32 * XT_G, start + o->begin, start + o->end);
+        XT_UNROLL
+        for (int j = 0; j < XT_ALONG; j++)
+            if (j == c)
+                o->word[j] = x;
+    }
+}
+
+/* Segment k's part of the chunks of a row. */
+XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, xt_b16 *v)
+{
+    XT_UNROLL
+    for (int c = 0; c < XT_ALONG; c++) {
+        const xt_signed at = row->at + c * 32 * XT_G;
+        if ((XT_SEGMENTS == 1 && !XT_GROUND) || (at >= o->begin && at + XT_G <= o->end))
+            v[c] = o->word[c];
+        else if (at + XT_G > o->begin && at < o->end)
+            v[c] = XT_NAME(_merge)(v[c], o->word[c], (int)max(o->begin - at, (xt_signed)0),
+                                   (int)min(o->end - at, (xt_signed)XT_G));
+    }
+}
+
+/* Adds segment k to the chunks of all rows of the thread. */
+XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_index *t, const int k,
+                         xt_b16 *v)
+{
+    XT_PART o[XT_ACROSS];
+    XT_UNROLL
+    for (int r = 0; r < XT_ACROSS; r++)
+        XT_NAME(_fetch)(&o[r], &row[r], from, t, k);
+    XT_UNROLL
+    for (int r = 0; r < XT_ACROSS; r++) {
+        if (XT_SHIFTED)
+            __syncwarp();
+        const int q = o[r].shift * XT_UNIT / 4, bits = o[r].shift * XT_UNIT % 4 * 8;
+        if (XT_SHIFTED && !XT_SPAN)
+            XT_NAME(_turn_any)(o[r].word, o[r].behind, row[r].last, q, bits);
+        if (!o[r].meets)
+            continue;
+        if (XT_SHIFTED && XT_SPAN) { /* one q in a warp */
+            if (q == 0)
+                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 0, bits);
+            else if (q == 1)
+                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 1, bits);
+            else if (q == 2)
+                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 2, bits);
+            else
+                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 3, bits);
+        }
+        XT_NAME(_mend)(&o[r], &row[r], from, t, k);
+        XT_NAME(_place)(&o[r], &row[r], v + r * XT_ALONG);
+    }
+}
+
+XT_FN void XT_BODY(unsigned char *__restrict__ dst,
+#if XT_SEGMENTS == 1
+                   const unsigned char *__restrict__ src,
+#else
+                   const xt_many src,
+#endif
+                   const xt_b16 fill, const xt_index block, const xt_index *t, xt_b16 *tile)
+{
+    XT_ROW row[XT_ACROSS];
+    xt_b16 v[XT_TILES];
+    XT_UNROLL
+    for (int r = 0; r < XT_ACROSS; r++) {
+        const xt_index group = block * XT_ACROSS + r;
+        XT_NAME(_find)
+        (&row[r], dst,
+         XT_SPAN ? group * (XT_THREADS / 32) + threadIdx.x / 32 : group * XT_THREADS + threadIdx.x, t);
+    }
+    XT_UNROLL
+    for (int i = 0; i < XT_TILES; i++)
+        v[i] = XT_GROUND ? fill : xt_zero();
+    XT_UNROLL
+    for (int k = 0; k < XT_SEGMENTS; k++)
+        XT_NAME(_add)(row, XT_SOURCE_OF(k), t, k, v);
+    XT_UNROLL
+    for (int i = 0; i < XT_TILES; i++) {
+        const XT_ROW *q = &row[i / XT_ALONG];
+        const xt_signed at = q->at + i % XT_ALONG * 32 * XT_G;
+        unsigned char *p = q->to + (long long)at * XT_UNIT;
+        if (at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH)
+            *(xt_b16 *)p = v[i];
+        else if (at + XT_G > 0 && at < (xt_signed)XT_LENGTH)
+            XT_NAME(_part)
+        (p, v[i], (int)max(-at, (xt_signed)0), (int)min((xt_signed)XT_LENGTH - at, (xt_signed)XT_G));
+    }
+}
+#undef XT_G
+#undef XT_TILES
+#undef XT_BEHIND
+#undef XT_NAME
+#undef XT_ROW
+#undef XT_PART
+#undef XT_PICK
+#undef XT_SOURCE_OF
