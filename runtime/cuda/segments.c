@@ -62,20 +62,22 @@ void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
     r->shifted = false;
     for (int k = 0; k < r->n_segments; k++)
         r->shifted = r->shifted || !sides_agree(p, r, k);
-    int64_t best = (ROW_COST + CHUNKS_COST + MIXED_COST) * r->chunks; /* times 32 */
+    int64_t row = (int64_t)ROW_COST * r->n_segments;
+    int64_t best = (row + CHUNKS_COST + MIXED_COST) * r->chunks; /* times 32 */
+    bool many = r->n_segments > 1; /* of several rows they would take too many registers */
     r->span = false;
     r->along = 1;
-    r->across = most < 2 ? most : 2;
+    r->across = most < 2 || many ? 1 : 2;
     r->items = r->chunks * count_rows(r);
     for (int along = 1; along <= most; along *= 2) {
         int64_t spans = (r->chunks + WARP * along - 1) / (WARP * along),
-                cost = spans * WARP * (ROW_COST + CHUNKS_COST * along);
+                cost = spans * WARP * (row + CHUNKS_COST * along);
         if (cost > best)
             continue;
         best = cost;
         r->span = true;
         r->along = along;
-        r->across = most / along;
+        r->across = many ? 1 : most / along;
         r->items = spans * count_rows(r);
     }
 }

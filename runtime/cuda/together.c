@@ -10,8 +10,8 @@
 
 /* Pieces beyond this go alone: trying all pairs would take too long. A run repeats at most so often a row. */
 enum { MOST_PIECES = 64, MOST_RUNS = 4 };
-/* Shorter rows are mostly ends. */
-enum { LEAST_ROW_BYTES = 64 };
+/* Shorter rows are mostly ends; a shorter copy would cost every warp that meets it as much as a long one. */
+enum { LEAST_ROW_BYTES = 64, LEAST_COPY_BYTES = 32 };
 
 /* Outer dims of rows. */
 struct frame {
@@ -222,7 +222,8 @@ static bool may_join(const struct search *s, int i)
 {
     const struct xti_piece *m = &s->p->map.piece[s->main], *q = &s->p->map.piece[i];
     return !s->of[i] && !s->in[i] && xti_piece_affine(q) &&
-           (q->src < 0 || (!m->n_guards && copies_forward(q)));
+           (q->src < 0 ||
+            (!m->n_guards && copies_forward(q) && run_of(q) * s->p->map.esize >= LEAST_COPY_BYTES));
 }
 
 static void drop(struct search *s, int piece)
