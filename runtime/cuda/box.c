@@ -220,7 +220,7 @@ static bool list_dims(const struct xti_piece *q, const struct sides *x, const st
 
 /* ---- alignment */
 
-static const struct xti_box_dim *find_dim(const struct xti_box *b, int dim)
+const struct xti_box_dim *xti_box_find(const struct xti_box *b, int dim)
 {
     for (int j = 0; j < b->n; j++)
         if (b->dim[j].dim == dim)
@@ -235,7 +235,7 @@ static void align_destination(const struct xti_cuda_plan *p, const struct xti_pi
     uint64_t unit = (uint64_t)p->map.esize,
              bits = SECTOR | (uint64_t)p->origin.dst_bytes | (uint64_t)b->doff * unit;
     for (int i = 0; i < q->n_dims; i++) {
-        const struct xti_box_dim *in = find_dim(b, i);
+        const struct xti_box_dim *in = xti_box_find(b, i);
         if (!in || !in->in_b || in->cut >= 0)
             bits |= (uint64_t)q->dim[i].d * unit * (uint64_t)(in && in->in_b ? in->t : 1);
     }
@@ -252,7 +252,7 @@ static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *
              bits = SECTOR | (uint64_t)p->origin.src_bytes[q->src] | (uint64_t)b->soff * unit;
     int64_t least = INT64_MAX;
     for (int i = 0; i < q->n_dims; i++) {
-        const struct xti_box_dim *in = find_dim(b, i);
+        const struct xti_box_dim *in = xti_box_find(b, i);
         uint64_t step = (uint64_t)q->dim[i].s * unit;
         int64_t s = (int64_t)xti_abs64(q->dim[i].s);
         if (!in || !in->in_a) {

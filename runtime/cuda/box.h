@@ -44,6 +44,9 @@ struct xti_box {
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
                   struct xti_why *why);
 
+/* The dim of the box that is dim `dim` of the piece; NULL: it has none of it. */
+const struct xti_box_dim *xti_box_find(const struct xti_box *b, int dim);
+
 /* Boxes along a window's dim. */
 int64_t xti_box_count(const struct xti_cuda_plan *p, const struct xti_box *b, int window);
 

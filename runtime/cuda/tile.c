@@ -17,14 +17,6 @@ static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_wh
     return xti_box_make(p, q, &b, why);
 }
 
-static const struct xti_box_dim *dim_of(const struct xti_box *b, int dim)
-{
-    for (int j = 0; j < b->n; j++)
-        if (b->dim[j].dim == dim)
-            return &b->dim[j];
-    return NULL;
-}
-
 static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
@@ -35,7 +27,7 @@ static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_
     s->shared_bytes = b.bytes;
     s->blocks = 1;
     for (int i = 0; i < q->n_dims; i++)
-        if (!dim_of(&b, i))
+        if (!xti_box_find(&b, i))
             s->blocks *= q->dim[i].n;
     for (int c = 0; c < b.n_cuts; c++)
         s->blocks *= xti_box_count(p, &b, c);
@@ -55,7 +47,7 @@ static void tile_index(struct xti_writer *w)
             w->dim[i].s = -w->dim[i].s;
             w->dim[i].d = -w->dim[i].d;
         }
-        if (dim_of(&b, i))
+        if (xti_box_find(&b, i))
             w->role[i] = XTI_IN_BODY;
     }
     for (int in_a = 1; in_a >= 0; in_a--)
