@@ -133,17 +133,28 @@ static int read_workloads(const char *path, const char *seed, const struct rewri
     return count;
 }
 
-int cmd_bench(int n, char **argv)
+static int cmd_bench(int argc, char **argv)
 {
     const char *json = NULL, *grow = NULL, *pages = NULL, *seed = NULL;
     struct rewrite to = {.grow = 1};
     bool quick = false, calls = false, busy = false, hptt_measure = false;
     const struct option_row rows[] = {
-        {"--json", &json, NULL},   {"--as", &to.dtype, NULL}, {"--grow", &grow, NULL},
-        {"--pages", &pages, NULL}, {"--random", &seed, NULL}, {"--quick", NULL, &quick},
-        {"--busy", NULL, &busy},   {"--calls", NULL, &calls}, {"--hptt-measure", NULL, &hptt_measure}};
-    if (take_options("bench", &n, argv, rows, sizeof rows / sizeof *rows))
+        {"quick", 'q', NULL, "three rounds, no other libraries", NULL, &quick},
+        {"json", 'j', "FILE", "all that was measured", &json, NULL},
+        {"as", 0, "DTYPE", "every element of this type", &to.dtype, NULL},
+        {"grow", 0, "N", "the first extent of every source times N", &grow, NULL},
+        {"pages", 0, "4k", "no huge pages", &pages, NULL},
+        {"busy", 0, NULL, "this thread's own time, on a machine with other work: XT_THREADS=1", NULL, &busy},
+        {"random", 0, "SEED", "N chains drawn at random, of the word behind: xt bench --random 1 60", &seed,
+         NULL},
+        {"calls", 0, NULL, "nanoseconds of a call of xt_run and of xt_compile, memcpy beside them", NULL,
+         &calls},
+        {"hptt-measure", 0, NULL, "HPTT by its measuring mode, too: seconds a chain", NULL, &hptt_measure},
+    };
+    int first = take_options(&bench_command, rows, sizeof rows / sizeof *rows, argc, argv), n = argc - first;
+    if (first < 0)
         return EXIT_BAD_INPUT;
+    argv += first;
     if (calls)
         return measure_calls(n);
     xt_dtype unused;
@@ -178,3 +189,11 @@ int cmd_bench(int n, char **argv)
     bench_workloads_free(w, count);
     return status;
 }
+
+const struct command bench_command = {
+    "bench", "[OPTIONS] [FILE]", "times chains against memcpy, step by step, others",
+    "FILE: lines \"name | where | chain\"; without one the copies of real programs that are built in.\n"
+    "\n"
+    "  xt bench --quick\n"
+    "  xt bench chains.txt --json results.json\n",
+    cmd_bench};

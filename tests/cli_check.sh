@@ -104,7 +104,6 @@ bad 'overlapping destination' 'destination' \
     run 'x: u8[2,3]; x -> [2,3]:[1,1]+0' "$dir/a.npy" -o "$dir/none.npy"
 bad 'no output' '-o' run 'x; x' "$dir/a.npy"
 bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu
-bad 'unknown option' '--frob' explain 'x: u8[2]; x' --frob
 bad 'calls of a workload file' '--calls' bench --calls bench/workloads.txt
 bad 'unknown command' 'frob' frob
 bad 'explain without a shape' 'x' explain 'x; x'
@@ -119,12 +118,45 @@ unset XT_THREADS XT_ISA XT_MACHINE
 bad 'output directory' 'nowhere' run 'x; x' "$dir/a.npy" -o "$dir/nowhere/o.npy"
 expect 'nothing left behind' '[ -z "$(find "$dir" -mindepth 1 -name "*tmp*")" ]'
 
+# options, as getopt_long has them
+for o in "-o $dir/g.npy" "-o$dir/g.npy" "--output $dir/g.npy" "--output=$dir/g.npy" "--out $dir/g.npy"; do
+    rm -f "$dir/g.npy"
+    "$xt" run 'x; x' "$dir/a.npy" $o
+    expect "run $o" 'cmp -s "$dir/a.npy" "$dir/g.npy"'
+done
+cp "$dir/a.npy" "$dir/-a.npy"
+(cd "$dir" && "$OLDPWD/$xt" run -o g2.npy 'x; x' -- -a.npy)
+expect '-- ends options' 'cmp -s "$dir/a.npy" "$dir/g2.npy"'
+bad 'unknown option' '--frob xt explain --help' explain 'x: u8[2]; x' --frob
+bad 'a typo of an option' "'--backend'?" run 'x; x' --backnd cpu
+bad 'a flag has no value' '--quick' bench --qu=3
+bad 'two options begin so' '--help --hptt-measure' bench --h
+bad 'unknown letter' '-x' run -x
+bad 'one dash' "'--output'?" run 'x; x' "$dir/a.npy" -output "$dir/g.npy"
+bad 'no value' '--output OUT.npy' run 'x; x' "$dir/a.npy" --output
+bad 'no value of a letter' '-o' run 'x; x' "$dir/a.npy" -o
+bad 'unknown option of xt' '--frob xt --help' --frob
+bad 'a typo of a command' "'run'?" rn
+bad 'no command' 'command run explain' 'x: u8[2]; x'
+bad 'no chain' 'chain OUT.npy' run
+bad 'no arch' '--arch DIR' emit 'x: u8[2]; x' --dir "$dir/none"
+for c in run explain emit bench pack env cache help; do
+    "$xt" $c --help >"$dir/out"
+    expect "$c --help" '[ $? -eq 0 ] && grep -q "^xt $c" "$dir/out" && grep -q -e "-h, --help" "$dir/out"'
+    expect "help $c" '"$xt" help $c | cmp -s - "$dir/out"'
+    expect "$c is in the list" '"$xt" | grep -q "^  xt $c "'
+done
+
 # the others
 "$xt" >&- 2>"$dir/err"
 status=$?
 expect 'help to a closed output is an error' '[ $status -eq 2 ] && grep -q "write failed" "$dir/err"'
-expect 'version' '"$xt" --version | grep -q "^xt [0-9]"'
-expect 'help' '"$xt" | grep -q "xt run"'
+for o in --version -V --vers version; do
+    expect "$o" '"$xt" $o | grep -q "^xt [0-9]"'
+done
+for o in '' --help -h help; do
+    expect "help: $o" '"$xt" $o | grep -q "xt run"'
+done
 expect 'explain' '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "strategy"'
 expect 'explain --time' \
     '"$xt" explain "x: f32[4,6]; x.permute(1,0)" --time | grep -q "^  measured .*; estimate "'

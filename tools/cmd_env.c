@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-int cmd_env(int n, char **argv)
+static int cmd_env(int argc, char **argv)
 {
-    if (n)
-        return fail("env: takes no arguments, got '%s'", argv[0]);
+    int first = take_options(&env_command, NULL, 0, argc, argv);
+    if (first < 0)
+        return EXIT_BAD_INPUT;
+    if (first < argc)
+        return fail("env: takes no arguments, got '%s'", argv[first]);
     for (int i = 0; i < xt_env_count(); i++) {
         struct xt_env_info e = {.size = sizeof e};
         if (xt_env_get(i, &e))
@@ -20,6 +23,8 @@ int cmd_env(int n, char **argv)
     }
     return 0;
 }
+
+const struct command env_command = {"env", "", "every XT_* variable and what it does", NULL, cmd_env};
 
 static void print_entry(void *total, const char *file, int64_t bytes, const char *what)
 {
@@ -57,17 +62,22 @@ static int path(struct xt_ctx *ctx)
     return 0;
 }
 
-int cmd_cache(int n, char **argv)
+static int cmd_cache(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(struct xt_ctx *ctx);
     } table[] = {{"list", list}, {"clear", clear}, {"path", path}};
     struct xt_ctx *ctx = NULL;
-    const char *what = n ? argv[0] : "list";
-    if (n > 1)
-        return fail("cache: want list, clear or path");
+    int first = take_options(&cache_command, NULL, 0, argc, argv);
+    if (first < 0)
+        return EXIT_BAD_INPUT;
+    const char *what = first < argc ? argv[first] : "list";
+    struct meant m = {.typed = what};
+    if (argc - first > 1)
+        return fail_usage(&cache_command, "one word, got '%s', too", argv[first + 1]);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        meant_look(&m, table[i].name);
         if (strcmp(what, table[i].name))
             continue;
         if (xt_ctx_new(NULL, &ctx))
@@ -76,5 +86,8 @@ int cmd_cache(int n, char **argv)
         xt_ctx_free(ctx);
         return status;
     }
-    return fail("cache: '%s' is not list, clear or path", what);
+    return fail("cache: '%s' is not list, clear or path%s", what, meant_text(&m));
 }
+
+const struct command cache_command = {"cache", "[list | clear | path]", "compiled kernels on disk", NULL,
+                                      cmd_cache};

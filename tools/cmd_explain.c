@@ -50,27 +50,30 @@ static int print_time(const struct xt_kernel *k)
     return 0;
 }
 
-int cmd_explain(int n, char **argv)
+static int cmd_explain(int argc, char **argv)
 {
     const char *backend = NULL, *arch = NULL;
     bool want_json = false, want_time = false;
-    const struct option_row rows[] = {{"--backend", &backend, NULL},
-                                      {"--arch", &arch, NULL},
-                                      {"--json", NULL, &want_json},
-                                      {"--time", NULL, &want_time}};
+    const struct option_row rows[] = {
+        {"backend", 'b', "NAME", "cpu, cuda or ref", &backend, NULL},
+        {"arch", 'a', "ARCH", "CUDA for this architecture, as sm_90; needs no GPU", &arch, NULL},
+        {"json", 'j', NULL, "as JSON", NULL, &want_json},
+        {"time", 't', NULL, "how long it takes, too", NULL, &want_time},
+    };
     struct xt_compile_options opt = {.size = sizeof opt};
     struct xt_ctx *ctx = NULL;
     struct xt_kernel *k = NULL;
-    if (take_options("explain", &n, argv, rows, 4) || parse_backend(backend, &opt.backend))
+    int first = take_options(&explain_command, rows, sizeof rows / sizeof *rows, argc, argv);
+    if (first < 0 || parse_backend(backend, &opt.backend))
         return EXIT_BAD_INPUT;
     if (want_json && want_time)
         return fail("explain: --time prints a line, not JSON: xt bench --json has both");
-    if (n != 1)
-        return fail("explain: want one chain, got %d arguments", n);
+    if (argc - first != 1)
+        return fail_usage(&explain_command, "one chain, got %d arguments", argc - first);
     opt.arch = arch;
     if (arch && !backend)
         opt.backend = XT_CUDA;
-    int status = compile(argv[0], &opt, &ctx, &k);
+    int status = compile(argv[first], &opt, &ctx, &k);
     char *s = status ? NULL : whole_text(want_json ? json : text, k);
     if (s)
         printf("%s%s", s, want_json ? "\n" : "");
@@ -83,6 +86,12 @@ int cmd_explain(int n, char **argv)
     xt_ctx_free(ctx);
     return status;
 }
+
+const struct command explain_command = {
+    "explain", "'CHAIN' [OPTIONS]", "what a chain becomes",
+    "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
+    "  xt explain 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90\n",
+    cmd_explain};
 
 static int emit(const struct xt_kernel *k, const char *dir)
 {
@@ -119,19 +128,27 @@ static int emit(const struct xt_kernel *k, const char *dir)
     return 0;
 }
 
-int cmd_emit(int n, char **argv)
+static int cmd_emit(int argc, char **argv)
 {
     const char *arch = NULL, *dir = NULL;
-    const struct option_row rows[] = {{"--arch", &arch, NULL}, {"--dir", &dir, NULL}};
+    const struct option_row rows[] = {
+        {"arch", 'a', "ARCH", "as sm_90", &arch, NULL},
+        {"dir", 'd', "DIR", "where the files go; made if need be", &dir, NULL},
+    };
     struct xt_compile_options opt = {.size = sizeof opt, .backend = XT_CUDA};
     struct xt_ctx *ctx = NULL;
     struct xt_kernel *k = NULL;
-    if (take_options("emit", &n, argv, rows, 2))
+    int first = take_options(&emit_command, rows, 2, argc, argv);
+    if (first < 0)
         return EXIT_BAD_INPUT;
-    if (n != 1 || !arch || !dir)
-        return fail("emit: want 'CHAIN' --arch sm_NN --dir DIR");
+    if (argc - first != 1 || !arch || !dir)
+        return fail_usage(&emit_command,
+                          argc - first != 1 ? "one chain, got %d arguments"
+                          : !arch           ? "no --arch"
+                                            : "no --dir",
+                          argc - first);
     opt.arch = arch;
-    int status = compile(argv[0], &opt, &ctx, &k);
+    int status = compile(argv[first], &opt, &ctx, &k);
     if (!status && mkdir(dir, 0777) && errno != EEXIST)
         status = fail("emit: %s: %s", dir, strerror(errno));
     if (!status)
@@ -140,3 +157,10 @@ int cmd_emit(int n, char **argv)
     xt_ctx_free(ctx);
     return status;
 }
+
+const struct command emit_command = {
+    "emit", "'CHAIN' --arch sm_90 --dir DIR", "CUDA source, PTX, cubin, launch.json",
+    "Writes kernel.cu, kernel.ptx, kernel.cubin and launch.json. Needs NVRTC, and no GPU.\n"
+    "\n"
+    "  xt emit 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90 --dir out\n",
+    cmd_emit};

@@ -78,20 +78,27 @@ static int split(char *list, const char **arch)
     return n;
 }
 
-int cmd_pack(int n, char **argv)
+static int cmd_pack(int argc, char **argv)
 {
     const char *archs = NULL, *out = NULL, *arch[MAX_ARCHS];
-    const struct option_row rows[] = {{"--arch", &archs, NULL}, {"-o", &out, NULL}};
+    const struct option_row rows[] = {
+        {"arch", 'a', "LIST", "architectures, as in sm_80,sm_90", &archs, NULL},
+        {"output", 'o', "FILE.xtpack", "what is written; use it by XT_PACK=FILE.xtpack", &out, NULL},
+    };
     struct pack p = {0};
     struct xt_ctx *ctx = NULL;
-    int status = take_options("pack", &n, argv, rows, 2);
-    if (status)
-        return status;
-    if (n != 1 || !archs || !out)
-        return fail("pack: want a list of chains, --arch sm_80,sm_90 and -o FILE.xtpack");
+    int first = take_options(&pack_command, rows, 2, argc, argv);
+    if (first < 0)
+        return EXIT_BAD_INPUT;
+    if (argc - first != 1 || !archs || !out)
+        return fail_usage(&pack_command,
+                          argc - first != 1 ? "one list of chains, got %d files"
+                          : !archs          ? "no --arch"
+                                            : "no -o",
+                          argc - first);
     char *copy = strdup(archs);
     int n_archs = copy ? split(copy, arch) : 0;
-    status = read_list(&p, argv[0]);
+    int status = read_list(&p, argv[first]);
     if (!status && xt_ctx_new(NULL, &ctx))
         status = fail_last("pack");
     if (!status && xt_pack(ctx, p.n, (const struct xt_graph *const *)p.graph, n_archs, arch, out))
@@ -105,3 +112,10 @@ int cmd_pack(int n, char **argv)
     xt_ctx_free(ctx);
     return status;
 }
+
+const struct command pack_command = {
+    "pack", "LIST --arch sm_80,sm_90 -o FILE.xtpack", "CUDA code of a list of chains",
+    "LIST: a file of chains, one a line, or of lines \"name | where | chain\", as xt bench reads them.\n"
+    "\n"
+    "  xt pack chains.txt --arch sm_80,sm_90 -o my.xtpack\n",
+    cmd_pack};

@@ -184,15 +184,24 @@ static int run(struct job *j, char **paths, const struct xt_compile_options *opt
     return status;
 }
 
-int cmd_run(int n, char **argv)
+static int cmd_run(int argc, char **argv)
 {
     const char *backend = NULL, *out = NULL;
-    const struct option_row rows[] = {{"--backend", &backend, NULL}, {"-o", &out, NULL}};
+    const struct option_row rows[] = {
+        {"output", 'o', "OUT.npy", "where the result goes", &out, NULL},
+        {"backend", 'b', "NAME", "cpu, cuda or ref, the slow reference", &backend, NULL},
+    };
     struct xt_compile_options opt = {.size = sizeof opt};
-    if (take_options("run", &n, argv, rows, 2) || parse_backend(backend, &opt.backend))
+    int first = take_options(&run_command, rows, 2, argc, argv), n = argc - first;
+    if (first < 0 || parse_backend(backend, &opt.backend))
         return EXIT_BAD_INPUT;
-    if (n < 1 || !out || n > MAX_FILES)
-        return fail("run: want 'CHAIN' IN.npy .. -o OUT.npy");
+    argv += first;
+    if (n < 1)
+        return fail_usage(&run_command, "no chain");
+    if (!out)
+        return fail_usage(&run_command, "no -o");
+    if (n > MAX_FILES)
+        return fail_usage(&run_command, "more than %d files", MAX_FILES - 1);
     struct job j = {.chain = argv[0], .out_path = out, .n = n - 1};
     j.in = calloc((size_t)n, sizeof *j.in);
     int status = j.in ? run(&j, argv + 1, &opt) : fail("out of memory");
@@ -205,3 +214,12 @@ int cmd_run(int n, char **argv)
     xt_ctx_free(j.ctx);
     return status;
 }
+
+const struct command run_command = {
+    "run", "'CHAIN' IN.npy .. -o OUT.npy", "runs a chain on .npy files",
+    "Shapes and types that the chain leaves out come from the files, in their order.\n"
+    "\n"
+    "  xt run 'x; x.permute(0,2,1)' in.npy -o out.npy\n"
+    "  xt run 'x: u8[480,640,3]; x[::2, ::2].permute(2,0,1).pad((0,0),(8,8),(8,8))' photo.npy -o planes.npy\n"
+    "  xt run 'q; k; concat(1, q, k)' q.npy k.npy -o qk.npy\n",
+    cmd_run};

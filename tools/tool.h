@@ -1,4 +1,4 @@
-/* tool.h: what the commands of xt share. Includes only the public header and the C library. */
+/* tool.h: what the commands of xt share. The command includes only the public header and the C library. */
 #ifndef XT_TOOLS_TOOL_H
 #define XT_TOOLS_TOOL_H
 
@@ -6,23 +6,11 @@
 #include <stddef.h>
 #include <xt/xt.h>
 
-enum { EXIT_BAD_INPUT = 2 };
+#include "args.h"
+#include "say.h"
 
-/* One line to stderr, "xt: ..", and EXIT_BAD_INPUT: `return fail("..")`. */
-int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-int fail_last(const char *where); /* "xt: WHERE: <xt_last_error>" */
-/* The same of xt_parse(chain), and below it the chain's line with a caret under the place. */
-int fail_chain(const char *chain);
-
-/* Options of one command: "--name VALUE", "--name=VALUE" or a flag. `value` is written for each one found. */
-struct option_row {
-    const char *name;   /* "--arch" or "-o" */
-    const char **value; /* NULL: a flag */
-    bool *flag;
-};
-/* Removes options from argv; *n positional arguments remain in front. 0, or EXIT_BAD_INPUT after a message.
- */
-int take_options(const char *command, int *n, char **argv, const struct option_row *rows, int n_rows);
+extern const struct command run_command, explain_command, emit_command, bench_command, pack_command,
+    env_command, cache_command;
 
 int parse_backend(const char *s, xt_backend *out); /* NULL: XT_AUTO. 0, or EXIT_BAD_INPUT */
 
@@ -35,13 +23,5 @@ int write_file(const char *path, const void *data, size_t bytes);
 /* The median of nine samples of xt_run on buffers of ordinary pages, in the caches as far as they fit. Not
  * for CUDA. 0: out of memory, or xt_last_error. (timing.c) */
 double median_seconds(const struct xt_kernel *k);
-
-int cmd_run(int n, char **argv);
-int cmd_explain(int n, char **argv);
-int cmd_emit(int n, char **argv);
-int cmd_bench(int n, char **argv);
-int cmd_pack(int n, char **argv);
-int cmd_env(int n, char **argv);
-int cmd_cache(int n, char **argv);
 
 #endif

@@ -1,64 +1,88 @@
 /* xt.c: the command. Each sub-command is a row; bad input is one line to stderr and exit status 2. */
-#include "tool.h"
-
 #include <stdio.h>
 #include <string.h>
 
-static const char help[] =
-    "xt compiles a chain of views into one copy.\n"
-    "\n"
-    "  xt run 'CHAIN' IN.npy .. -o OUT.npy [--backend ref|cpu|cuda]\n"
-    "  xt explain 'CHAIN' [--json | --time] [--backend ref|cpu|cuda] [--arch sm_90]\n"
-    "  xt emit 'CHAIN' --arch sm_90 --dir DIR      kernel.cu, kernel.ptx, kernel.cubin, launch.json\n"
-    "  xt bench [--quick] [--busy] [--json FILE] [--as DTYPE] [--grow N] [--pages 4k] [--hptt-measure]\n"
-    "      [FILE]\n"
-    "      FILE: lines \"name | where | chain\"; --as: every element of this dtype; --grow: first extent of\n"
-    "      every source times N; 4k: no huge pages\n"
-    "  xt bench --random SEED [N]                  the same of N chains drawn at random\n"
-    "  xt bench --calls                            nanoseconds of xt_run and xt_compile, memcpy beside them\n"
-    "  xt pack LIST --arch sm_80,sm_90 -o FILE.xtpack   CUDA code of a list of chains: XT_PACK=FILE.xtpack\n"
-    "  xt env                                      every XT_* variable and what it does\n"
-    "  xt cache [list|clear|path]\n"
-    "\n"
-    "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
-    "  xt run 'x; x.permute(0,2,1)' in.npy -o out.npy\n"
-    "  xt run 'x: u8[480,640,3]; x[::2, ::2].permute(2,0,1).pad((0,0),(8,8),(8,8))' photo.npy -o planes.npy\n"
-    "  xt emit 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90 --dir out\n";
+#include "tool.h"
 
-static int cmd_help(int n, char **argv)
+static int cmd_help(int argc, char **argv);
+
+static const struct command help_command = {"help", "[COMMAND]", "what a command does and its options", NULL,
+                                            cmd_help};
+static const struct command self = {NULL, "COMMAND ..", "compiles a chain of views into one copy", NULL,
+                                    NULL};
+static const struct command *const commands[] = {&run_command,   &explain_command, &bench_command,
+                                                 &emit_command,  &pack_command,    &env_command,
+                                                 &cache_command, &help_command};
+enum { COMMANDS = sizeof commands / sizeof *commands, WHAT_COLUMN = 52 };
+
+static int print_overview(void)
 {
-    (void)n, (void)argv;
-    fputs(help, stdout);
+    printf("xt compiles a chain of views into one copy.\n\n");
+    for (int i = 0; i < COMMANDS; i++) {
+        const struct command *c = commands[i];
+        int n = printf("  xt %s %s", c->name, c->synopsis);
+        printf("%*s  %.*s\n", WHAT_COLUMN - n, "", (int)strcspn(c->what, "\n"), c->what);
+    }
+    printf("\n"
+           "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
+           "  xt run 'x; x.permute(0,2,1)' in.npy -o out.npy\n"
+           "\n"
+           "A chain names its inputs, then says what you would type in Python. `xt COMMAND --help` says "
+           "more.\n");
     return 0;
 }
 
-static int cmd_version(int n, char **argv)
+static const struct command *find(const char *name)
 {
-    (void)n, (void)argv;
-    printf("xt %s\n", xt_version());
-    return 0;
+    for (int i = 0; i < COMMANDS; i++)
+        if (!strcmp(name, commands[i]->name))
+            return commands[i];
+    return NULL;
 }
 
-static const struct {
-    const char *name;
-    int (*run)(int n, char **argv);
-} commands[] = {
-    {"help", cmd_help},         {"--help", cmd_help}, {"-h", cmd_help},         {"version", cmd_version},
-    {"--version", cmd_version}, {"run", cmd_run},     {"explain", cmd_explain}, {"emit", cmd_emit},
-    {"bench", cmd_bench},       {"env", cmd_env},     {"cache", cmd_cache},     {"pack", cmd_pack},
-};
+static int fail_unknown(const char *name)
+{
+    struct meant m = {.typed = name};
+    if (strchr(name, ';'))
+        return fail("a chain wants a command before it: xt run 'CHAIN' IN.npy .. -o OUT.npy, or xt explain "
+                    "'CHAIN'");
+    for (int i = 0; i < COMMANDS; i++)
+        meant_look(&m, commands[i]->name);
+    return m.word ? fail("there is no command '%s'%s", name, meant_text(&m))
+                  : fail("there is no command '%s': `xt` alone lists them", name);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    int first = take_options(&help_command, NULL, 0, argc, argv);
+    if (first < 0)
+        return EXIT_BAD_INPUT;
+    if (first == argc)
+        return print_overview();
+    const struct command *c = find(argv[first]);
+    return c ? c->run(2, (char *[]){argv[first], (char[]){"--help"}, NULL}) : fail_unknown(argv[first]);
+}
+
+static int run(int argc, char **argv)
+{
+    bool help = false, version = false;
+    const struct option_row rows[] = {{"help", 'h', NULL, "", NULL, &help},
+                                      {"version", 'V', NULL, "", NULL, &version}};
+    int first = take_options(&self, rows, 2, argc, argv);
+    if (first < 0)
+        return EXIT_BAD_INPUT;
+    if (version || (first < argc && !strcmp(argv[first], "version")))
+        return printf("xt %s\n", xt_version()), 0;
+    if (help || first == argc)
+        return print_overview();
+    const struct command *c = find(argv[first]);
+    return c ? c->run(argc - first, argv + first) : fail_unknown(argv[first]);
+}
 
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "help";
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(name, commands[i].name))
-            continue;
-        int status = commands[i].run(argc > 2 ? argc - 2 : 0, argv + 2);
-        if (fflush(stdout) || ferror(stdout))
-            return status ? status : fail("standard output: write failed");
-        return status;
-    }
-    return fail("'%s' is not a command: run, explain, emit, bench, pack, env or cache; `xt` alone shows help",
-                name);
+    int status = run(argc, argv);
+    if (fflush(stdout) || ferror(stdout))
+        return status ? status : fail("standard output: write failed");
+    return status;
 }

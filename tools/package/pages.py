@@ -4,7 +4,8 @@
     pages.py --xt build/xt --out DIR     DIR/man1/xt.1, DIR/man3/libxtview.3 and a page a function,
                                          DIR/xt (bash), DIR/_xt (zsh)
 
-xt(1) and the completions come from `xt help` and `xt env`, libxtview(3) from the public headers.
+xt(1) and the completions come from `xt help`, `xt help COMMAND` and `xt env`, libxtview(3) from the public
+headers.
 """
 import argparse
 import os
@@ -40,11 +41,15 @@ def said_by(xt, *words):
 
 
 # ---------------------------------------------------------------------------------------------- the command
-def command_page(help_text, env_text, version):
+def command_page(help_text, helps, env_text, version):
     first, _, rest = help_text.partition("\n")
     out = head("xt", 1, version)
     out += ".SH SYNOPSIS\n.B xt\n.I command\n[\\fIarguments\\fR]\n"
     out += f".SH DESCRIPTION\n{roff(first)}\n.PP\n{example(rest.strip(chr(10)))}"
+    out += ".SH COMMANDS\n"
+    for text in helps.values():
+        synopsis, _, more = text.partition("\n")
+        out += f".SS {roff(synopsis)}\n{example(more.strip(chr(10)))}"
     out += ".SH EXIT STATUS\n0, or 2 after one line on standard error that says what is wrong; below it the\n"
     out += "chain, if the place in it is known.\n.SH ENVIRONMENT\n"
     for row in re.split(r"\n(?=\S)", env_text.strip("\n")):
@@ -57,17 +62,14 @@ def command_page(help_text, env_text, version):
 
 
 def commands(help_text):
-    """{command: its options}, from the lines "  xt NAME .." and those below that are indented further."""
-    found, name = {}, None
-    for line in help_text.split("\n"):
-        m = re.match(r"  (?:xt )?([a-z]+)\b", line) if re.match(r"  \S", line) else None
-        if m and (line.startswith("  xt ") or re.match(r"  [a-z]+  ", line)):
-            name = m[1]
-            found.setdefault(name, [])
-        if name and line.startswith("  "):
-            options = re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line)
-            found[name] += [o for o in options if o not in found[name]]
-    return found
+    """Names of the commands, from the lines "  xt NAME .."."""
+    return list(dict.fromkeys(re.findall(r"^  xt ([a-z]+)", help_text, flags=re.M)))
+
+
+def options(help_text):
+    """Of one command, from the lines "  -o, --output FILE  .."."""
+    return [o for line in re.findall(r"^  (?:-\w,|   ) --.*", help_text, flags=re.M)
+            for o in re.findall(r"--?[a-z][a-z-]*", re.split(r"  +(?=\S)", line.strip() + "  ")[0])]
 
 
 def bash(found):
@@ -158,12 +160,14 @@ def main():
     headers = sorted((ROOT / "include/xt").glob("*.h"), key=lambda p: (p.name != "xt.h", p.name))
     version = re.search(r'#define XT_VERSION "([^"]+)"', headers[0].read_text())[1]
     help_text, out = said_by(args.xt, "help"), args.out
-    write(out / "man1/xt.1", command_page(help_text, said_by(args.xt, "env"), version))
+    helps = {name: said_by(args.xt, "help", name) for name in commands(help_text)}
+    found = {name: options(text) for name, text in helps.items()}
+    write(out / "man1/xt.1", command_page(help_text, helps, said_by(args.xt, "env"), version))
     write(out / "man3/libxtview.3", library_page(headers, version))
     for name in functions(headers):
         write(out / f"man3/{name}.3", ".so man3/libxtview.3\n")
-    write(out / "xt", bash(commands(help_text)))
-    write(out / "_xt", zsh(commands(help_text)))
+    write(out / "xt", bash(found))
+    write(out / "_xt", zsh(found))
 
 
 if __name__ == "__main__":

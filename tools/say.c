@@ -1,0 +1,145 @@
+/* say.c: messages of the command. */
+#include "say.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <xt/xt.h>
+
+/* Bytes of the character at s, of UTF-8 and no control character; 0: it is none such. */
+static size_t character(const char *s)
+{
+    const unsigned char *b = (const unsigned char *)s;
+    size_t n = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : b[0] < 0xf5 ? 4 : 0;
+    if (n == 1)
+        return b[0] >= 0x20 && b[0] != 0x7f;
+    for (size_t i = 1; i < n; i++)
+        if ((b[i] & 0xc0) != 0x80)
+            return 0;
+    return n == 2 && b[0] == 0xc2 && b[1] < 0xa0 ? 0 : n; /* C1 */
+}
+
+char *clean(char *dst, size_t size, const char *s)
+{
+    size_t at = 0;
+    while (*s) {
+        size_t n = character(s), room = n ? n : 4;
+        if (at + room >= size)
+            break;
+        if (n)
+            memcpy(dst + at, s, n);
+        else
+            snprintf(dst + at, size - at, "\\x%02x", (unsigned char)*s);
+        at += room;
+        s += n ? n : 1;
+    }
+    dst[at] = 0;
+    return dst;
+}
+
+int fail(const char *fmt, ...)
+{
+    char line[1024], shown[4 * sizeof line];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    fflush(stdout);
+    fprintf(stderr, "xt: %s\n", clean(shown, sizeof shown, line));
+    return EXIT_BAD_INPUT;
+}
+
+int fail_last(const char *where)
+{
+    const struct xt_error *e = xt_last_error();
+    return fail("%s: %s", where, e->status ? e->message : "failed without a reason");
+}
+
+/* ------------------------------------------------------------------------------------- the place in a chain
+ */
+
+/* Columns that a terminal takes for [s, end): one a character, also for one that is shown as '?'. */
+static int width(const char *s, const char *end)
+{
+    int n = 0;
+    for (; s < end; n++)
+        s += character(s) ? character(s) : 1;
+    return n;
+}
+
+static void print_line(const char *s, const char *end)
+{
+    while (s < end) {
+        size_t n = character(s);
+        if (n)
+            fwrite(s, 1, n, stderr);
+        else
+            fputc(*s == '\t' || *s == '\r' ? ' ' : '?', stderr);
+        s += n ? n : 1;
+    }
+}
+
+int fail_chain(const char *chain)
+{
+    enum { BEFORE = 60, COLUMNS = 100 }; /* of a long line */
+    int column = xt_last_error()->column, status = fail_last("chain");
+    if (column < 1 || (size_t)column > strlen(chain) + 1)
+        return status;
+    const char *place = chain + column - 1, *start = place, *end = place;
+    while (start > chain && start[-1] != '\n')
+        start--;
+    end += strcspn(place, "\n");
+    bool cut = width(start, place) > BEFORE;
+    while (cut && width(start, place) > BEFORE)
+        start++;
+    bool cut_end = width(start, end) > COLUMNS;
+    while (width(start, end) > COLUMNS)
+        end--;
+    fprintf(stderr, "  %s", cut ? ".." : "");
+    print_line(start, end);
+    fprintf(stderr, "%s\n  %*s^\n", cut_end ? ".." : "", width(start, place) + 2 * cut, "");
+    return status;
+}
+
+/* ------------------------------------------------------------------------------- the word that was meant */
+
+/* Letters to change, add, leave out or exchange with the next; FAR or more: not near. */
+enum { LONGEST = 32, FAR = 3 };
+
+static int distance(const char *a, const char *b)
+{
+    int row[3][LONGEST + 1];
+    size_t n = strlen(a), m = strlen(b);
+    if (n > LONGEST || m > LONGEST)
+        return FAR;
+    for (size_t i = 0; i <= n; i++)
+        for (size_t k = 0; k <= m; k++) {
+            int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+            int d = !i ? (int)k : !k ? (int)i : last[k - 1] + (a[i - 1] != b[k - 1]);
+            if (i && k && last[k] + 1 < d)
+                d = last[k] + 1;
+            if (i && k && now[k - 1] + 1 < d)
+                d = now[k - 1] + 1;
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && before[k - 2] + 1 < d)
+                d = before[k - 2] + 1;
+            now[k] = d;
+        }
+    return row[n % 3][m];
+}
+
+void meant_look(struct meant *m, const char *word)
+{
+    int d = distance(m->typed, word), nearer = m->word ? m->distance : strlen(m->typed) < 6 ? 2 : FAR;
+    if (d < nearer) {
+        m->word = word;
+        m->distance = d;
+    }
+}
+
+const char *meant_text(const struct meant *m)
+{
+    static char text[LONGEST + 32];
+    snprintf(text, sizeof text, m->word ? ": did you mean '%s'?" : "", m->word);
+    return text;
+}

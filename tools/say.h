@@ -1,0 +1,30 @@
+/* say.h: what the command tells its user when something is wrong. */
+#ifndef XT_TOOLS_SAY_H
+#define XT_TOOLS_SAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { EXIT_BAD_INPUT = 2 };
+
+/* One line to stderr, "xt: ..", and EXIT_BAD_INPUT: `return fail("..")`. */
+int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int fail_last(const char *where); /* "xt: WHERE: <xt_last_error>" */
+/* The same of xt_parse(chain), and below it the chain's line with a caret under the place. */
+int fail_chain(const char *chain);
+
+/* Text that others wrote, for a terminal: control characters (C0, DEL, C1) and bytes that are no UTF-8 become
+ * \x1b. Returns dst: NUL-terminated, cut at size, at least 1. */
+char *clean(char *dst, size_t size, const char *s);
+
+/* The word that was meant: let `meant` look at every word there is, then meant.word is the nearest, or NULL.
+ */
+struct meant {
+    const char *typed, *word;
+    int distance;
+};
+void meant_look(struct meant *m, const char *word);
+/* ": did you mean 'run'?", or "". Lives until the next call. */
+const char *meant_text(const struct meant *m);
+
+#endif
