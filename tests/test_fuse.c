@@ -70,6 +70,59 @@ static void same_as_steps(struct xt_graph *g, struct xti_map *m)
     xt_graph_free(g);
 }
 
+/* ---- parts used again */
+
+/* A part joined with itself again and again is one broadcast or tiled axis, however long the result. */
+START_TEST(a_part_joined_with_itself_stays_one_piece)
+{
+    static const int64_t extents[] = {1, 2, 3, 5};
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    xt_node x = input(g, 2, (int64_t[]){3, extents[_i % 4]});
+    for (int i = 0; i < 40; i++)
+        x = xt_concat(g, _i / 4 % 2, 2, (xt_node[]){x, x});
+    fuse_output(g, x, &m);
+    ck_assert_int_eq(m.n_pieces, 1);
+    ck_assert_int_eq(m.piece[0].n_divs, 0);
+    xti_map_free(&m);
+    xt_graph_free(g);
+}
+END_TEST
+
+START_TEST(a_run_of_equal_operands_is_read_at_the_right_place)
+{
+    static const char *const line[] = {
+        "x: i32[5]; concat(0,x,x,x)[1:]",
+        "x: i32[5]; concat(0,x,x,x)[::-2]",
+        "x: i32[5,3]; concat(1,x[:,0:0],x,x,x,x[:,0:0],x)[1:,2:]",
+        "x: i32[2,3]; y: i32[1,3]; concat(0,y,x,x,y,y,y,x)[1:-1].T",
+        "x: i32[4]; a = concat(0,x,x,x).roll(5,0); concat(0,a,a)[3:20].reshape(17,1)",
+        "x: i32[2,2]; a = concat(1,x,x); b = concat(0,a,a,a).tril(); stack(0,b,b,b).pad((0,0),(1,1),(2,0))",
+    };
+    struct xti_map m;
+    struct xt_graph *g = parse_line(line[_i]);
+    fuse(g, &m);
+    same_as_steps(g, &m);
+}
+END_TEST
+
+/* post: xt_compile of a chain that doubles by more pieces than a map has fails soon, with the reason. */
+START_TEST(a_chain_of_countless_pieces_is_refused)
+{
+    struct xti_err err = {0};
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    xt_node x = input(g, 1, (int64_t[]){2});
+    for (int i = 0; i < 60; i++)
+        x = xt_concat(g, 0, 2, (xt_node[]){x, xt_flip(g, x, 0, NULL)});
+    ck_assert_int_eq(xt_output(g, x, NULL, 0), XT_OK);
+    ck_assert_int_eq(xti_map_fuse(g, NULL, &m, &err), XT_EUNSUPPORTED);
+    ck_assert_msg(strstr(err.e.message, "million steps") || strstr(err.e.message, "pieces"), "%s",
+                  err.e.message);
+    xt_graph_free(g);
+}
+END_TEST
+
 /* ---- sizes */
 
 static const struct huge {
@@ -480,6 +533,9 @@ static Suite *fuse_suite(void)
     Suite *s = suite_create("fuse");
     TCase *t = tcase_create("fuse");
     tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, a_part_joined_with_itself_stays_one_piece, 0, 8);
+    tcase_add_loop_test(t, a_run_of_equal_operands_is_read_at_the_right_place, 0, 6);
+    tcase_add_test(t, a_chain_of_countless_pieces_is_refused);
     tcase_add_test(t, huge_extents_and_strides_fuse_exactly);
     tcase_add_test(t, rank_32_tiles_permutes_and_reshapes);
     tcase_add_test(t, a_number_beyond_64_bits_is_an_overflow_not_a_wrong_map);

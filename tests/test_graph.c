@@ -588,6 +588,32 @@ START_TEST(the_first_error_stays_and_later_builders_do_nothing)
 }
 END_TEST
 
+START_TEST(joins_of_a_graph_that_failed_or_is_null_read_no_operand)
+{
+    static const int counts[] = {INT_MIN, -1, 0, 1, 2, INT_MAX};
+    xt_node none = 0;
+    xt_flip(g, in(SHAPE(4)), 0, NULL);
+    ck_assert_int_eq(xt_flip(g, 7, 0, NULL), -1);
+    for (int i = 0; i < (int)(sizeof counts / sizeof *counts); i++)
+        for (int healthy = 0; healthy < 2; healthy++) {
+            const xt_node *xs = healthy ? &none : NULL;
+            ck_assert_int_eq(xt_concat(g, 0, counts[i], xs), -1);
+            ck_assert_str_eq(xt_last_error()->message, "flip: op 2: node 7 is not one of this graph's 2");
+            ck_assert_int_eq(xt_stack(NULL, 0, counts[i], xs), -1);
+            ck_assert_str_eq(xt_last_error()->message, "stack: graph is NULL");
+        }
+}
+END_TEST
+
+START_TEST(a_status_that_is_none_has_a_name_too)
+{
+    static const int none[] = {1, INT_MAX, INT_MIN, -1000, XT_EINTERNAL - 1};
+    for (int i = 0; i < (int)(sizeof none / sizeof *none); i++)
+        ck_assert_str_eq(xt_status_name((xt_status)none[i]), "unknown status");
+    ck_assert_str_eq(xt_status_name(XT_EINTERNAL), "XT_EINTERNAL");
+}
+END_TEST
+
 START_TEST(rearrange_makes_the_nodes_that_change_something_and_names_its_pattern)
 {
     static const char *const heads[] = {"h"}, *const none[] = {NULL};
@@ -799,6 +825,8 @@ int main(void)
     tcase_add_test(t, indexing_refuses_what_does_not_fit_and_says_why);
     tcase_add_test(t, outputs_that_make_no_sense_are_refused);
     tcase_add_test(t, the_first_error_stays_and_later_builders_do_nothing);
+    tcase_add_test(t, joins_of_a_graph_that_failed_or_is_null_read_no_operand);
+    tcase_add_test(t, a_status_that_is_none_has_a_name_too);
     tcase_add_test(t, rearrange_makes_the_nodes_that_change_something_and_names_its_pattern);
     tcase_add_test(t, patterns_of_more_than_32_axes_are_refused);
     tcase_add_test(t, null_graphs_and_foreign_nodes_are_refused);

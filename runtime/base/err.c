@@ -72,8 +72,8 @@ const char *xt_status_name(xt_status s)
         "XT_ESYNTAX",      "XT_ENOMEM",   "XT_EDEVICE", "XT_ENODEVICE", "XT_EFORKED",
         "XT_EUNSUPPORTED", "XT_ECOMPILE", "XT_EIO",     "XT_EINTERNAL",
     };
-    int i = -(int)s;
-    return i >= 0 && i < (int)(sizeof name / sizeof *name) ? name[i] : "unknown status";
+    int n = sizeof name / sizeof *name;
+    return s <= 0 && s > -n ? name[-s] : "unknown status";
 }
 
 const char *xt_version(void) { return XT_VERSION; }

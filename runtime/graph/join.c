@@ -10,16 +10,16 @@
 static bool start_join(struct xti_build *b, struct xt_graph *g, enum xt_op op, int n, const xt_node *xs)
 {
     const char *name = xti_op_info(op)->name;
-    if (g && !g->err.e.status) {
-        *b = (struct xti_build){.g = g, .op = op, .name = name};
-        if (n < 1 || !xs || n > XTI_MAX_NODES) {
-            xti_build_fail(b, n > XTI_MAX_NODES ? XT_EUNSUPPORTED : XT_EINVAL, -1, "%d operands%s", n,
-                           n >= 1 && !xs ? ", and the list is NULL" : "");
-            return false;
-        }
+    if (!g || g->err.e.status)
+        return xti_build_start(b, g, op, name, -1); /* fails, and says why */
+    *b = (struct xti_build){.g = g, .op = op, .name = name};
+    if (n < 1 || !xs || n > XTI_MAX_NODES) {
+        xti_build_fail(b, n > XTI_MAX_NODES ? XT_EUNSUPPORTED : XT_EINVAL, -1, "%d operands%s", n,
+                       n >= 1 && !xs ? ", and the list is NULL" : "");
+        return false;
     }
     for (int i = n - 1; i >= 0; i--)
-        if (!xti_build_start(b, g, op, name, xs ? xs[i] : -1))
+        if (!xti_build_start(b, g, op, name, xs[i]))
             return false;
     for (int i = 1; i < n; i++) {
         const struct xti_node *y = &g->node[xs[i]];
@@ -29,7 +29,7 @@ static bool start_join(struct xti_build *b, struct xt_graph *g, enum xt_op op, i
             return false;
         }
     }
-    return n > 0;
+    return true;
 }
 
 /* The operands agree in rank and in every extent but that of axis `but`. */

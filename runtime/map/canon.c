@@ -171,8 +171,12 @@ static const int64_t *pick(const struct xti_work *p, struct xti_map *m, int r, i
     return v;
 }
 
+/* What it takes stays taken when the piece is merged into another. */
 static bool alloc_arrays(struct xti_work *p, struct xti_map *m, struct xti_piece *out)
 {
+    int rows = out->n_divs + out->n_guards, width = out->n_dims + out->n_divs + 4;
+    xti_pool_bytes(p->pool,
+                   (size_t)out->n_dims * sizeof *out->dim + (size_t)(rows * width) * sizeof(int64_t));
     out->dim = xti_arena_alloc(&m->arena, (size_t)out->n_dims * sizeof *out->dim);
     out->div = out->n_divs ? xti_arena_alloc(&m->arena, (size_t)out->n_divs * sizeof *out->div) : NULL;
     out->guard =
@@ -216,6 +220,7 @@ void xti_work_finish(struct xti_work *p, struct xti_map *m, struct xti_piece *ou
 {
     short order[XTI_COLS], divs[XTI_COLS], rows[XTI_MAX_ROWS];
     struct settled done;
+    xti_pool_steps(p->pool, XTI_PIECE_STEPS);
     if (p->n_divs)
         xti_work_normal(p, false, order);
     out->n_dims = xti_work_normal(p, true, order);

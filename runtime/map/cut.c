@@ -142,6 +142,7 @@ static bool affine_by_table(const struct xti_work *p, const struct floor *f, int
             return false;
         slope[i] = xti_floor_div(f->num[0] + f->num[dims[i]], f->den) - base;
     }
+    xti_pool_steps(p->pool, (int)points * n);
     do {
         int64_t num = f->num[0], want = base;
         for (int i = 0; i < n; i++) {

@@ -32,6 +32,7 @@ static bool range_mod(const struct xti_work *p, const int64_t *e, int q, int *wo
 static bool range_of(const struct xti_work *p, const int64_t *e, int *work, int64_t *lo, int64_t *hi)
 {
     *lo = *hi = e[0];
+    xti_pool_steps(p->pool, p->nc);
     if (p->n_divs) {
         if (--*work < 0)
             return false;
@@ -163,6 +164,7 @@ static bool any_large(const struct xti_work *p, const int64_t *num)
 bool xti_floor_reduce(const struct xti_work *p, int64_t *num, int64_t *den, int64_t *out, bool reduce)
 {
     int64_t low[XTI_COLS], floor;
+    xti_pool_steps(p->pool, 4 * p->nc);
     take_constant(p->pool, num, *den, out);
     for (int q; (q = find_unit_div(p, num)) && flatten(p, num, den, q);)
         take_constant(p->pool, num, *den, out);

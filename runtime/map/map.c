@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MANY_PIECES = 64, FIRST_PIECES = 2, FIRST_ITEMS = 16 };
+enum { MANY_PIECES = 64, FIRST_PIECES = 2, FIRST_ITEMS = 16, MERGE_STEPS = 64 /* a piece */ };
 
 int xti_fuser_room(const struct xti_fuser *f)
 {
@@ -46,6 +46,7 @@ static struct xti_piece *new_piece(struct xti_fuser *f)
     struct xti_map *m = f->m;
     if (m->n_pieces == XTI_MAX_PIECES) {
         xt_status s = xti_map_merge(m, f->err);
+        xti_pool_steps(&f->pool, MERGE_STEPS * XTI_MAX_PIECES);
         if (s)
             xti_pool_fail(&f->pool, s);
         else if (m->n_pieces > XTI_MAX_PIECES - XTI_MAX_PIECES / 4)
@@ -217,6 +218,11 @@ static xt_status report(struct xti_fuser *f)
         return xti_fail_at(f->err, XT_EOVERFLOW, f->at, -1,
                            "an index of the fused chain does not fit in 64 bits");
     case XT_EUNSUPPORTED:
+        if (f->pool.steps > XTI_MAX_STEPS || f->pool.bytes > XTI_MAX_WORK_BYTES)
+            return xti_fail_at(f->err, XT_EUNSUPPORTED, f->at, -1,
+                               "fusing this chain takes more than %d million steps or %d MiB: it uses parts "
+                               "again that each fall into several pieces",
+                               XTI_MAX_STEPS >> 20, XTI_MAX_WORK_BYTES >> 20);
         return xti_fail_at(
             f->err, XT_EUNSUPPORTED, f->at, -1,
             "one piece of this chain needs more than %d floors of unlike reshapes, or %d guards",

@@ -142,6 +142,7 @@ static bool merge_dims(struct xti_work *p, int n_rows, const short *rows, int a,
     struct renames rn; /* 1 KB: not cleared */
     int64_t n = p->ext[b];
     rn.n = 0;
+    xti_pool_steps(p->pool, n_rows);
     if (!row_merges(xti_row(p, XTI_ROW_DST), a, b, n, &rn))
         return false;
     if (p->n_divs && !find_renames(p, n_rows, rows, a, b, n, &rn))

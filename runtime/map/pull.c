@@ -242,26 +242,72 @@ static void enter_arg(struct xti_work *p, const struct xti_node *n, int64_t base
         add_to_coord(p, axis, -base);
 }
 
-/* Cuts off what the next argument gives; the rest waits on the stack. */
+/* Enters a run of equal operands of a concat at once, where the coordinate splits into operand and place
+ * without a floor: a part that is doubled again and again stays one piece. True: *pp has been exchanged. */
+static bool enter_run(struct xti_work **pp, const struct xti_node *n, int64_t base, int run, int64_t size)
+{
+    struct xti_work *p = xti_work_copy(*pp);
+    struct xti_works whole = {0};
+    int axis = (int)n->attr[0];
+    int64_t joined[XTI_COORDS], split[XTI_COORDS];
+    if (!p)
+        return false;
+    for (int i = 0; i < n->rank; i++)
+        joined[i] = split[i + (i > axis)] = n->shape[i];
+    joined[axis] = run * size;
+    split[axis] = run;
+    split[axis + 1] = size;
+    add_to_coord(p, axis, -base);
+    xti_work_reshape(p, n->rank, joined, n->rank + 1, split, false);
+    drop_coords(p, axis, 1);
+    p->probe = (short)xti_row_share(p, p->coord[axis]);
+    xti_work_resolve(p, 1, &whole);
+    p = xti_works_pop(&whole);
+    xti_row_drop(p, p->probe);
+    p->probe = -1;
+    bool done = !p->pool->st && p->n_divs <= (*pp)->n_divs;
+    xti_work_free(done ? *pp : p);
+    *pp = done ? p : *pp;
+    return done;
+}
+
+/* Cuts p at index `end` of the node's axis; what lies behind waits on the stack for operand k. */
+static void keep_front(struct xti_fuser *f, const struct xti_item *it, struct xti_work *p, int k, int64_t end,
+                       struct xti_works *front)
+{
+    const struct xti_node *n = node_of(f, it->node);
+    struct xti_works ge = {0};
+    if (end == n->shape[n->attr[0]])
+        xti_works_add(front, p);
+    else
+        split(f, p, (int)n->attr[0], end, front, &ge);
+    push_all(f, &ge, it->node, k, end);
+}
+
+/* Takes what the next operand gives, or a run of equal ones. */
 static void pull_join(struct xti_fuser *f, struct xti_item *it, const struct xti_node *n)
 {
-    struct xti_works lt = {0}, ge = {0};
-    int axis = (int)n->attr[0], k = it->arg;
-    int64_t size;
-    for (;; k++) {
-        size = n->op == XT_OP_STACK ? 1 : node_of(f, n->arg[k])->shape[axis];
-        if (size)
-            break;
+    struct xti_works some = {0}, one = {0};
+    bool stack = n->op == XT_OP_STACK;
+    int axis = (int)n->attr[0], k = it->arg, run = 1;
+    while (!stack && node_of(f, n->arg[k])->shape[axis] == 0)
+        k++;
+    int64_t size = stack ? 1 : node_of(f, n->arg[k])->shape[axis];
+    while (k + run < n->n_args && n->arg[k + run] == n->arg[k])
+        run++;
+    keep_front(f, it, it->p, k + run, it->base + run * size, &some);
+    while (some.head) {
+        struct xti_work *p = xti_works_pop(&some);
+        if (!stack && run > 1 && enter_run(&p, n, it->base, run, size))
+            xti_fuser_push(f, n->arg[k], 0, 0, p);
+        else if (!stack && run > 1)
+            keep_front(f, it, p, k + 1, it->base + size, &one);
+        else
+            xti_works_add(&one, p);
     }
-    int64_t end = it->base + size;
-    if (end == n->shape[axis])
-        xti_works_add(&lt, it->p);
-    else
-        split(f, it->p, axis, end, &lt, &ge);
-    push_all(f, &ge, it->node, k + 1, end);
-    for (struct xti_work *p = lt.head; p; p = p->next)
+    for (struct xti_work *p = one.head; p; p = p->next)
         enter_arg(p, n, it->base);
-    push_all(f, &lt, n->arg[k], 0, 0);
+    push_all(f, &one, n->arg[k], 0, 0);
     it->p = NULL;
 }
 
@@ -329,6 +375,7 @@ void xti_fuser_pull(struct xti_fuser *f, struct xti_item it)
         const struct xti_node *n = node_of(f, it.node);
         const struct pull *how = &pull[n->op];
         f->at = it.node;
+        xti_pool_steps(&f->pool, XTI_NODE_STEPS);
         if (!visit(it.p, n))
             break;
         if (how->choose) {

@@ -7,8 +7,9 @@
 /* Gives p a matrix of at least rows x w and keeps what it holds. */
 static bool resize(struct xti_work *p, int rows, int w)
 {
-    size_t cells = (size_t)rows * (size_t)w;
-    int64_t *m = xti_alloc(cells * sizeof *m + (size_t)rows * sizeof *p->ref);
+    size_t cells = (size_t)rows * (size_t)w, bytes = cells * sizeof *p->m + (size_t)rows * sizeof *p->ref;
+    int64_t *m = xti_alloc(bytes);
+    xti_pool_bytes(p->pool, bytes);
     if (!m) {
         xti_pool_fail(p->pool, XT_ENOMEM);
         return false;
@@ -35,6 +36,8 @@ static struct xti_work *take(struct xti_pool *pool, int rows, int w)
     else if (!(p = xti_alloc(sizeof *p))) {
         xti_pool_fail(pool, XT_ENOMEM);
         return NULL;
+    } else {
+        xti_pool_bytes(pool, sizeof *p);
     }
     p->pool = pool;
     p->nr = 0;
@@ -66,6 +69,7 @@ struct xti_work *xti_work_copy(const struct xti_work *p)
     struct xti_work *q = take(p->pool, p->rows, p->w);
     if (!q)
         return NULL;
+    xti_pool_steps(p->pool, XTI_COPY_STEPS + p->nr * p->nc / 8);
     q->nc = p->nc;
     q->nr = p->nr;
     q->full_cols = p->full_cols;
@@ -174,6 +178,7 @@ void xti_row_drop(struct xti_work *p, int r)
 void xti_row_add(struct xti_pool *pool, int n, int64_t *row, int64_t a, const int64_t *v)
 {
     bool fits = true;
+    xti_pool_steps(pool, n);
     for (int i = 0; i < n; i++)
         if (v[i])
             fits &= xti_mad64(a, v[i], row[i], &row[i]);
@@ -256,6 +261,7 @@ void xti_work_subst(struct xti_work *p, int col, const int64_t *e)
     short at[XTI_COLS];
     int n = 0;
     bool fits = true;
+    xti_pool_steps(p->pool, p->nc + p->nr);
     for (int v = 0; v < p->nc; v++)
         if (e[v])
             at[n++] = (short)v;

@@ -25,12 +25,19 @@ enum {
     XTI_ROW_ZERO = 1 /* the coordinate of an axis of extent 1: never changed */
 };
 
+/* What fusing one chain may take: nodes may be shared, so that a short line can ask for any amount of work. A
+ * step is a number of a matrix that is read or written. */
+enum { XTI_MAX_STEPS = 1 << 26, XTI_MAX_WORK_BYTES = 24 << 20 };
+/* What the rest of a copy, a node that is passed and a finished piece take as well, in such steps. */
+enum { XTI_COPY_STEPS = 128, XTI_NODE_STEPS = 16, XTI_PIECE_STEPS = 512 };
+
 enum xti_col { XTI_COL_FREE, XTI_COL_DIM, XTI_COL_DIV };
 
 /* Working pieces for reuse, and the first failure. */
 struct xti_pool {
     struct xti_work *spare;
     xt_status st;
+    int steps, bytes; /* taken: at most XTI_MAX_STEPS, XTI_MAX_WORK_BYTES, or st is XT_EUNSUPPORTED */
 };
 
 struct xti_known {
@@ -88,6 +95,24 @@ static inline void xti_pool_fail(struct xti_pool *pool, xt_status st)
 {
     if (!pool->st)
         pool->st = st;
+}
+
+static inline void xti_pool_steps(struct xti_pool *pool, int n)
+{
+    pool->steps += n;
+    if (pool->steps > XTI_MAX_STEPS) {
+        pool->steps = XTI_MAX_STEPS + 1;
+        xti_pool_fail(pool, XT_EUNSUPPORTED);
+    }
+}
+
+static inline void xti_pool_bytes(struct xti_pool *pool, size_t bytes)
+{
+    pool->bytes += (int)bytes;
+    if (pool->bytes > XTI_MAX_WORK_BYTES) {
+        pool->bytes = XTI_MAX_WORK_BYTES + 1;
+        xti_pool_fail(pool, XT_EUNSUPPORTED);
+    }
 }
 
 /* ---- work.c: storage and changes of variables */
