@@ -158,6 +158,12 @@ for o in '' --help -h help; do
     expect "help: $o" '"$xt" $o | grep -q "xt run"'
 done
 expect 'explain' '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "strategy"'
+expect 'explain --why' '"$xt" explain "x: f32[4,6]; x.T" --why | grep -q "^  refused   piece 0: memcpy: "'
+expect 'refusals wait for --why' '! "$xt" explain "x: f32[4,6]; x.T" | grep -q refused'
+"$xt" explain 'x: f32[4,6]; x.T -> [6,4]:[8,1]+1' --svg "$dir/e.svg" >"$dir/out"
+expect 'explain --svg' 'head -c 4 "$dir/e.svg" | grep -q "<svg" && tail -c 7 "$dir/e.svg" | grep -q "</svg>"'
+expect 'explain --svg also prints' 'grep -q strategy "$dir/out"'
+bad 'svg into no directory' 'nowhere' explain 'x: u8[2]; x' --svg "$dir/nowhere/e.svg"
 expect 'explain --time' \
     '"$xt" explain "x: f32[4,6]; x.permute(1,0)" --time | grep -q "^  measured .*; estimate "'
 export XT_MEASURE=1

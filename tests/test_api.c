@@ -682,7 +682,8 @@ START_TEST(explaining_refuses_null_and_unknown_flags)
     char buf[8] = "before";
     expect(XT_EINVAL, xt_explain(NULL, 0, buf, sizeof buf, &need));
     ck_assert_int_eq(need, 0);
-    expect(XT_EINVAL, xt_explain(k, 2, buf, sizeof buf, &need));
+    expect(XT_EINVAL, xt_explain(k, 8, buf, sizeof buf, &need));
+    expect(XT_EINVAL, xt_explain(k, XT_JSON | XT_SVG, buf, sizeof buf, &need));
     expect(XT_EINVAL, xt_explain(k, -1, buf, sizeof buf, NULL));
     ck_assert_str_eq(buf, "before");
     expect(XT_OK, xt_explain(k, 0, NULL, 0, NULL));
@@ -698,7 +699,7 @@ START_TEST(the_text_groups_refusals_by_reason_and_loses_none)
 {
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
     struct xt_kernel *k = compile_line(ctx, "x: f32[64,64]; x.tril(3)");
-    char *text = explained(k, 0), *json = explained(k, XT_JSON);
+    char *text = explained(k, XT_WHY), *json = explained(k, XT_JSON);
     int lines = 0, refusals = 0, named = 0;
     const char *at = strstr(text, "  refused");
     for (const char *c = json; (c = strstr(c, "\"reason\"")); c++)

@@ -21,14 +21,33 @@ static int compile(const char *chain, const struct xt_compile_options *opt, stru
     return status;
 }
 
-static xt_status text(const void *k, char *buf, size_t size, size_t *need)
+/* What whole_text wants: the kernel and how it is to be explained. */
+struct explanation {
+    const struct xt_kernel *k;
+    int flags;
+};
+
+static xt_status fill(const void *arg, char *buf, size_t size, size_t *need)
 {
-    return xt_explain(k, 0, buf, size, need);
+    const struct explanation *e = arg;
+    return xt_explain(e->k, e->flags, buf, size, need);
 }
 
-static xt_status json(const void *k, char *buf, size_t size, size_t *need)
+/* malloc'ed; NULL after a message. */
+static char *explained(const struct xt_kernel *k, int flags)
 {
-    return xt_explain(k, XT_JSON, buf, size, need);
+    char *s = whole_text(fill, &(struct explanation){k, flags});
+    if (!s)
+        fail_last("explain");
+    return s;
+}
+
+static int write_svg(const struct xt_kernel *k, const char *path)
+{
+    char *s = explained(k, XT_SVG);
+    int status = s ? write_file(path, s, strlen(s)) : EXIT_BAD_INPUT;
+    free(s);
+    return status;
 }
 
 /* The line below "estimate". */
@@ -52,11 +71,13 @@ static int print_time(const struct xt_kernel *k)
 
 static int cmd_explain(int argc, char **argv)
 {
-    const char *backend = NULL, *arch = NULL;
-    bool want_json = false, want_time = false;
+    const char *backend = NULL, *arch = NULL, *svg = NULL;
+    bool want_json = false, want_time = false, want_why = false;
     const struct option_row rows[] = {
         {"backend", 'b', "NAME", "cpu, cuda or ref", &backend, NULL},
         {"arch", 'a', "ARCH", "CUDA for this architecture, as sm_90; needs no GPU", &arch, NULL},
+        {"why", 'w', NULL, "every piece, and why other ways were refused", NULL, &want_why},
+        {"svg", 's', "FILE", "writes the picture, too", &svg, NULL},
         {"json", 'j', NULL, "as JSON", NULL, &want_json},
         {"time", 't', NULL, "how long it takes, too", NULL, &want_time},
     };
@@ -74,11 +95,13 @@ static int cmd_explain(int argc, char **argv)
     if (arch && !backend)
         opt.backend = XT_CUDA;
     int status = compile(argv[first], &opt, &ctx, &k);
-    char *s = status ? NULL : whole_text(want_json ? json : text, k);
+    if (!status && svg)
+        status = write_svg(k, svg);
+    char *s = status ? NULL : explained(k, want_json ? XT_JSON : want_why ? XT_WHY : 0);
     if (s)
         printf("%s%s", s, want_json ? "\n" : "");
-    else if (!status)
-        status = fail_last("explain");
+    else
+        status = EXIT_BAD_INPUT;
     if (!status && want_time)
         status = print_time(k);
     free(s);

@@ -395,8 +395,10 @@ XT_API xt_status xt_kernel_shape(const struct xt_kernel *k, int input, struct xt
  * (XT_REF, XT_CUDA, nothing to copy, k NULL). Takes some microseconds. */
 XT_API double xt_kernel_estimate(const struct xt_kernel *k);
 
-/* How the chain was fused and planned. flags: 0 text for people, XT_JSON one JSON object. As xt_print. */
-enum { XT_JSON = 1 };
+/* How the chain was fused and planned. flags: 0 text for people: what it became and what that saves, then the
+ * picture, then the plan, a blank line between. XT_WHY: the same with every piece, and why other ways were
+ * refused. XT_JSON: one JSON object. XT_SVG: the picture as a self-contained SVG file. As xt_print. */
+enum { XT_JSON = 1, XT_SVG = 2, XT_WHY = 4 };
 XT_API xt_status xt_explain(const struct xt_kernel *k, int flags, char *buf, size_t size, size_t *need);
 
 /* What was compiled for CUDA, of the code that runs at this moment (xt_mode): XT_SOURCE, XT_PTX
