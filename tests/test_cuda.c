@@ -6,6 +6,8 @@
 #include "support/cuda_made.h"
 #include "support/golden.h"
 
+#include <time.h>
+
 static const int archs[] = {75, 90, 120};
 enum { N_ARCHS = 3 };
 
@@ -199,6 +201,76 @@ START_TEST(two_hundred_inputs_share_a_few_functions)
             ck_assert_msg(cuda_prove(&m, archs[k], k == 1, &p) && p.source_bytes < 200000,
                           "sm_%d: %zu bytes: %s", archs[k], p.source_bytes, p.error);
     xti_map_free(&m);
+}
+END_TEST
+
+/* Rolls of many axes, many inputs, pieces that would each have a long function: a line of them. */
+struct many {
+    const char *what;
+    int n; /* axes, or inputs */
+};
+
+static char *many_pieces(const struct many *of)
+{
+    struct xti_str b = {0};
+    bool rolls = !strcmp(of->what, "rolls"), turned = !strcmp(of->what, "turned");
+    for (int i = 0; i < of->n; i++)
+        if (rolls)
+            xti_str_add(&b, i ? ",3" : "x: f32[3");
+        else
+            xti_str_addf(&b, turned ? "a%d: f16[%d,45]; " : "a%d: f16[45,%d]; ", i, 33 + 7 * i % 61);
+    xti_str_add(&b, rolls ? "]; x" : "concat(1");
+    for (int i = 0; i < of->n; i++)
+        if (rolls)
+            xti_str_addf(&b, ".roll(1,%d)", i);
+        else
+            xti_str_addf(&b, turned ? ", a%d.T" : i % 3 ? ", a%d" : ", a%d.pad((0,0),(1,0))", i);
+    xti_str_add(&b, rolls ? "" : ")");
+    return b.s;
+}
+
+START_TEST(hundreds_of_pieces_share_a_table)
+{
+    static const struct many of[] = {{"rolls", 8}, {"turned", 16}, {"inputs", 21}, {"inputs", 90}};
+    if (cuda_skipped())
+        return;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char *line = many_pieces(&of[i]);
+        struct proof p;
+        for (int k = 0; k < 2; k++)
+            prove(line, archs[(i + (size_t)k) % N_ARCHS], k, &p);
+        xti_free(line);
+    }
+}
+END_TEST
+
+/* Of the process, as other tests may run beside it. */
+static double cpu_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+START_TEST(thousands_of_pieces_compile_in_two_seconds)
+{
+    static const struct many of[] = {{"rolls", 12}, {"turned", 16}, {"inputs", 60}, {"inputs", 3000}};
+    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(90, 0, NULL);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char *line = many_pieces(&of[i]);
+        struct made o;
+        struct xti_code code = {0};
+        double start = cpu_seconds();
+        make(line, &o);
+        if (nvrtc)
+            ck_assert(!xti_nvrtc_compile(nvrtc, o.source.s, "xt_test_00000000", 90, &code, NULL));
+        double seconds = cpu_seconds() - start;
+        ck_assert_msg(seconds < 2 && o.plan.n_bodies < 20, "%d %s: %.2f s, %d functions", of[i].n, of[i].what,
+                      seconds, o.plan.n_bodies);
+        xti_code_free(&code);
+        drop(&o);
+        xti_free(line);
+    }
 }
 END_TEST
 
@@ -475,6 +547,8 @@ int main(void)
     tcase_set_timeout(c, 1200);
     tcase_add_test(c, every_family_copies_every_width);
     tcase_add_test(c, pieces_of_every_kind_share_one_launch);
+    tcase_add_test(c, hundreds_of_pieces_share_a_table);
+    tcase_add_test(c, thousands_of_pieces_compile_in_two_seconds);
     tcase_add_test(c, rows_of_segments_copy_every_width_that_shares_no_alignment);
     tcase_add_test(c, long_rows_ask_for_few_sectors_more_than_they_need);
     tcase_add_test(c, two_hundred_inputs_share_a_few_functions);

@@ -103,6 +103,9 @@ static const char *const lines[] = {
     "x: u8[0,3]; x",
     "x: f32[9]; y: f32[3]; y.tile(5)",
     "x: u8[1]; x.expand(300).pad((7,9), value=255)",
+    /* so many pieces that they share a table */
+    "x: u8[3,3,3,3,3]; y: u8[3,3,3,3,3]; concat(0, x, y).roll(1,0).roll(1,1).roll(1,2).roll(1,3)"
+    ".roll(1,4).pad((1,0),(0,0),(0,0),(0,0),(0,1), value=5)",
 };
 enum { N_LINES = sizeof lines / sizeof *lines };
 

@@ -64,7 +64,7 @@ static void put_source(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, c
 {
     bool exact = tier == XTI_TIER_EXACT;
     struct xti_writing a = {.p = p, .tier = tier, .prefix = "xt_a", .text = b};
-    struct xti_writing e = {.p = p->elem, .tier = tier, .prefix = "xt_e", .text = b};
+    struct xti_writing e = {.p = p->elem, .tier = tier, .prefix = "xt_e", .twin = &a, .text = b};
     xti_str_addf(b, "/* %s: made by xt for sm_%d. dst, sources%s and fill values are the parameters. */\n",
                  name, p->target.sm, exact ? "" : ", numbers");
     xti_str_add(b, xti_skeleton_text("prelude"));

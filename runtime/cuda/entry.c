@@ -1,11 +1,15 @@
 /* entry.c: writes one entry of a kernel: the bodies of its pieces, the numbers that they read, and the
- * function that sends every block to its piece. The text's size is bounded by XTI_CUDA_MAX_BODIES bodies and
- * a line or two a piece. Layer 4. */
+ * function that sends every block to its piece. The text is that of a few bodies (bodies.c), a line
+ * or two a parameter, and numbers, so that thousands of pieces compile in a second. Layer 4. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "cuda/segments.h"
 #include "cuda/writer.h"
+
+/* What a block reads of its step, when many steps share few functions: a column of numbers each. */
+enum column { FIRST_BLOCK, ROW, BODY, FILL, SOURCE, COLUMNS = SOURCE + XTI_MAX_SEGMENTS };
 
 struct entry {
     struct xti_writing *e;
@@ -13,29 +17,19 @@ struct entry {
     struct xti_str *b; /* the text */
     size_t *row;       /* [n_steps] where each step's row of numbers begins */
     size_t bounds;     /* where the numbers of blocks begin */
+    struct {
+        bool same; /* in all steps: no number */
+        size_t at; /* where it begins, or what it is */
+    } column[COLUMNS];
 };
 
 static size_t count(const struct xti_writing *e) { return e->numbers.n / 8; }
-
-/* The ranks of the generic body that several pieces share. */
-static struct xti_rank widest(const struct xti_cuda_plan *p)
-{
-    struct xti_rank w = {0, 0, 0};
-    for (int i = 0; i < p->map.n_pieces; i++) {
-        const struct xti_piece *q = &p->map.piece[i];
-        w.n_dims = q->n_dims > w.n_dims ? q->n_dims : w.n_dims;
-        w.n_divs = q->n_divs > w.n_divs ? q->n_divs : w.n_divs;
-        w.n_guards = q->n_guards > w.n_guards ? q->n_guards : w.n_guards;
-    }
-    return w;
-}
 
 /* Each body once, from its first step; every step's row of numbers where bodies are shared. */
 static void write_bodies(struct entry *y)
 {
     struct xti_writing *e = y->e;
     struct xti_str *text = e->text, *structure = e->structure;
-    struct xti_rank padded = widest(y->p);
     int written = 0;
     for (int i = 0; i < y->p->n_steps; i++) {
         bool first = y->p->step[i].body == written;
@@ -43,77 +37,11 @@ static void write_bodies(struct entry *y)
         e->structure = first ? structure : NULL;
         if (y->row)
             y->row[i] = count(e);
-        xti_write_body(e, &y->p->step[i], &padded);
+        xti_write_body(e, &y->p->step[i]);
         written += first;
     }
     e->text = text;
     e->structure = structure;
-}
-
-/* Of the structure tier: where every piece but the first begins, then, when blocks loop, where the last one
- * ends. */
-static void number_blocks(struct entry *y)
-{
-    y->bounds = count(y->e);
-    if (y->e->tier == XTI_TIER_EXACT)
-        return;
-    for (int i = 1; i < y->p->n_steps; i++)
-        xti_str_u64le(&y->e->numbers, (uint64_t)y->p->step[i].first_block);
-    if (y->p->grid < y->p->blocks)
-        xti_str_u64le(&y->e->numbers, (uint64_t)y->p->blocks);
-}
-
-/* The first block of step i; of n_steps, the number of blocks. */
-static void put_first_block(struct entry *y, int i)
-{
-    int64_t v = i < y->p->n_steps ? y->p->step[i].first_block : y->p->blocks;
-    if (i == 0 || y->e->tier == XTI_TIER_EXACT)
-        xti_emit_number(y->p, v, y->b);
-    else
-        xti_str_addf(y->b, "n.v[%zu]", y->bounds + (size_t)i - 1);
-}
-
-static bool in_table(const struct entry *y) { return y->e->tier == XTI_TIER_EXACT && y->p->table; }
-
-/* What a body's `t` points to, but for its row. */
-static void put_numbers(struct entry *y)
-{
-    if (in_table(y))
-        xti_str_addf(y->b, "%stable", y->e->prefix);
-    else
-        xti_str_add(y->b, "n.v");
-}
-
-/* The exact tier's table, or the type of the structure tier's parameter. */
-static void put_numbers_type(struct entry *y)
-{
-    const struct xti_str *numbers = &y->e->numbers;
-    size_t n = count(y->e);
-    if (in_table(y))
-        xti_str_addf(y->b, "static __device__ const xt_index %stable[%zu] = {\n    ", y->e->prefix, n);
-    for (size_t i = 0; i < n && in_table(y) && !numbers->failed; i++) {
-        uint64_t v = 0;
-        for (int k = 0; k < 8; k++)
-            v |= (uint64_t)(unsigned char)numbers->s[8 * i + (size_t)k] << 8 * k;
-        xti_emit_number(y->p, (int64_t)v, y->b);
-        xti_str_add(y->b, i % 12 == 11 ? ",\n    " : ", ");
-    }
-    if (in_table(y))
-        xti_str_add(y->b, "\n};\n");
-    if (y->e->tier == XTI_TIER_STRUCTURE)
-        xti_str_addf(y->b, "typedef struct %s_numbers { xt_index v[%zu]; } %s_numbers;\n", y->e->prefix, n,
-                     y->e->prefix);
-}
-
-static void put_params(struct entry *y)
-{
-    xti_str_add(y->b, "unsigned char *__restrict__ dst");
-    for (int i = 0; i < y->p->map.n_srcs; i++)
-        xti_str_addf(y->b, ", const unsigned char *__restrict__ s%d", i);
-    if (y->e->tier == XTI_TIER_STRUCTURE)
-        xti_str_addf(y->b, ", const __grid_constant__ %s_numbers n", y->e->prefix);
-    for (int i = 0, n = xti_emit_fill(y->p, y->p->map.n_pieces); i < n; i++)
-        xti_str_addf(y->b, ", const xt_b16 f%d", i);
 }
 
 /* Number of the fill parameter that a step takes, or -1. */
@@ -132,6 +60,129 @@ static int count_sources(const struct xti_cuda_plan *p, const struct xti_cuda_st
 static int source_of(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, int k)
 {
     return p->map.piece[s->rows ? s->rows->segment[k].piece : s->piece].src;
+}
+
+static size_t cell(const struct entry *y, enum column c, int i)
+{
+    const struct xti_cuda_step *s = &y->p->step[i];
+    int fill = fill_of(y->p, s), k = (int)c - SOURCE;
+    switch (c) {
+    case FIRST_BLOCK:
+        return (size_t)s->first_block;
+    case ROW:
+        return y->row[i];
+    case BODY:
+        return (size_t)s->body;
+    case FILL:
+        return fill < 0 ? 0 : (size_t)fill;
+    default:
+        return k < count_sources(y->p, s) ? (size_t)source_of(y->p, s, k) : 0;
+    }
+}
+
+static void number_column(struct entry *y, enum column c)
+{
+    int n = y->p->n_steps;
+    size_t first = cell(y, c, 0);
+    y->column[c].same = true;
+    for (int i = 1; i < n && y->column[c].same; i++)
+        y->column[c].same = cell(y, c, i) == first;
+    y->column[c].at = y->column[c].same ? first : count(y->e);
+    xti_write_fact(y->e, y->column[c].same ? 1 + first : 0);
+    for (int i = 0; i < n && !y->column[c].same; i++)
+        xti_str_u64le(&y->e->numbers, cell(y, c, i));
+}
+
+/* Of the structure tier: where every piece but the first begins, then, when blocks loop, where the last one
+ * ends. */
+static void number_blocks(struct entry *y)
+{
+    for (int c = 0; c < COLUMNS && y->p->table; c++)
+        number_column(y, (enum column)c);
+    y->bounds = count(y->e);
+    if (y->e->tier == XTI_TIER_EXACT)
+        return;
+    for (int i = 1; i < y->p->n_steps && !y->p->table; i++)
+        xti_str_u64le(&y->e->numbers, (uint64_t)y->p->step[i].first_block);
+    if (y->p->grid < y->p->blocks)
+        xti_str_u64le(&y->e->numbers, (uint64_t)y->p->blocks);
+}
+
+/* The first block of step i; of n_steps, the number of blocks. */
+static void put_first_block(struct entry *y, int i)
+{
+    int64_t v = i < y->p->n_steps ? y->p->step[i].first_block : y->p->blocks;
+    if (i == 0 || y->e->tier == XTI_TIER_EXACT)
+        xti_emit_number(y->p, v, y->b);
+    else
+        xti_str_addf(y->b, "n.v[%zu]", y->bounds + (y->p->table ? 0 : (size_t)i - 1));
+}
+
+static bool in_table(const struct entry *y) { return y->e->tier == XTI_TIER_EXACT && y->p->table; }
+
+/* The entry that has the table: the other one's serves where both would be the same. */
+static const struct xti_writing *table_of(const struct entry *y)
+{
+    const struct xti_writing *o = y->e->twin;
+    bool same = o && o->p->table && o->p->index32 == y->p->index32 && o->numbers.n == y->e->numbers.n &&
+                !memcmp(o->numbers.s, y->e->numbers.s, o->numbers.n);
+    return same ? o : y->e;
+}
+
+/* What a body's `t` points to, but for its row. */
+static void put_numbers(struct entry *y)
+{
+    if (in_table(y))
+        xti_str_addf(y->b, "%stable", table_of(y)->prefix);
+    else
+        xti_str_add(y->b, "n.v");
+}
+
+static void put_table(struct entry *y)
+{
+    const struct xti_str *numbers = &y->e->numbers;
+    size_t n = count(y->e);
+    xti_str_addf(y->b, "static __device__ const xt_index %stable[%zu] = {\n    ", y->e->prefix, n);
+    for (size_t i = 0; i < n && !numbers->failed; i++) {
+        uint64_t v = 0;
+        for (int k = 0; k < 8; k++)
+            v |= (uint64_t)(unsigned char)numbers->s[8 * i + (size_t)k] << 8 * k;
+        xti_emit_number(y->p, (int64_t)v, y->b);
+        xti_str_add(y->b, i % 12 == 11 ? ",\n    " : ", ");
+    }
+    xti_str_add(y->b, "\n};\n");
+}
+
+/* The exact tier's table, and the types of parameters that are arrays. */
+static void put_types(struct entry *y)
+{
+    const char *prefix = y->e->prefix;
+    if (y->p->table && y->p->map.n_srcs)
+        xti_str_addf(y->b, "typedef struct %s_sources { const unsigned char *p[%d]; } %s_sources;\n", prefix,
+                     y->p->map.n_srcs, prefix);
+    if (y->p->table && y->p->n_fills)
+        xti_str_addf(y->b, "typedef struct %s_fills { xt_b16 v[%d]; } %s_fills;\n", prefix, y->p->n_fills,
+                     prefix);
+    if (in_table(y) && table_of(y) == y->e)
+        put_table(y);
+    if (y->e->tier == XTI_TIER_STRUCTURE)
+        xti_str_addf(y->b, "typedef struct %s_numbers { xt_index v[%zu]; } %s_numbers;\n", prefix,
+                     count(y->e), prefix);
+}
+
+static void put_params(struct entry *y)
+{
+    xti_str_add(y->b, "unsigned char *__restrict__ dst");
+    if (y->p->table && y->p->map.n_srcs)
+        xti_str_addf(y->b, ", const __grid_constant__ %s_sources s", y->e->prefix);
+    for (int i = 0; i < y->p->map.n_srcs && !y->p->table; i++)
+        xti_str_addf(y->b, ", const unsigned char *__restrict__ s%d", i);
+    if (y->e->tier == XTI_TIER_STRUCTURE)
+        xti_str_addf(y->b, ", const __grid_constant__ %s_numbers n", y->e->prefix);
+    if (y->p->table && y->p->n_fills)
+        xti_str_addf(y->b, ", const __grid_constant__ %s_fills f", y->e->prefix);
+    for (int i = 0; i < y->p->n_fills && !y->p->table; i++)
+        xti_str_addf(y->b, ", const xt_b16 f%d", i);
 }
 
 /* "s0, xt_zero()", "0, f1", "xt_sources(s0, s2, 0, 0), f1" */
@@ -175,48 +226,53 @@ static void put_chain(struct entry *y)
     }
 }
 
-static void put_leaf(struct entry *y, int i)
+/* "xt_atable[20 + step]", or the number that all steps have. */
+static void put_cell(struct entry *y, enum column c)
 {
-    const struct xti_cuda_step *s = &y->p->step[i];
-    int fill = fill_of(y->p, s);
-    xti_str_add(y->b, "first = ");
-    put_first_block(y, i);
-    xti_str_addf(y->b, ", row = %zuu, body = %du", y->row[i], s->body);
-    if (fill >= 0)
-        xti_str_addf(y->b, ", f = f%d", fill);
-    for (int k = 0; k < count_sources(y->p, s); k++)
-        xti_str_addf(y->b, ", s.p[%d] = s%d", k, source_of(y->p, s, k));
-    xti_str_add(y->b, ";\n");
+    if (y->column[c].same) {
+        xti_str_addf(y->b, "%zuu", y->column[c].at);
+        return;
+    }
+    put_numbers(y);
+    xti_str_addf(y->b, "[%zuu + step]", y->column[c].at);
 }
 
-/* What is still to be written of a tree: a text, or the search among steps lo..hi. */
-struct pending {
-    const char *text;
-    int lo, hi;
-};
-
-/* Few functions for many pieces: a tree of ifs finds the piece's row. Its depth is log2(XTI_MAX_PIECES). */
-static void put_tree(struct entry *y)
+/* Few functions for many pieces: a binary search finds the step, the columns say the rest. */
+static void put_search(struct entry *y)
 {
-    struct pending stack[4 * 16];
-    int n = 0;
-    stack[n++] = (struct pending){NULL, 0, y->p->n_steps};
-    while (n) {
-        struct pending at = stack[--n];
-        if (at.text) {
-            xti_str_add(y->b, at.text);
-        } else if (at.hi - at.lo == 1) {
-            put_leaf(y, at.lo);
-        } else {
-            int mid = at.lo + (at.hi - at.lo) / 2;
-            xti_str_add(y->b, "if (block < ");
-            put_first_block(y, mid);
-            xti_str_add(y->b, ") {\n");
-            stack[n++] = (struct pending){"}\n", 0, 0};
-            stack[n++] = (struct pending){NULL, mid, at.hi};
-            stack[n++] = (struct pending){"} else {\n", 0, 0};
-            stack[n++] = (struct pending){NULL, at.lo, mid};
+    xti_str_addf(y->b,
+                 "    xt_index step = 0;\n    XT_UNROLL\n"
+                 "    for (xt_index many = %du; many > 1; many -= many / 2)\n"
+                 "        step += block < ",
+                 y->p->n_steps);
+    put_numbers(y);
+    xti_str_addf(y->b, "[%zuu + step + many / 2] ? 0 : many / 2;\n", y->column[FIRST_BLOCK].at);
+    static const char *const name[] = {"first", "row", "body"};
+    for (int c = FIRST_BLOCK; c <= BODY; c++) {
+        xti_str_addf(y->b, "    const xt_index %s = ", name[c]);
+        put_cell(y, (enum column)c);
+        xti_str_add(y->b, ";\n");
+    }
+}
+
+/* "s.p[xt_atable[30u + step]], f.v[0u]" of a body with n sources, as put_operands for one step */
+static void put_chosen_operands(struct entry *y, int n)
+{
+    if (n > 1)
+        xti_str_add(y->b, "xt_sources(");
+    for (int k = 0; k < (n > 1 ? XTI_MAX_SEGMENTS : 1); k++) {
+        xti_str_add(y->b, k ? ", " : "");
+        xti_str_add(y->b, k < n ? "s.p[" : "0");
+        if (k < n) {
+            put_cell(y, (enum column)(SOURCE + k));
+            xti_str_add(y->b, "]");
         }
+    }
+    xti_str_add(y->b, n > 1 ? "), " : ", ");
+    xti_str_add(y->b, y->p->n_fills ? "f.v[" : "xt_zero()");
+    if (y->p->n_fills) {
+        put_cell(y, FILL);
+        xti_str_add(y->b, "]");
     }
 }
 
@@ -232,8 +288,9 @@ static void put_table_calls(struct entry *y)
         int k = 0;
         while (y->p->step[k].body != i)
             k++;
-        xti_str_addf(y->b, "%s%d(dst, %s, f, block - first, ", y->e->prefix, i,
-                     count_sources(y->p, &y->p->step[k]) > 1 ? "s" : "s.p[0]");
+        xti_str_addf(y->b, "%s%d(dst, ", y->e->prefix, i);
+        put_chosen_operands(y, count_sources(y->p, &y->p->step[k]));
+        xti_str_add(y->b, ", block - first, ");
         put_numbers(y);
         xti_str_add(y->b, " + row, tile);\n");
     }
@@ -269,9 +326,7 @@ static void put_entry(struct entry *y, const char *name)
         xti_str_add(y->b, "    const xt_index block = blockIdx.x;\n");
     }
     if (y->p->table) {
-        xti_str_add(y->b, "    xt_index first = 0;\n    unsigned int row = 0, body = 0;\n"
-                          "    xt_many s = xt_sources(0, 0, 0, 0);\n    xt_b16 f = xt_zero();\n");
-        put_tree(y);
+        put_search(y);
         put_table_calls(y);
     } else {
         put_chain(y);
@@ -304,26 +359,31 @@ static void write_facts(struct entry *y)
                              p->table,
                              (uint64_t)p->map.n_srcs,
                              (uint64_t)shared_bytes(p),
-                             (uint64_t)xti_emit_fill(p, p->map.n_pieces),
+                             (uint64_t)p->n_fills,
                              (uint64_t)p->n_steps};
     for (size_t i = 0; i < sizeof fact / sizeof *fact; i++)
         xti_write_fact(y->e, fact[i]);
-    for (int i = 0; i < p->n_steps; i++) {
-        int n = count_sources(p, &p->step[i]);
+    for (int i = 0, bodies = 0; i < p->n_steps; i++) {
+        const struct xti_cuda_step *step = &p->step[i];
+        if (p->table && step->body < bodies) /* the columns say the rest */
+            continue;
+        bodies = step->body + 1;
+        int n = count_sources(p, step);
         xti_write_fact(y->e, (uint64_t)n);
-        for (int k = 0; k < n; k++)
-            xti_write_fact(y->e, (uint64_t)source_of(p, &p->step[i], k));
-        xti_write_fact(y->e, (uint64_t)(fill_of(p, &p->step[i]) + 1));
-        if (p->table)
-            xti_write_fact(y->e, (uint64_t)p->step[i].body);
+        for (int k = 0; k < n && !p->table; k++)
+            xti_write_fact(y->e, (uint64_t)source_of(p, step, k));
+        if (!p->table)
+            xti_write_fact(y->e, (uint64_t)(fill_of(p, step) + 1));
     }
 }
 
 void xti_write_entry(struct xti_writing *e, const char *name)
 {
     struct entry y = {.e = e, .p = e->p, .b = e->text};
-    if (y.b && !(y.row = xti_alloc_array((size_t)y.p->n_steps, sizeof *y.row))) {
-        y.b->failed = true;
+    if ((y.b || y.p->table) && !(y.row = xti_alloc_array((size_t)y.p->n_steps, sizeof *y.row))) {
+        e->numbers.failed = true;
+        if (y.b)
+            y.b->failed = true;
         return;
     }
     if (e->structure)
@@ -333,7 +393,7 @@ void xti_write_entry(struct xti_writing *e, const char *name)
     write_bodies(&y);
     number_blocks(&y);
     if (y.b) {
-        put_numbers_type(&y);
+        put_types(&y);
         put_entry(&y, name);
         xti_str_add(y.b, "#undef xt_index\n#undef xt_signed\n#undef XT_ASM_TYPE\n#undef XT_ASM_INDEX\n");
         y.b->failed |= e->numbers.failed;

@@ -29,6 +29,14 @@ int64_t xti_cuda_row_count(const struct xti_piece *q)
     return n;
 }
 
+int xti_cuda_table_rank(const struct xti_cuda_plan *p, int piece)
+{
+    int rank = 1;
+    while (rank < p->map.piece[piece].n_dims)
+        rank *= 2;
+    return rank;
+}
+
 /* Wrapping products keep their low bits. */
 int xti_cuda_align(const struct xti_cuda_plan *p, const struct xti_piece *q, enum xti_side side, int64_t off,
                    int skip)

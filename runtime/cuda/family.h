@@ -26,6 +26,10 @@ extern const struct xti_family *const xti_cuda_families[XTI_CUDA_FAMILY_COUNT];
 extern const struct xti_family xti_cuda_tile, xti_cuda_segments, xti_cuda_contiguous, xti_cuda_fill,
     xti_cuda_rows, xti_cuda_broadcast, xti_cuda_reversed, xti_cuda_generic;
 
+/* Dims of a body that pieces of a table may share, a power of two: there are few such bodies, and none has
+ * more than twice a piece's dims. */
+int xti_cuda_table_rank(const struct xti_cuda_plan *p, int piece);
+
 /* The generic step, which serves any piece. repeat: a thread may take a whole short dim. */
 void xti_cuda_generic_step(const struct xti_cuda_plan *p, int piece, bool repeat, struct xti_cuda_step *s);
 

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 #include "base/hash.h"
-#include "cuda/writer.h"
 #include "cuda/module.h"
 
 /* Most kernels have a handful of parameters; the others use a larger frame. */
@@ -21,26 +20,23 @@ struct call {
     struct xti_err *err;
 };
 
-static int count_params(const struct xti_cuda_plan *p)
-{
-    return 2 + p->map.n_srcs + xti_emit_fill(p, p->map.n_pieces);
-}
+static int count_params(const struct xti_cuda_plan *p) { return 2 + p->map.n_srcs + p->n_fills; }
 
 static xt_status launch(const struct call *c, void **param, uintptr_t *address)
 {
     const struct xti_cuda_plan *p = c->plan;
     int n = 0;
-    address[n] = c->dst;
-    param[n] = &address[n];
+    address[0] = c->dst;
+    param[n++] = &address[0];
     for (int i = 0; i < p->map.n_srcs; i++) {
-        address[++n] = (uintptr_t)c->src[p->origin.src_of[i]] + (uintptr_t)p->origin.src_bytes[i];
-        param[n] = &address[n];
+        address[1 + i] = (uintptr_t)c->src[p->origin.src_of[i]] + (uintptr_t)p->origin.src_bytes[i];
+        if (!p->table || i == 0)
+            param[n++] = &address[1 + i];
     }
     if (c->tier == XTI_TIER_STRUCTURE)
-        param[++n] = p->numbers.s;
-    for (int i = 0; i < p->map.n_pieces; i++)
-        if (p->map.piece[i].src < 0)
-            param[++n] = p->map.piece[i].value;
+        param[n++] = p->numbers.s;
+    for (int i = 0; i < (p->table && p->n_fills ? 1 : p->n_fills); i++)
+        param[n++] = p->fill[i];
     xti_cu_result r = c->module->api->launch(c->entry, (unsigned)p->grid, 1, 1,
                                              (unsigned)p->threads_per_block, 1, 1, 0, c->stream, param, NULL);
     return r ? xti_driver_fail(c->module->api, "cuLaunchKernel", r, c->err) : XT_OK;
@@ -147,13 +143,14 @@ void xti_cuda_launch_json(const struct xti_cuda_plan *p, enum xti_cuda_tier tier
                  name, p->grid, p->threads_per_block);
     put_pointer("dst", -1, p->origin.dst_bytes, b);
     for (int i = 0; i < p->map.n_srcs; i++) {
-        xti_str_add(b, ", ");
+        xti_str_add(b, p->table && i == 0 ? ", {\"kind\": \"pointers\", \"of\": [" : ", ");
         put_pointer("src", p->origin.src_of[i], p->origin.src_bytes[i], b);
     }
+    if (p->table && p->map.n_srcs)
+        xti_str_add(b, "]}");
     if (tier == XTI_TIER_STRUCTURE)
         put_bytes(p->numbers.s, p->numbers.n, b);
-    for (int i = 0; i < p->map.n_pieces; i++)
-        if (p->map.piece[i].src < 0)
-            put_bytes(p->map.piece[i].value, 16, b);
+    for (int i = 0; i < p->n_fills; i += p->table ? p->n_fills : 1)
+        put_bytes(p->fill[i], p->table ? 16 * (size_t)p->n_fills : 16, b);
     xti_str_add(b, "]}]");
 }

@@ -3,6 +3,8 @@
  * Out: p->map normalised and widened, p->elem->map normalised; steps, bodies, grid. Layer 4. */
 #include "cuda/plan.h"
 
+#include <string.h>
+
 #include "base/num.h"
 #include "cuda/family.h"
 #include "cuda/segments.h"
@@ -26,61 +28,6 @@ static void choose(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
         if (p->elem && piece < EXPLAINED) /* once for both plans: the reasons are the same */
             xti_str_addf(&p->refused, "piece %d: %s: %s\n", piece, xti_cuda_families[f]->name, why.text);
     }
-}
-
-static bool is_generic(const struct xti_cuda_step *s) { return s->family == XTI_CUDA_GENERIC; }
-
-/* Do two steps differ in nothing but numbers? The generic body is padded to the largest rank that uses it. */
-static bool same_body(const struct xti_cuda_plan *p, const struct xti_cuda_step *a,
-                      const struct xti_cuda_step *b)
-{
-    return a->family != XTI_CUDA_TILE && /* its box is in the body's text */
-           xti_cuda_families[a->family]->skeleton == xti_cuda_families[b->family]->skeleton &&
-           a->from == b->from && a->vec_bytes == b->vec_bytes && a->src_bytes == b->src_bytes &&
-           a->dst_bytes == b->dst_bytes && a->per_thread == b->per_thread && a->dim_a == b->dim_a &&
-           (a->rows ? xti_cuda_same_rows(a->rows, b->rows)
-                    : is_generic(a) || p->map.piece[a->piece].n_dims == p->map.piece[b->piece].n_dims);
-}
-
-/* Gives each step the first earlier step's body that fits. True when there are few enough. */
-static bool share_bodies(struct xti_cuda_plan *p)
-{
-    int first[XTI_CUDA_MAX_BODIES];
-    p->n_bodies = 0;
-    for (int i = 0; i < p->n_steps; i++) {
-        int b = 0;
-        while (b < p->n_bodies && !same_body(p, &p->step[first[b]], &p->step[i]))
-            b++;
-        if (b == XTI_CUDA_MAX_BODIES)
-            return false;
-        if (b == p->n_bodies)
-            first[p->n_bodies++] = i;
-        p->step[i].body = b;
-    }
-    return true;
-}
-
-static void make_generic(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
-{
-    *s = (struct xti_cuda_step){.family = XTI_CUDA_GENERIC, .piece = piece, .dim_a = -1};
-    xti_cuda_generic_step(p, piece, false, s);
-}
-
-static void choose_bodies(struct xti_cuda_plan *p)
-{
-    p->table = p->n_steps > XTI_CUDA_MAX_BODIES;
-    p->n_bodies = p->n_steps;
-    for (int i = 0; i < p->n_steps; i++) {
-        p->step[i].body = i;
-        if (p->table && is_generic(&p->step[i]))
-            make_generic(p, p->step[i].piece, &p->step[i]);
-    }
-    if (!p->table || share_bodies(p))
-        return;
-    p->n_steps = p->map.n_pieces;
-    for (int i = 0; i < p->n_steps; i++)
-        make_generic(p, i, &p->step[i]);
-    share_bodies(p);
 }
 
 /* An upper bound of |row|, saturated. qmax: of the divs that the row may name. */
@@ -140,6 +87,17 @@ static void make_step(struct xti_cuda_plan *p, int piece, const struct xti_rows 
         choose(p, piece, s);
 }
 
+static xt_status list_fills(struct xti_cuda_plan *p, struct xti_err *err)
+{
+    const struct xti_map *m = &p->map;
+    if (!(p->fill = xti_arena_alloc(&p->map.arena, (size_t)m->n_pieces * sizeof *p->fill)))
+        return xti_fail(err, XT_ENOMEM, "fill values of %d pieces", m->n_pieces);
+    for (int i = 0; i < m->n_pieces; i++)
+        if (m->piece[i].src < 0)
+            memcpy(p->fill[p->n_fills++], m->piece[i].value, sizeof *p->fill);
+    return XT_OK;
+}
+
 /* Pieces that make rows together come first; each of the others is offered to the families in turn. */
 static xt_status plan_one(struct xti_cuda_plan *p, struct xti_err *err)
 {
@@ -151,13 +109,13 @@ static xt_status plan_one(struct xti_cuda_plan *p, struct xti_err *err)
     if (!rows || !p->step)
         return xti_fail(err, XT_ENOMEM, "CUDA plan of %d pieces", n);
     xt_status s = xti_cuda_find_rows(p, rows, err);
-    if (s)
+    if (s || (s = list_fills(p, err)))
         return s;
     for (int i = 0; i < n; i++)
         if (!rows[i] || rows[i]->piece[0] == i)
             make_step(p, i, rows[i], &p->step[p->n_steps++]);
-    choose_bodies(p);
-    return number_blocks(p, err);
+    s = xti_cuda_choose_bodies(p, err);
+    return s ? s : number_blocks(p, err);
 }
 
 /* A fill value is a parameter of 16 bytes: as many copies as fit, so that a kernel stores any width of it. */
@@ -225,21 +183,4 @@ void xti_cuda_plan_free(struct xti_cuda_plan *p)
     xti_free(p->elem);
     release(p);
     *p = (struct xti_cuda_plan){0};
-}
-
-static int64_t step_units(const struct xti_cuda_plan *p, const struct xti_cuda_step *s)
-{
-    int64_t units = xti_piece_numel(&p->map.piece[s->piece]);
-    for (int k = 0; s->rows && k < s->rows->n_pieces; k++)
-        units += s->rows->piece[k] == s->piece ? 0 : xti_piece_numel(&p->map.piece[s->rows->piece[k]]);
-    return units;
-}
-
-const char *xti_cuda_plan_family(const struct xti_cuda_plan *p)
-{
-    const struct xti_cuda_step *best = NULL;
-    for (int i = 0; i < p->n_steps; i++)
-        if (!best || step_units(p, &p->step[i]) > step_units(p, best))
-            best = &p->step[i];
-    return best ? xti_cuda_family_name(best->family) : "empty";
 }

@@ -47,8 +47,7 @@ struct xti_cuda_step {
     int body; /* steps with the same body share one function: see xti_cuda_plan.table */
 };
 
-/* More pieces than this do not get a function each. */
-enum { XTI_CUDA_MAX_BODIES = 16, XTI_CUDA_THREADS = 128 };
+enum { XTI_CUDA_THREADS = 128 };
 
 struct xti_cuda_plan {
     struct xti_cuda_target target;
@@ -60,11 +59,14 @@ struct xti_cuda_plan {
     struct xti_cuda_step *step; /* at most one a piece; owned */
     struct xti_cuda_plan *elem; /* the same copy for buffers aligned to the element alone; owned. Its elem is
                                    NULL */
+    int n_fills;
+    unsigned char (*fill)[16]; /* values of the pieces that fill, in order; in map's arena */
     int threads_per_block;
     int64_t blocks;
     int64_t grid; /* blocks launched; fewer than `blocks` when the device's limit says so */
     int n_bodies; /* functions of the kernel */
-    bool table;   /* their numbers come from a table, because several pieces share one */
+    bool table;   /* their numbers come from a table, because several pieces share one; then all sources
+                     are one parameter, and all fill values are */
     bool index32;
     struct xti_str numbers;   /* parameter of the structure tier's entry: words of 4 bytes (index32) or 8 */
     struct xti_str structure; /* what decides that tier's source (structure.c); of elem, and where the tier
@@ -78,6 +80,8 @@ struct xti_cuda_plan {
 xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,
                              struct xti_cuda_plan *p, struct xti_err *err);
 void xti_cuda_plan_free(struct xti_cuda_plan *p);
+/* Part of xti_cuda_plan_make: the functions of steps. (bodies.c) */
+xt_status xti_cuda_choose_bodies(struct xti_cuda_plan *p, struct xti_err *err);
 /* Part of xti_cuda_plan_make: numbers of p and p->elem, structure of p. Again after a change of either. */
 xt_status xti_cuda_structure_make(struct xti_cuda_plan *p, struct xti_err *err);
 

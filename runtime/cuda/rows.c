@@ -114,8 +114,8 @@ static void rows_index(struct xti_writer *w)
 {
     int64_t group = w->s->vec_bytes / w->p->map.esize;
     xti_write_digit(w, (xti_cuda_inner(w->q)->n + group - 1) / group, "*u");
-    if (w->q->n_dims)
-        w->role[w->q->n_dims - 1] = XTI_IN_BODY;
+    if (w->size.n_dims)
+        w->role[w->size.n_dims - 1] = XTI_IN_BODY;
 }
 
 #define ROWS "rows", rows_index, define_rows, "XT_VEC XT_STEPS XT_POINTS XT_CHUNKS XT_TAIL"

@@ -375,7 +375,20 @@ static void write_step_facts(struct xti_writer *w)
         xti_write_fact(w->e, fact[i]);
 }
 
-void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s, const struct xti_rank *padded)
+/* The ranks of the generic body that several pieces share. */
+static struct xti_rank widest(const struct xti_cuda_plan *p)
+{
+    struct xti_rank w = {0, 0, 0};
+    for (int i = 0; i < p->map.n_pieces; i++) {
+        const struct xti_piece *q = &p->map.piece[i];
+        w.n_dims = q->n_dims > w.n_dims ? q->n_dims : w.n_dims;
+        w.n_divs = q->n_divs > w.n_divs ? q->n_divs : w.n_divs;
+        w.n_guards = q->n_guards > w.n_guards ? q->n_guards : w.n_guards;
+    }
+    return w;
+}
+
+void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s)
 {
     static const char *const from[] = {"XT_COPY", "XT_REVERSE", "XT_SPLAT", "XT_FILL"};
     const struct xti_cuda_plan *p = e->p;
@@ -383,8 +396,10 @@ void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s, const 
     struct xti_writer w = {.p = p, .s = s, .q = &p->map.piece[s->piece], .e = e, .row = e->numbers.n};
     w.in = p->table ? XTI_IN_TABLE : e->tier == XTI_TIER_EXACT ? XTI_IN_LITERALS : XTI_IN_ROW;
     w.size = (struct xti_rank){w.q->n_dims, w.q->n_divs, w.q->n_guards};
-    if (p->table && s->family == XTI_CUDA_GENERIC)
-        w.size = *padded;
+    if (p->table && !s->rows)
+        w.size = s->family == XTI_CUDA_GENERIC
+                     ? widest(p)
+                     : (struct xti_rank){xti_cuda_table_rank(p, s->piece), w.q->n_divs, w.q->n_guards};
     w.skip = w.size.n_dims - w.q->n_dims;
     copy_piece(&w);
     f->index(&w);

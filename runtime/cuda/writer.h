@@ -20,10 +20,11 @@ enum xti_numbers_in {
 struct xti_writing {
     const struct xti_cuda_plan *p;
     enum xti_cuda_tier tier;
-    const char *prefix;        /* of its functions */
-    struct xti_str *text;      /* NULL: not wanted */
-    struct xti_str *structure; /* NULL: not wanted. Bytes: equal ones mean equal text */
-    struct xti_str numbers;    /* words of 8 bytes, lowest first; literals are not among them */
+    const char *prefix;             /* of its functions */
+    const struct xti_writing *twin; /* the kernel's entry before this one, or NULL */
+    struct xti_str *text;           /* NULL: not wanted */
+    struct xti_str *structure;      /* NULL: not wanted. Bytes: equal ones mean equal text */
+    struct xti_str numbers;         /* words of 8 bytes, lowest first; literals are not among them */
 };
 
 /* What the index function does with a dim of the piece. */
@@ -46,7 +47,6 @@ struct xti_sum {
     const int64_t *x;
 };
 
-/* Ranks that a generic body is padded to, when several pieces share it. */
 struct xti_rank {
     int n_dims, n_divs, n_guards;
 };
@@ -72,7 +72,7 @@ struct xti_writer {
 
 /* Appends the function <prefix><step->body> of a step, and its row of numbers.
  * post: steps of the same structure have the same text, and rows of the same length. */
-void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s, const struct xti_rank *padded);
+void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s);
 
 /* Appends the bodies of e->p, and, where text is wanted, the function `name` that sends every block to its
  * body. (entry.c) */

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "cuda/cuda.h"
 #include "support/cubin.h"
+#include "support/cuda_params.h"
 #include "support/inverse.h"
 #include "tests/ptx/ptx.h"
 
@@ -21,9 +22,7 @@ struct made {
     char name[64];
     struct xti_str source;
     struct xti_code code;
-    struct ptx_param *param;
-    unsigned char (*value)[16];
-    int n_params;
+    struct cuda_params params;
 };
 
 int block_sample_sms(int sm)
@@ -66,28 +65,6 @@ static void name_kernel(const struct made *o, char out[17])
     xti_hex(digest, 8, out);
 }
 
-static bool make_params(struct made *o)
-{
-    const struct xti_cuda_plan *p = &o->plan;
-    int most = 2 + p->map.n_srcs + p->map.n_pieces, f = 0;
-    o->param = calloc((size_t)most, sizeof *o->param);
-    o->value = calloc((size_t)most, sizeof *o->value);
-    if (!o->param || !o->value)
-        return false;
-    o->param[o->n_params++] = (struct ptx_param){.is_pointer = 1, .byte_offset = p->origin.dst_bytes};
-    for (int i = 0; i < p->map.n_srcs; i++)
-        o->param[o->n_params++] = (struct ptx_param){
-            .is_pointer = 1, .buffer = 1 + p->origin.src_of[i], .byte_offset = p->origin.src_bytes[i]};
-    if (o->tier == XTI_TIER_STRUCTURE)
-        o->param[o->n_params++] = (struct ptx_param){.bytes = p->numbers.s, .n_bytes = p->numbers.n};
-    for (int i = 0; i < p->map.n_pieces; i++)
-        if (p->map.piece[i].src < 0) {
-            memcpy(o->value[f], p->map.piece[i].value, sizeof *o->value);
-            o->param[o->n_params++] = (struct ptx_param){.bytes = o->value[f++], .n_bytes = 16};
-        }
-    return true;
-}
-
 static int64_t grid_of(const struct made *o) { return o->plan.grid; }
 static int threads_of(const struct made *o) { return o->plan.threads_per_block; }
 
@@ -108,8 +85,7 @@ static const char *family_of(const struct made *o, int part)
 
 static void drop(struct made *o)
 {
-    free(o->param);
-    free(o->value);
+    cuda_params_free(&o->params);
     xti_code_free(&o->code);
     xti_str_free(&o->source);
     xti_cuda_plan_free(&o->plan);
@@ -285,8 +261,8 @@ static bool run_blocks(struct sampler *s, int n, double weight)
     struct ptx_launch l = {.entry = s->made.name,
                            .grid = {(uint32_t)grid_of(&s->made), 1, 1},
                            .block = {(uint32_t)threads_of(&s->made), 1, 1},
-                           .params = s->made.param,
-                           .n_params = s->made.n_params};
+                           .params = s->made.params.param,
+                           .n_params = s->made.params.n};
     struct ptx_sample sample = {.only = s->only, .n_only = n, .watch = watch, .arg = w};
     struct ptx_report r;
     if (!n)
@@ -356,7 +332,7 @@ static bool make_world(struct sampler *s)
     }
     s->world = b ? ptx_world_new(b, m->n_srcs + 1) : NULL;
     free(b);
-    return s->world || fail(s->out, "world", "no memory");
+    return s->world != NULL;
 }
 
 /* ---- figures */
@@ -452,9 +428,10 @@ static bool sample(struct sampler *s, int n)
         return fail(s->out, "load", why);
     s->inverse = inverse_new(s->m);
     s->only = calloc((size_t)n + LEAST_OF_A_PART, sizeof *s->only);
-    if (!s->inverse || !s->only || !make_params(&s->made))
+    if (!s->inverse || !s->only || !make_world(s) ||
+        !cuda_params_make(&s->made.plan, s->made.tier, s->world, 0, &s->made.params))
         return fail(s->out, "sample", "no memory");
-    if (!make_world(s) || !read_cubin(s) || !run_parts(s, n))
+    if (!read_cubin(s) || !run_parts(s, n))
         return false;
     conclude(s);
     return true;

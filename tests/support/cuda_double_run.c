@@ -108,38 +108,83 @@ bool double_memory(uintptr_t p, char **base, size_t *bytes)
 /* ------------------------------------------------------------------------------------------------- kernels
  */
 
+/* The memory that parameters point to, each word of it a buffer; addresses are those of the interpreter. */
+struct pointers {
+    struct ptx_buffer *buffer;
+    struct pointer {
+        uint64_t *address; /* in an array of pointers; NULL: the parameter itself */
+        int64_t byte_offset;
+    } * at;
+    int n;
+};
+
+static bool add_pointer(struct pointers *o, uintptr_t p, uint64_t *address)
+{
+    char *base;
+    size_t bytes;
+    struct ptx_buffer *buffer = realloc(o->buffer, ((size_t)o->n + 1) * sizeof *buffer);
+    o->buffer = buffer ? buffer : o->buffer;
+    struct pointer *at = realloc(o->at, ((size_t)o->n + 1) * sizeof *at);
+    o->at = at ? at : o->at;
+    if (!buffer || !at || !double_memory(p, &base, &bytes))
+        return false;
+    buffer[o->n] =
+        (struct ptx_buffer){.base = base, .bytes = bytes, .writable = o->n == 0, .scratch = o->n == 0};
+    at[o->n++] = (struct pointer){address, (int64_t)(p - (uintptr_t)base)};
+    return true;
+}
+
+/* A structure whose every word points to memory is an array of pointers. */
+static bool add_structure(struct pointers *o, struct ptx_param *param)
+{
+    char *base;
+    size_t bytes, words = param->n_bytes / 8, i = 0;
+    const void *given = param->bytes;
+    uint64_t *copy = malloc(param->n_bytes + 1);
+    param->bytes = copy;
+    if (!copy)
+        return false;
+    memcpy(copy, given, param->n_bytes);
+    while (i < words && param->n_bytes % 8 == 0 && double_memory((uintptr_t)copy[i], &base, &bytes))
+        i++;
+    bool fine = true;
+    for (size_t k = 0; k < words && i == words && fine; k++)
+        fine = add_pointer(o, (uintptr_t)copy[k], &copy[k]);
+    return fine;
+}
+
 static bool make_params(const struct work *k, const struct ptx_entry_info *info, struct ptx_param *param,
-                        struct ptx_buffer *buffer, int *n_buffers)
+                        struct pointers *o)
 {
     void *const *given = k->param;
     for (int i = 0; i < info->n_params; i++) {
         uintptr_t p;
-        char *base;
-        size_t bytes;
         if (info->param_bytes[i] != sizeof p ||
             ptx_param_is_struct(k->function->module->ptx, k->function->entry, i)) {
             param[i] = (struct ptx_param){.bytes = given[i], .n_bytes = info->param_bytes[i]};
+            if (!add_structure(o, &param[i]))
+                return false;
             continue;
         }
         memcpy(&p, given[i], sizeof p);
-        if (!double_memory(p, &base, &bytes)) {
+        if (!add_pointer(o, p, NULL)) {
             fprintf(stderr, "cuda_double: parameter %d: no memory at %#lx\n", i, (unsigned long)p);
             return false;
         }
-        buffer[*n_buffers] =
-            (struct ptx_buffer){.base = base, .bytes = bytes, .writable = i == 0, .scratch = i == 0};
         param[i] = (struct ptx_param){
-            .is_pointer = 1, .buffer = (*n_buffers)++, .byte_offset = (int64_t)(p - (uintptr_t)base)};
+            .is_pointer = 1, .buffer = o->n - 1, .byte_offset = o->at[o->n - 1].byte_offset};
     }
     return true;
 }
 
 /* False: the kernel failed. */
-static bool interpret(struct ptx_module *m, struct ptx_launch *l, const struct ptx_buffer *buffer,
-                      int n_buffers)
+static bool interpret(struct ptx_module *m, struct ptx_launch *l, const struct pointers *o)
 {
     struct ptx_report report = {0};
-    struct ptx_world *w = ptx_world_new(buffer, n_buffers);
+    struct ptx_world *w = ptx_world_new(o->buffer, o->n);
+    for (int i = 0; w && i < o->n; i++)
+        if (o->at[i].address)
+            *o->at[i].address = ptx_address(w, i, o->at[i].byte_offset);
     bool bad = !w || ptx_run(w, m, l, &report);
     ptx_world_free(w);
     if (bad)
@@ -150,21 +195,23 @@ static bool interpret(struct ptx_module *m, struct ptx_launch *l, const struct p
 int double_run(const struct work *k)
 {
     struct ptx_entry_info info;
-    int n_buffers = 0;
+    struct pointers o = {0};
     struct CUctx_st *c = double_current();
     struct CUmod_st *m = k->function->module;
     ptx_entry_info(m->ptx, k->function->entry, &info);
     struct ptx_param *param = calloc((size_t)info.n_params + 1, sizeof *param);
-    struct ptx_buffer *buffer = calloc((size_t)info.n_params + 1, sizeof *buffer);
     struct ptx_launch l = {.entry = info.name,
                            .grid = {k->grid[0], k->grid[1], k->grid[2]},
                            .block = {k->block[0], k->block[1], k->block[2]},
                            .shared_bytes = k->shared,
                            .params = param,
                            .n_params = info.n_params};
-    bool fine = param && buffer && make_params(k, &info, param, buffer, &n_buffers) &&
-                interpret(m->ptx, &l, buffer, n_buffers);
-    free(buffer);
+    bool fine = param && make_params(k, &info, param, &o) && interpret(m->ptx, &l, &o);
+    for (int i = 0; param && i < info.n_params; i++)
+        if (!param[i].is_pointer)
+            free((void *)param[i].bytes);
+    free(o.buffer);
+    free(o.at);
     free(param);
     LOCK();
     m->busy = true;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "support/cuda_params.h"
 
 struct run {
     const struct xti_map *m;
@@ -120,34 +121,17 @@ static bool launch(struct run *r, const char *name, bool elem, size_t shift, str
 {
     const struct xti_cuda_plan *p = elem ? r->plan.elem : &r->plan;
     char entry[160];
-    int n_fills = 0, n = 0;
-    for (int i = 0; i < p->map.n_pieces; i++)
-        n_fills += p->map.piece[i].src < 0;
-    struct ptx_param *param = calloc((size_t)(2 + p->map.n_srcs + n_fills), sizeof *param);
-    unsigned char(*value)[16] = calloc((size_t)n_fills + 1, sizeof *value);
-    param[n++] =
-        (struct ptx_param){.is_pointer = 1, .buffer = 0, .byte_offset = p->origin.dst_bytes + (int64_t)shift};
-    for (int i = 0; i < p->map.n_srcs; i++)
-        param[n++] = (struct ptx_param){.is_pointer = 1,
-                                        .buffer = 1 + p->origin.src_of[i],
-                                        .byte_offset = p->origin.src_bytes[i] + (int64_t)shift};
-    if (r->tier == XTI_TIER_STRUCTURE)
-        param[n++] = (struct ptx_param){.bytes = p->numbers.s, .n_bytes = p->numbers.n};
-    for (int i = 0, f = 0; i < p->map.n_pieces; i++)
-        if (p->map.piece[i].src < 0) {
-            for (int b = 0; b < 16; b++)
-                value[f][b] = p->map.piece[i].value[b % p->map.esize];
-            param[n++] = (struct ptx_param){.bytes = value[f++], .n_bytes = 16};
-        }
+    struct cuda_params params;
+    if (!cuda_params_make(p, r->tier, r->world, (int64_t)shift, &params))
+        return fail(out, "parameters", "no memory");
     snprintf(entry, sizeof entry, "%s%s", name, elem ? "_e" : "");
     struct ptx_launch l = {.entry = entry,
                            .grid = {(uint32_t)p->grid, 1, 1},
                            .block = {(uint32_t)p->threads_per_block, 1, 1},
-                           .params = param,
-                           .n_params = n};
+                           .params = params.param,
+                           .n_params = params.n};
     int bad = ptx_run(r->world, r->module, &l, &out->report) || ptx_finish(r->world, &out->report);
-    free(param);
-    free(value);
+    cuda_params_free(&params);
     return bad ? fail(out, entry, out->report.error) : true;
 }
 
