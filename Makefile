@@ -160,6 +160,10 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
 
+# Tests of what the command is made of.
+$(B)/tests/test_npy: $(patsubst %,$(B)/obj/tools/%.o,npy input output guard)
+$(B)/tests/test_parts: $(B)/obj/tools/parts.o
+
 # A CUDA driver for machines without one: memory is the host's, launches run in the PTX interpreter.
 $(B)/tests/libcuda_double.so: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/support/cuda_double*.c)) $(PTX_OBJECTS)
 	@mkdir -p $(@D)

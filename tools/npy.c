@@ -4,18 +4,15 @@
 #include "npy.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include "say.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are written as they lie in memory");
 
-enum { MAGIC_BYTES = 8, MAX_HEADER = 1 << 16, ALIGN = 64 };
+enum { MAGIC_BYTES = 8, MAX_HEADER = 10000 /* NumPy's limit */, ALIGN = 64 };
 
 /* descr without its byte order. For writing the first row of a dtype counts. */
 /* clang-format off */
@@ -40,31 +37,12 @@ static const struct kind {
 /* clang-format on */
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
-struct sink {
-    const char *path;
-    char *err;
-    size_t err_size;
-};
-
-__attribute__((format(printf, 2, 3))) static int fail(const struct sink *to, const char *fmt, ...)
-{
-    va_list ap;
-    if (!to->err || !to->err_size)
-        return -1;
-    int n = snprintf(to->err, to->err_size, "%.300s: ", to->path);
-    if (n < 0 || (size_t)n >= to->err_size)
-        return -1;
-    va_start(ap, fmt);
-    vsnprintf(to->err + n, to->err_size - (size_t)n, fmt, ap);
-    va_end(ap);
-    return -1;
-}
-
-/* -------------------------------------------------------------------------------------------- the dict
- * literal */
+/* ------------------------------------------------------------------------------------- the dict literal */
 
 struct text {
+    const char *file; /* its name */
     const char *p, *end;
+    int version;
 };
 
 static void skip_space(struct text *t)
@@ -108,7 +86,7 @@ static int parse_string(struct text *t, char *out, size_t size)
     return t->p < t->end && *t->p++ == quote;
 }
 
-/* Python 2 wrote a long with an L behind it. */
+/* As Python reads it: no zeros in front, and an L behind it from Python 2 alone. */
 static int parse_extent(struct text *t, int64_t *out)
 {
     const char *start;
@@ -118,25 +96,25 @@ static int parse_extent(struct text *t, int64_t *out)
         if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *t->p - '0', &v))
             return 0;
     *out = v;
-    return t->p > start && (accept(t, 'L') || 1);
+    return t->p > start && (*start != '0' || v == 0) && ((t->version < 3 && accept(t, 'L')) || 1);
 }
 
-static int parse_shape(struct text *t, struct npy *a, const struct sink *to)
+static int parse_shape(struct text *t, struct npy *a)
 {
     int comma = 1;
     a->rank = 0;
     if (!accept(t, '('))
-        return fail(to, "'shape' is no tuple");
+        return fail_file(t->file, "'shape' is no tuple");
     while (!accept(t, ')')) {
         if (a->rank == XT_MAX_RANK)
-            return fail(to, "more than %d axes", XT_MAX_RANK);
+            return fail_file(t->file, "more than %d axes", XT_MAX_RANK);
         if (!comma || !parse_extent(t, &a->shape[a->rank]))
-            return fail(to, "'shape': axis %d is no extent that fits in 63 bits", a->rank);
+            return fail_file(t->file, "'shape': axis %d is no extent that fits in 63 bits", a->rank);
         a->rank++;
         comma = accept(t, ',');
     }
     if (a->rank == 1 && !comma)
-        return fail(to, "'shape' is no tuple");
+        return fail_file(t->file, "'shape' is no tuple");
     return 0;
 }
 
@@ -148,102 +126,105 @@ static const struct kind *find_code(const char *code)
     return NULL;
 }
 
-static int parse_descr(struct text *t, const struct kind **kind, const struct sink *to)
+static int parse_descr(struct text *t, const struct kind **kind)
 {
     char descr[64];
     if (!parse_string(t, descr, sizeof descr))
-        return fail(to, "'descr' is no plain string: structured types are not supported");
+        return fail_file(t->file, "'descr' is no plain string: structured types are not supported");
     int ordered = descr[0] && strchr("<>=|", descr[0]) != NULL;
     *kind = find_code(descr + ordered);
     if (!*kind || (ordered && !(*kind)->order))
-        return fail(to, "element type '%s' is not supported", descr);
+        return fail_file(t->file, "element type '%s' is not supported", descr);
     if (descr[0] == '>' && (*kind)->width > 1)
-        return fail(to, "element type '%s' is big-endian; convert it: a.astype(a.dtype.newbyteorder('<'))",
-                    descr);
+        return fail_file(t->file,
+                         "element type '%s' is big-endian; convert it: a.astype(a.dtype.newbyteorder('<'))",
+                         descr);
     return 0;
 }
 
-static int parse_order(struct text *t, struct npy *a, const struct sink *to)
+static int parse_order(struct text *t, struct npy *a)
 {
     a->fortran_order = accept_word(t, "True");
     return a->fortran_order || accept_word(t, "False")
                ? 0
-               : fail(to, "'fortran_order' is neither True nor False");
+               : fail_file(t->file, "'fortran_order' is neither True nor False");
 }
 
-static int parse_item(struct text *t, struct npy *a, const struct kind **kind, unsigned *seen,
-                      const struct sink *to)
+static int parse_item(struct text *t, struct npy *a, const struct kind **kind, unsigned *seen)
 {
     static const char *const names[] = {"descr", "fortran_order", "shape"};
     char key[32];
     unsigned k = 0;
     if (!parse_string(t, key, sizeof key) || !accept(t, ':'))
-        return fail(to, "the header is no dict of strings");
+        return fail_file(t->file, "the header is no dict of strings");
     while (k < 3 && strcmp(key, names[k]))
         k++;
     if (k == 3 || *seen & 1u << k)
-        return fail(to, "the header's key '%s' is %s", key, k == 3 ? "unknown" : "there twice");
+        return fail_file(t->file, "the header's key '%s' is %s", key, k == 3 ? "unknown" : "there twice");
     *seen |= 1u << k;
-    return k == 0 ? parse_descr(t, kind, to) : k == 1 ? parse_order(t, a, to) : parse_shape(t, a, to);
+    return k == 0 ? parse_descr(t, kind) : k == 1 ? parse_order(t, a) : parse_shape(t, a);
 }
 
-static int parse_header(struct text t, struct npy *a, const struct kind **kind, const struct sink *to)
+static int parse_header(struct text *t, struct npy *a, const struct kind **kind)
 {
     unsigned seen = 0;
     int comma = 1;
-    if (!accept(&t, '{'))
-        return fail(to, "the header is no dict");
-    while (!accept(&t, '}')) {
+    if (!accept(t, '{'))
+        return fail_file(t->file, "the header is no dict");
+    while (!accept(t, '}')) {
         if (!comma)
-            return fail(to, "the header has no comma between items");
-        if (parse_item(&t, a, kind, &seen, to))
-            return -1;
-        comma = accept(&t, ',');
+            return fail_file(t->file, "the header has no comma between items");
+        if (parse_item(t, a, kind, &seen))
+            return EXIT_BAD_INPUT;
+        comma = accept(t, ',');
     }
-    skip_space(&t);
-    if (t.p != t.end)
-        return fail(to, "something follows the header's dict");
-    return seen == 7 ? 0 : fail(to, "the header lacks 'descr', 'fortran_order' or 'shape'");
+    skip_space(t);
+    if (t->p != t->end)
+        return fail_file(t->file, "something follows the header's dict");
+    return seen == 7 ? 0 : fail_file(t->file, "the header lacks 'descr', 'fortran_order' or 'shape'");
 }
 
-/* ------------------------------------------------------------------------------------------------------
- * reading */
+/* ---------------------------------------------------------------------------------------------- reading */
 
-static int read_exactly(FILE *f, void *p, size_t bytes, const struct sink *to)
+/* Bytes read, fewer only at the end of the file; -1: errno. */
+static ssize_t read_bytes(int fd, void *p, size_t bytes)
 {
-    if (fread(p, 1, bytes, f) == bytes)
-        return 0;
-    return ferror(f) ? fail(to, "%s", strerror(errno)) : fail(to, "is cut short");
+    size_t have = 0;
+    while (have < bytes) {
+        ssize_t n = read(fd, (char *)p + have, bytes - have);
+        if (n == 0)
+            break;
+        if (n < 0 && errno != EINTR)
+            return -1;
+        have += n > 0 ? (size_t)n : 0;
+    }
+    return (ssize_t)have;
 }
 
-/* Leaves f at the elements; *at says where that is. */
-static int read_header(FILE *f, struct npy *a, const struct kind **kind, int64_t *at, const struct sink *to)
+int npy_read_bytes(int fd, const char *file, void *p, size_t bytes)
 {
-    unsigned char b[MAGIC_BYTES + 4];
-    if (read_exactly(f, b, MAGIC_BYTES, to))
-        return -1;
-    if (memcmp(b, "\x93NUMPY", 6))
-        return fail(to, "is no .npy file");
+    ssize_t n = read_bytes(fd, p, bytes);
+    return n < 0               ? fail_file(file, "%s", strerror(errno))
+           : (size_t)n < bytes ? fail_file(file, "is cut short")
+                               : 0;
+}
+
+static int check_magic(int fd, const char *file, unsigned char *version)
+{
+    unsigned char b[MAGIC_BYTES];
+    ssize_t n = read_bytes(fd, b, sizeof b);
+    if (n < 0)
+        return fail_file(file, "%s", strerror(errno));
+    if (n == 0)
+        return fail_file(file, "is empty, and so is no .npy file");
+    if (n >= 4 && !memcmp(b, "PK\3\4", 4))
+        return fail_file(file, "is no .npy file but an archive, perhaps .npz: np.save each of its arrays");
+    if (n < MAGIC_BYTES || memcmp(b, "\x93NUMPY", 6))
+        return fail_file(file, "is no .npy file: np.save writes one");
     if (b[6] < 1 || b[6] > 3 || b[7] != 0)
-        return fail(to, "format version %d.%d is not supported", b[6], b[7]);
-    int length_bytes = b[6] == 1 ? 2 : 4;
-    unsigned char *n = b + MAGIC_BYTES;
-    if (read_exactly(f, n, (size_t)length_bytes, to))
-        return -1;
-    uint32_t bytes = n[0] | (uint32_t)n[1] << 8;
-    if (length_bytes == 4)
-        bytes |= (uint32_t)n[2] << 16 | (uint32_t)n[3] << 24;
-    if (bytes > MAX_HEADER)
-        return fail(to, "a header of %lu bytes is not supported", (unsigned long)bytes);
-    char *header = malloc((size_t)bytes + 1);
-    if (!header)
-        return fail(to, "out of memory");
-    int status = read_exactly(f, header, bytes, to);
-    if (!status)
-        status = parse_header((struct text){header, header + bytes}, a, kind, to);
-    free(header);
-    *at = MAGIC_BYTES + length_bytes + (int64_t)bytes;
-    return status;
+        return fail_file(file, "format version %d.%d is not supported", b[6], b[7]);
+    *version = b[6];
+    return 0;
 }
 
 /* 0 when an extent is 0 though others overflow; -1: does not fit. */
@@ -259,85 +240,41 @@ static int64_t count_bytes(const struct npy *a, size_t width)
     return fits ? bytes : -1;
 }
 
-static int read_elements(FILE *f, int64_t at, size_t width, struct npy *a, const struct sink *to)
+int npy_read_header(int fd, const char *file, struct npy *out)
 {
-    struct stat st;
-    int64_t bytes = count_bytes(a, width);
-    if (bytes < 0)
-        return fail(to, "the array's size does not fit in 63 bits");
-    if (fstat(fileno(f), &st))
-        return fail(to, "%s", strerror(errno));
-    int64_t have = (int64_t)st.st_size - at; /* both >= 0 */
-    if (have != bytes)
-        return fail(to, "the header announces %lld bytes of elements, the file has %lld", (long long)bytes,
-                    (long long)have);
-    void *data = malloc((size_t)bytes + 1);
-    if (!data)
-        return fail(to, "%lld bytes: out of memory", (long long)bytes);
-    if (read_exactly(f, data, (size_t)bytes, to)) {
-        free(data);
-        return -1;
-    }
-    a->data = data;
-    a->bytes = (size_t)bytes;
-    return 0;
-}
-
-static size_t width_of(xt_dtype dtype)
-{
-    for (int i = 0; i < N_KINDS; i++)
-        if (kinds[i].dtype == dtype)
-            return kinds[i].width;
-    return 0;
-}
-
-static FILE *open_regular(const char *path, const struct sink *to)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a FIFO must not block */
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
-    if (!f || fstat(fd, &st))
-        fail(to, "%s", strerror(errno));
-    else if (!S_ISREG(st.st_mode))
-        fail(to, "is no regular file");
-    else
-        return f;
-    if (f)
-        fclose(f);
-    else if (fd >= 0)
-        close(fd);
-    return NULL;
-}
-
-int npy_read_as(const char *path, xt_dtype dtype, struct npy *out, char *err, size_t err_size)
-{
-    const struct sink to = {path, err, err_size};
+    unsigned char version = 0, n[4] = {0};
+    char header[MAX_HEADER];
     const struct kind *kind = NULL;
     struct npy a = {0};
-    int64_t at = 0;
     *out = a;
-    FILE *f = open_regular(path, &to);
-    if (!f)
-        return -1;
-    int status = read_header(f, &a, &kind, &at, &to);
-    if (!status)
-        status = read_elements(f, at, kind->width, &a, &to);
-    fclose(f);
-    if (status)
-        return -1;
-    a.dtype = kind->raw && width_of(dtype) == kind->width ? dtype : kind->dtype;
+    if (check_magic(fd, file, &version) || npy_read_bytes(fd, file, n, version == 1 ? 2 : 4))
+        return EXIT_BAD_INPUT;
+    size_t bytes = n[0] | (size_t)n[1] << 8 | (size_t)n[2] << 16 | (size_t)n[3] << 24;
+    if (bytes > sizeof header)
+        return fail_file(file, "a header of %zu bytes is not supported: NumPy's limit is %d", bytes,
+                         MAX_HEADER);
+    struct text t = {file, header, header + bytes, version};
+    if (npy_read_bytes(fd, file, header, bytes) || parse_header(&t, &a, &kind))
+        return EXIT_BAD_INPUT;
+    int64_t size = count_bytes(&a, kind->width);
+    if (size < 0)
+        return fail_file(file, "the array's size does not fit in 63 bits");
+    a.at = MAGIC_BYTES + (version == 1 ? 2 : 4) + (int64_t)bytes;
+    a.bytes = (size_t)size;
+    a.dtype = kind->dtype;
     a.raw = kind->raw;
     *out = a;
     return 0;
 }
 
-int npy_read(const char *path, struct npy *out, char *err, size_t err_size)
+int npy_is(struct npy *a, xt_dtype dtype)
 {
-    return npy_read_as(path, (xt_dtype)0, out, err, err_size);
+    if (a->raw && xt_dtype_bytes(a->dtype) == xt_dtype_bytes(dtype))
+        a->dtype = dtype;
+    return a->dtype == dtype;
 }
 
-/* ------------------------------------------------------------------------------------------------------
- * writing */
+/* ---------------------------------------------------------------------------------------------- writing */
 
 static const struct kind *find_written(xt_dtype dtype)
 {
@@ -349,13 +286,12 @@ static const struct kind *find_written(xt_dtype dtype)
     return NULL;
 }
 
-enum { HEADER_ROOM = 1024 }; /* 32 extents of 19 digits and 2 separators, and 100 bytes around them */
-
 /* Version 1.0, padded with spaces so that the elements start at a multiple of 64 bytes. */
-static size_t make_header(const struct npy *a, const struct kind *k, char *out)
+size_t npy_make_header(const struct npy *a, char out[NPY_HEADER_ROOM])
 {
+    const struct kind *k = find_written(a->dtype);
     char *text = out + MAGIC_BYTES + 2;
-    size_t room = HEADER_ROOM - MAGIC_BYTES - 2 - ALIGN;
+    size_t room = NPY_HEADER_ROOM - MAGIC_BYTES - 2 - ALIGN;
     size_t n = (size_t)snprintf(text, room, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (", k->order,
                                 k->code, a->fortran_order ? "True" : "False");
     for (int i = 0; i < a->rank; i++)
@@ -368,89 +304,4 @@ static size_t make_header(const struct npy *a, const struct kind *k, char *out)
     out[MAGIC_BYTES] = (char)(bytes & 255);
     out[MAGIC_BYTES + 1] = (char)(bytes >> 8);
     return end;
-}
-
-static int write_all(int fd, const char *p, size_t bytes)
-{
-    while (bytes) {
-        ssize_t n = write(fd, p, bytes);
-        if (n < 0 && errno != EINTR)
-            return -1;
-        p += n > 0 ? n : 0;
-        bytes -= n > 0 ? (size_t)n : 0;
-    }
-    return 0;
-}
-
-/* A new file in target's directory, with the mode that the umask gives; *temp is its malloc'ed name. */
-static int make_temp(const char *target, char **temp, const struct sink *to)
-{
-    const char *slash = strrchr(target, '/');
-    size_t dir = slash ? (size_t)(slash - target) + 1 : 0, size = dir + 32;
-    uint64_t r;
-    *temp = malloc(size);
-    if (!*temp)
-        return fail(to, "out of memory");
-    if (getrandom(&r, sizeof r, 0) != (ssize_t)sizeof r)
-        return fail(to, "no random bytes: %s", strerror(errno));
-    memcpy(*temp, target, dir);
-    snprintf(*temp + dir, size - dir, ".xt-%016llx.tmp", (unsigned long long)r);
-    int fd = open(*temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    return fd >= 0 ? fd : fail(to, "a temporary file beside it: %s", strerror(errno));
-}
-
-static int write_target(const char *target, const char *header, size_t header_bytes, const struct npy *a,
-                        const struct sink *to)
-{
-    char *temp = NULL;
-    int fd = make_temp(target, &temp, to);
-    if (fd < 0) {
-        free(temp);
-        return -1;
-    }
-    int bad = write_all(fd, header, header_bytes) || write_all(fd, a->data, a->bytes);
-    int e = errno;
-    if (close(fd) && !bad) {
-        bad = 1;
-        e = errno;
-    }
-    if (!bad && rename(temp, target)) {
-        bad = 1;
-        e = errno;
-    }
-    if (bad)
-        unlink(temp);
-    free(temp);
-    return bad ? fail(to, "%s", strerror(e)) : 0;
-}
-
-static int check_array(const struct npy *a, const struct kind *k, const struct sink *to)
-{
-    if (!k)
-        return fail(to, "unknown element type %d", (int)a->dtype);
-    if (a->rank < 0 || a->rank > XT_MAX_RANK)
-        return fail(to, "rank %d", a->rank);
-    for (int i = 0; i < a->rank; i++)
-        if (a->shape[i] < 0)
-            return fail(to, "extent %lld of axis %d", (long long)a->shape[i], i);
-    int64_t bytes = count_bytes(a, k->width);
-    if (bytes < 0 || (uint64_t)bytes != a->bytes)
-        return fail(to, "%zu bytes are not what the shape needs (%lld)", a->bytes, (long long)bytes);
-    return 0;
-}
-
-int npy_write(const char *path, const struct npy *a, char *err, size_t err_size)
-{
-    const struct sink to = {path, err, err_size};
-    const struct kind *k = find_written(a->dtype);
-    char header[HEADER_ROOM];
-    struct stat st;
-    if (check_array(a, k, &to))
-        return -1;
-    if (!stat(path, &st) && !S_ISREG(st.st_mode))
-        return fail(&to, "is there and is no regular file");
-    char *real = realpath(path, NULL); /* NULL: nothing there yet */
-    int status = write_target(real ? real : path, header, make_header(a, k, header), a, &to);
-    free(real);
-    return status;
 }

@@ -1,5 +1,4 @@
-/* npy.h: reads and writes NumPy's .npy files, one array a file, in memory and whole. Any bytes are safe to
- * read.
+/* npy.h: headers of NumPy's .npy files, one array a file. Any bytes are safe to read.
  *
  * NumPy has no code for bf16 and fp8: ml_dtypes saves them as raw bytes, '<V2' and '|V1', and gets them back
  * with np.load(f).view(ml_dtypes.bfloat16). Written here the same way; see `raw` for reading. */
@@ -15,22 +14,22 @@ struct npy {
     xt_dtype dtype;
     int rank;
     int64_t shape[XT_MAX_RANK];
-    int fortran_order; /* the data are column-major: first axis fastest. Left so, not converted */
-    void *data;        /* malloc'ed, whoever reads frees; never NULL after a read that succeeded */
-    size_t bytes;      /* of data: the product of the extents x the element's width */
+    int fortran_order; /* the elements are column-major: first axis fastest */
     int raw;           /* the file says only how wide an element is; dtype is a guess: bf16, f8e4m3 .. */
+    int64_t at;        /* where the elements begin, bytes from the header's start */
+    size_t bytes;      /* of the elements: the product of the extents x the element's width */
 };
 
-/* 0, or -1 with a message that names the file in err, and *out zeroed. Versions 1, 2 and 3, little-endian,
- * regular files of exactly the size that the header announces. */
-int npy_read(const char *path, struct npy *out, char *err, size_t err_size);
+/* Reads a header, of version 1, 2 or 3 and little-endian elements, and leaves fd at the elements. file: its
+ * name, for messages. 0, or EXIT_BAD_INPUT after a message. */
+int npy_read_header(int fd, const char *file, struct npy *out);
+int npy_read_bytes(int fd, const char *file, void *p, size_t bytes); /* exactly so many. The same */
 
-/* The same; raw elements as wide as dtype's are of that type. Other files keep their own type: compare it. */
-int npy_read_as(const char *path, xt_dtype dtype, struct npy *out, char *err, size_t err_size);
+/* Are the elements of this type? Raw ones become so, if they are as wide. */
+int npy_is(struct npy *a, xt_dtype dtype);
 
-/* Writes dtype, shape, fortran_order and data to a temporary file beside path, then renames it: path holds
- * the old file or the new one, whole. What is there and is no regular file is refused; a symbolic link's
- * target is replaced, not the link. 0, or -1 with a message. */
-int npy_write(const char *path, const struct npy *a, char *err, size_t err_size);
+enum { NPY_HEADER_ROOM = 1024 }; /* 32 extents of 19 digits and 2 separators, and 100 bytes around them */
+/* The header of dtype, fortran_order and shape. Returns its bytes. */
+size_t npy_make_header(const struct npy *a, char out[NPY_HEADER_ROOM]);
 
 #endif

@@ -7,6 +7,8 @@
 
 #include <xt/xt.h>
 
+#include "bar.h"
+
 /* Bytes of the character at s, of UTF-8 and no control character; 0: it is none such. */
 static size_t character(const char *s)
 {
@@ -38,16 +40,33 @@ char *clean(char *dst, size_t size, const char *s)
     return dst;
 }
 
+static int vfail(const char *path, const char *fmt, va_list ap)
+{
+    char line[1024], shown[4 * sizeof line], name[4 * 300];
+    vsnprintf(line, sizeof line, fmt, ap);
+    fflush(stdout);
+    bar_clear();
+    clean(shown, sizeof shown, line);
+    fprintf(stderr, "xt: %s%s%s\n", path ? clean(name, sizeof name, path) : "", path ? ": " : "", shown);
+    return EXIT_BAD_INPUT;
+}
+
 int fail(const char *fmt, ...)
 {
-    char line[1024], shown[4 * sizeof line];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(line, sizeof line, fmt, ap);
+    int status = vfail(NULL, fmt, ap);
     va_end(ap);
-    fflush(stdout);
-    fprintf(stderr, "xt: %s\n", clean(shown, sizeof shown, line));
-    return EXIT_BAD_INPUT;
+    return status;
+}
+
+int fail_file(const char *path, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int status = vfail(path, fmt, ap);
+    va_end(ap);
+    return status;
 }
 
 int fail_last(const char *where)

@@ -9,7 +9,9 @@ enum { EXIT_BAD_INPUT = 2 };
 
 /* One line to stderr, "xt: ..", and EXIT_BAD_INPUT: `return fail("..")`. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-int fail_last(const char *where); /* "xt: WHERE: <xt_last_error>" */
+int fail_file(const char *path, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3))); /* "xt: PATH: .." */
+int fail_last(const char *where);          /* "xt: WHERE: <xt_last_error>" */
 /* The same of xt_parse(chain), and below it the chain's line with a caret under the place. */
 int fail_chain(const char *chain);
 

@@ -1,11 +1,8 @@
 /* tool.c: what several commands do. */
 #include "tool.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 int parse_backend(const char *s, xt_backend *out)
 {
@@ -31,22 +28,4 @@ char *whole_text(xt_status (*fill)(const void *, char *, size_t, size_t *), cons
         return NULL;
     }
     return s;
-}
-
-int write_file(const char *path, const void *data, size_t bytes)
-{
-    size_t n = strlen(path) + 32;
-    char *tmp = malloc(n);
-    if (!tmp)
-        return fail("%s: out of memory", path);
-    snprintf(tmp, n, "%s.%ld.tmp", path, (long)getpid());
-    FILE *f = fopen(tmp, "wb");
-    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
-    ok = f && !fclose(f) && ok && !rename(tmp, path);
-    if (!ok)
-        fail("%s: cannot be written: %s", path, strerror(errno));
-    if (!ok && f)
-        remove(tmp);
-    free(tmp);
-    return ok ? 0 : EXIT_BAD_INPUT;
 }

@@ -7,6 +7,7 @@
 #include <xt/xt.h>
 
 #include "args.h"
+#include "output.h"
 #include "say.h"
 
 extern const struct command run_command, explain_command, emit_command, bench_command, pack_command,
@@ -16,9 +17,6 @@ int parse_backend(const char *s, xt_backend *out); /* NULL: XT_AUTO. 0, or EXIT_
 
 /* The whole text that fill(arg, buf, size, &need) gives; malloc'ed; NULL on failure. */
 char *whole_text(xt_status (*fill)(const void *arg, char *buf, size_t size, size_t *need), const void *arg);
-
-/* Writes bytes to a temporary file beside path and renames it. 0, or EXIT_BAD_INPUT after a message. */
-int write_file(const char *path, const void *data, size_t bytes);
 
 /* The median of nine samples of xt_run on buffers of ordinary pages, in the caches as far as they fit. Not
  * for CUDA. 0: out of memory, or xt_last_error. (timing.c) */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "guard.h"
 #include "tool.h"
 
 static int cmd_help(int argc, char **argv);
@@ -81,6 +82,7 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    guard_start();
     int status = run(argc, argv);
     if (fflush(stdout) || ferror(stdout))
         return status ? status : fail("standard output: write failed");

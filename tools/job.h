@@ -1,0 +1,33 @@
+/* job.h: a run of a chain on files, as cmd_run.c sets it up and result.c carries it out. */
+#ifndef XT_TOOLS_JOB_H
+#define XT_TOOLS_JOB_H
+
+#include <xt/xt.h>
+
+#include "bar.h"
+#include "input.h"
+
+struct job {
+    const char *chain, *path; /* of the result */
+    bool force;               /* to a terminal, too */
+    int n;                    /* inputs */
+    struct input *in;
+    const void **src; /* where their elements are */
+    struct xt_compile_options opt;
+    struct xt_ctx *ctx;
+    struct xt_kernel *kernel; /* of the whole chain */
+    struct xt_kernel_info info;
+    struct xt_end_info result;
+    bool dense; /* the chain names no layout for its result */
+    struct bar bar;
+    double copy_seconds; /* without the writing of files */
+};
+
+/* The chain on the job's files: their shapes, types and orders. 0, or EXIT_BAD_INPUT after a message. */
+int job_graph(const struct job *j, struct xt_graph **out);
+
+/* Copies, and writes the file: in parts, so that the memory that this takes has a bound. 0, or EXIT_BAD_INPUT
+ * after a message; then what was there is untouched. (result.c) */
+int job_write(struct job *j);
+
+#endif
