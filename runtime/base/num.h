@@ -27,6 +27,21 @@ static inline bool xti_mad64(int64_t a, int64_t b, int64_t c, int64_t *out)
     return xti_mul64(a, b, &t) && xti_add64(t, c, out);
 }
 
+/* a + b and a*b, or the nearest that fits: sizes that are compared with smaller ones, and nothing else. */
+static inline int64_t xti_add_most(int64_t a, int64_t b)
+{
+    int64_t out;
+    return xti_add64(a, b, &out) ? out : a < 0 ? INT64_MIN : INT64_MAX;
+}
+static inline int64_t xti_mul_most(int64_t a, int64_t b)
+{
+    int64_t out;
+    return xti_mul64(a, b, &out) ? out : (a < 0) != (b < 0) ? INT64_MIN : INT64_MAX;
+}
+
+/* ceil(a/b), for a >= 0, b > 0: in how many parts of b. */
+static inline int64_t xti_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
 /* floor(a/b) and a - b*floor(a/b), for b > 0. */
 static inline int64_t xti_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 static inline int64_t xti_floor_mod(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; }

@@ -39,7 +39,7 @@ int64_t xti_abreast_unit(const struct xti_target *target, const struct xti_nest 
     for (int i = t->n_dims - 1; i > 0 && t->dim[i].d == bytes; i--) {
         const struct xti_loop *next = &t->dim[i - 1];
         bytes *= t->dim[i].n;
-        if (units * bytes > XTI_ABREAST_BYTES)
+        if (bytes > XTI_ABREAST_BYTES / units)
             return 0;
         if (bytes >= LEAST && permutes(t, i, bytes))
             return next->d == bytes && next->n >= MANY * units ? bytes : 0;

@@ -46,26 +46,20 @@ static bool shares_lines(const struct xti_step *step, int64_t lo)
     return bits % XTI_LINE && xti_step_row_bytes(step) < LONG_ROW_BYTES;
 }
 
-static int64_t product(int64_t a, int64_t b)
-{
-    int64_t ab;
-    return xti_mul64(a, b, &ab) ? ab : INT64_MAX;
-}
-
 /* Lines of the source that rows far apart in the destination have in common are still in the cache. */
 static bool reads_well(const struct xti_step *step, int64_t cache)
 {
     int64_t read =
-        product((int64_t)xti_abs64(step->col.s), step->col.n); /* bytes, from a point to the next */
+        xti_mul_most((int64_t)xti_abs64(step->col.s), step->col.n); /* bytes, from a point to the next */
     for (int i = step->n_loops; i >= 0; i--) {
         const struct xti_loop *l = i == step->n_loops ? &step->row : &step->loop[i];
         int64_t s = (int64_t)xti_abs64(l->s);
         if (s && s < XTI_LINE && read > cache)
             return false;
         if (s >= XTI_LINE)
-            read = product(read > XTI_LINE ? read : XTI_LINE, l->n);
+            read = xti_mul_most(read > XTI_LINE ? read : XTI_LINE, l->n);
         else if (read <= cache)
-            read += product(s, l->n) < cache ? product(s, l->n) : cache;
+            read += xti_mul_most(s, l->n) < cache ? xti_mul_most(s, l->n) : cache;
     }
     return true;
 }
@@ -97,7 +91,8 @@ static struct xti_step reordered(const struct xti_plan *p, const struct xti_step
 
 static bool pays(const struct xti_plan *p)
 {
-    int64_t lo = p->map.dst_lo * p->map.esize, shared = 0, badly = 0;
+    int64_t lo = p->map.dst_lo * p->map.esize;
+    double shared = 0, badly = 0, most = (double)p->bytes_written / SLOW_SHARE;
     struct xti_loop room[XTI_MAX_LOOPS];
     for (int i = 0; i < p->n_steps; i++)
         if (p->step[i].buffered || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
@@ -108,10 +103,10 @@ static bool pays(const struct xti_plan *p)
         struct xti_step step = reordered(p, &p->step[i], room);
         if (!xti_order_nests(&step))
             return false;
-        shared += shares_lines(&step, lo) && !xti_cost_stays(p, &p->step[i]) ? step.bytes : 0;
-        badly += slow(p, &step) ? step.bytes : 0;
+        shared += shares_lines(&step, lo) && !xti_cost_stays(p, &p->step[i]) ? (double)step.bytes : 0;
+        badly += slow(p, &step) ? (double)step.bytes : 0;
     }
-    return shared > p->bytes_written / SLOW_SHARE && badly <= p->bytes_written / SLOW_SHARE;
+    return shared > most && badly <= most;
 }
 
 xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err)

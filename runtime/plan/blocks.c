@@ -20,7 +20,7 @@ static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, s
     int64_t bytes = run;
     for (int i = 0; i < n; bytes *= dim[i++].n) {
         struct xti_dim *in = &d[-k], out = {dim[i].n, dim[i].s / esize, bytes / esize};
-        if (k && in->s * in->n == out.s && in->d * in->n == out.d)
+        if (k && xti_mul_most(in->s, in->n) == out.s && in->d * in->n == out.d)
             in->n *= out.n;
         else if (out.n > 1)
             d[-++k] = out;

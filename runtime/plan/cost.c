@@ -249,7 +249,7 @@ int64_t xti_cost_strands(int64_t run, bool ragged)
 {
     enum { LEAST = 128, MOST = 16 };
     int64_t whole = XTI_LINE / xti_gcd64(XTI_LINE, run), n = whole;
-    while (n * run < LEAST)
+    while (run < LEAST && n * run < LEAST)
         n += whole;
     return ragged || n > MOST ? MOST : n;
 }
@@ -361,7 +361,7 @@ bool xti_cost_prefetch_writes(const struct xti_plan *p)
 static bool squares_fit(const struct xti_step *step, int eighths)
 {
     int64_t n = XTI_LINE / step->unit, rows = step->row.n, cols = step->col.n;
-    int64_t squares = ((rows + n - 1) / n) * ((cols + n - 1) / n);
+    int64_t squares = xti_ceil_div(rows, n) * xti_ceil_div(cols, n);
     return 8 * squares * n * n <= (8 + eighths) * rows * cols;
 }
 

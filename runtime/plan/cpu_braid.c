@@ -26,7 +26,7 @@ static void braid_of(const struct xti_map *m, int piece, struct xti_sides *x)
 {
     xti_sides_begin(m, piece, x);
     xti_sides_unit(x, x->t.run);
-    if (x->t.cd < 0)
+    if (x->t.cd < 0 || x->t.run >= LONG_RUN_BYTES)
         return;
     int64_t n = x->t.dim[x->t.cd].n, strands = xti_cost_strands(x->t.run, !on_lines(&x->t));
     xti_side_widen(x, &x->col, strands * x->t.run, n <= FEW ? n : strands);

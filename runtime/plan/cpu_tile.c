@@ -49,7 +49,7 @@ static const struct wanted {
 static void make_up_lines(struct xti_sides *x)
 {
     enum { LONG_ROW = 64 };
-    int64_t whole = x->col.bytes * (XTI_LINE / xti_gcd64(XTI_LINE, x->col.bytes));
+    int64_t whole = xti_mul_most(x->col.bytes, XTI_LINE / xti_gcd64(XTI_LINE, x->col.bytes));
     const struct xti_loop *row = xti_nest_cs(&x->t);
     const struct xti_loop *last = x->col.n_dims ? &x->t.dim[x->col.dim[x->col.n_dims - 1]] : NULL;
     if (last && row && row->n >= LONG_ROW && x->col.take == last->n && whole <= LONG_COL_BYTES)

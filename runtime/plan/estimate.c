@@ -89,6 +89,9 @@ static bool ragged(const struct xti_step *step, const struct box *b)
     return all % XTI_LINE;
 }
 
+static double smaller(double a, double b) { return a < b ? a : b; }
+static double larger(double a, double b) { return a > b ? a : b; }
+
 struct work {
     double core, write;                                                           /* nanoseconds */
     double fetched[XTI_N_CACHES], stored[XTI_N_CACHES], written, streamed, jumps; /* lines */
@@ -189,6 +192,7 @@ static double guarded_part(const struct xti_plan *p)
     double guarded = 0, left = (double)p->bytes_written;
     for (int i = 0; i < p->n_steps; i++)
         *(p->step[i].general ? &guarded : &left) += (p->step[i].general ? 1 : -1) * (double)p->step[i].bytes;
+    left = larger(left, 0); /* rounding may have brought it below */
     return guarded > left ? left / guarded : 1;
 }
 
@@ -201,9 +205,6 @@ static double source_lines(const struct xti_map *m)
             n += (double)(m->src_hi[i] - m->src_lo[i] + 1) * m->esize / XTI_LINE + 1;
     return n;
 }
-
-static double smaller(double a, double b) { return a < b ? a : b; }
-static double larger(double a, double b) { return a > b ? a : b; }
 
 static double threads_of(const struct xti_plan *p)
 {

@@ -106,9 +106,8 @@ static void cut_loop(struct xti_step *step, int i, int64_t points)
     for (int k = step->n_loops++ + step->n_row_dims + step->n_col_dims; k > i; k--)
         step->loop[k] = step->loop[k - 1];
     l->whole = l->n;
-    l->n = (l->whole + points - 1) / points;
-    l->block = (l->whole + l->n - 1) / l->n;
-    l->n = (l->whole + l->block - 1) / l->block;
+    l->block = xti_ceil_div(l->whole, xti_ceil_div(l->whole, points));
+    l->n = xti_ceil_div(l->whole, l->block);
     l->cuts = i + 1;
     l[1].n = l->block;
 }

@@ -59,7 +59,7 @@ static bool fit(const struct rows *r, const struct split *x, struct xti_dim *dim
         if (at < 0 || left.d != want->d || left.n % want->n)
             return false;
         dim[i] = (struct xti_dim){want->n, left.s, want->d};
-        left = (struct xti_dim){left.n / want->n, left.s * want->n, left.d * want->n};
+        left = (struct xti_dim){left.n / want->n, xti_mul_most(left.s, want->n), left.d * want->n};
         if (left.n == 1 && --at >= 0)
             left = x->dim[at];
     }

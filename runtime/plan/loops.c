@@ -20,7 +20,7 @@ static void cut(struct xti_step *step, int cuts, int64_t block, bool align)
     const struct xti_loop *whole = extent_of(step, cuts);
     if (whole->n <= block)
         return;
-    step->loop[step->n_loops++] = (struct xti_loop){.n = (whole->n + block - 1) / block,
+    step->loop[step->n_loops++] = (struct xti_loop){.n = xti_ceil_div(whole->n, block),
                                                     .s = whole->s,
                                                     .d = whole->d,
                                                     .whole = whole->n,

@@ -67,7 +67,7 @@ static void find_contiguous(struct xti_nest *t)
         xti_nest_flip(t, t->cs); /* kernels want +unit */
 }
 
-/* All dims, no run. */
+/* All dims, no run. What a source that divs lead back to would have without them may not fit. */
 static void begin(const struct xti_map *m, int piece, struct xti_nest *out)
 {
     const struct xti_piece *p = &m->piece[piece];
@@ -75,13 +75,13 @@ static void begin(const struct xti_map *m, int piece, struct xti_nest *out)
     out->piece = p;
     out->esize = m->esize;
     out->n_dims = p->n_dims;
-    out->s_byte = p->src < 0 ? 0 : p->soff * e;
+    out->s_byte = p->src < 0 ? 0 : xti_mul_most(p->soff, e);
     out->d_byte = p->doff * e;
     out->bytes = xti_piece_numel(p) * e;
     for (int i = 0; i < p->n_dims; i++) {
         const struct xti_dim *x = &p->dim[i];
         out->dim[i] = (struct xti_loop){
-            .n = x->n, .s = p->src < 0 ? 0 : x->s * e, .d = x->d * e, .cuts = XTI_CUTS_NONE};
+            .n = x->n, .s = p->src < 0 ? 0 : xti_mul_most(x->s, e), .d = x->d * e, .cuts = XTI_CUTS_NONE};
     }
 }
 

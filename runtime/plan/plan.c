@@ -220,7 +220,7 @@ static void count_bytes(struct xti_plan *p)
     int64_t read = 0;
     for (int i = 0; i < p->map.n_pieces; i++)
         if (p->map.piece[i].src >= 0)
-            read += xti_piece_numel(&p->map.piece[i]);
+            read = xti_add_most(read, xti_piece_numel(&p->map.piece[i]));
     p->bytes_written = p->map.numel * p->map.esize;
     p->bytes_read = (read < p->map.numel ? read : p->map.numel) * p->map.esize;
 }

@@ -52,8 +52,8 @@ static int next_dim(const struct xti_sides *x, const struct xti_side *a)
 /* About `take` of n points, so that the parts are even. */
 static int64_t even_part(const struct xti_side *a, int64_t n, int64_t take, int64_t room)
 {
-    int64_t parts = (n + take - 1) / take, even = (n + parts - 1) / parts;
-    int64_t line = XTI_LINE / xti_gcd64(XTI_LINE, a->bytes), up = (even + line - 1) / line * line;
+    int64_t even = xti_ceil_div(n, xti_ceil_div(n, take));
+    int64_t line = XTI_LINE / xti_gcd64(XTI_LINE, a->bytes), up = xti_ceil_div(even, line) * line;
     if (even < line || even == n)
         return even;
     return up <= room ? up : even / line * line;
@@ -80,7 +80,7 @@ static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t 
         pass_columns(x, a);
     while (a->bytes < want && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n) &&
            (i = next_dim(x, a)) >= 0) {
-        int64_t n = x->t.dim[i].n, room = max_units / a->units, fit = (want + a->bytes - 1) / a->bytes;
+        int64_t n = x->t.dim[i].n, room = max_units / a->units, fit = xti_ceil_div(want, a->bytes);
         fit = fit < room ? fit : room;
         int64_t take = n <= 2 * fit && n <= room ? n : fit;
         if (take < 2)
@@ -138,7 +138,7 @@ static void add_loops(const struct xti_sides *x, struct xti_step *step)
             continue;
         struct xti_loop *l = &step->loop[step->n_loops++];
         *l = *last;
-        l->n = (last->n + a->take - 1) / a->take;
+        l->n = xti_ceil_div(last->n, a->take);
         l->whole = last->n;
         l->block = a->take;
         l->each = a->n_dims > 1 || x->lists ? a->units / a->take : 0;

@@ -68,7 +68,7 @@ static bool repeats(const struct xti_plan *p, int64_t c, struct view *all)
     return bytes == c;
 }
 
-static int64_t lines_of(int64_t bytes) { return bytes / xti_gcd64(bytes, XTI_LINE) * XTI_LINE; }
+static int64_t lines_of(int64_t bytes) { return xti_mul_most(bytes, XTI_LINE / xti_gcd64(bytes, XTI_LINE)); }
 
 static void try_window(const struct xti_plan *p, int64_t c, struct xti_window *best)
 {

@@ -25,9 +25,9 @@ uint64_t random_next(uint64_t *state)
 
 int64_t random_below(uint64_t *state, int64_t n) { return (int64_t)(random_next(state) % (uint64_t)n); }
 
-static int below(struct maker *m, int64_t n) { return (int)random_below(&m->state, n); }
+static int64_t below(struct maker *m, int64_t n) { return random_below(&m->state, n); }
 static bool one_in(struct maker *m, int n) { return below(m, n) == 0; }
-static int any_axis(struct maker *m, int rank) { return below(m, 2 * rank) - rank; }
+static int any_axis(struct maker *m, int rank) { return (int)below(m, 2 * rank) - rank; }
 static int64_t extent(const struct maker *m, int axis)
 {
     return m->info.shape[axis < 0 ? axis + m->info.rank : axis];
@@ -47,16 +47,32 @@ unsigned char *random_bytes(int64_t n, uint64_t seed)
     return p;
 }
 
+/* INT64_MAX: more than fit in 63 bits. */
+static int64_t product(int64_t a, int64_t b)
+{
+    int64_t ab;
+    return __builtin_mul_overflow(a, b, &ab) ? INT64_MAX : ab;
+}
+
+static int64_t sum(int64_t a, int64_t b)
+{
+    int64_t ab;
+    return __builtin_add_overflow(a, b, &ab) ? INT64_MAX : ab;
+}
+
 static int64_t count(int rank, const int64_t *shape)
 {
     int64_t n = 1;
     for (int i = 0; i < rank; i++)
-        n *= shape[i];
+        n = shape[i] ? product(n, shape[i]) : 0;
     return n;
 }
 
 static int64_t numel(const struct maker *m) { return count(m->info.rank, m->info.shape); }
-static bool fits(const struct maker *m, int64_t times) { return numel(m) * times <= m->opt.max_numel; }
+static bool fits(const struct maker *m, int64_t times)
+{
+    return product(numel(m), times) <= m->opt.max_numel;
+}
 
 static void shuffle(struct maker *m, int n, int *v)
 {
@@ -84,8 +100,8 @@ static int64_t spread_layout(struct maker *m, int rank, const int64_t *shape, in
         int64_t n = shape[order[i]] > 0 ? shape[order[i]] : 1;
         bool down = one_in(m, 4);
         st[order[i]] = down ? -at : at;
-        offset += down ? at * (n - 1) : 0;
-        at = at * n + (one_in(m, 4) ? below(m, 3) : 0);
+        offset = sum(offset, down ? product(at, n - 1) : 0);
+        at = sum(product(at, n), one_in(m, 4) ? below(m, 3) : 0);
     }
     return offset;
 }
@@ -97,7 +113,7 @@ static int64_t wild_layout(struct maker *m, int rank, const int64_t *shape, int6
     for (int i = 0; i < rank; i++) {
         st[i] = below(m, 12) - 4;
         if (st[i] < 0 && shape[i] > 1)
-            offset -= st[i] * (shape[i] - 1);
+            offset = sum(offset, product(-st[i], shape[i] - 1));
     }
     return offset;
 }
@@ -120,6 +136,13 @@ static void random_shape(struct maker *m, int *rank, int64_t *shape)
         do
             shape[i] = !m->opt.no_empty && one_in(m, 40) ? 0 : likely[below(m, 10)];
         while (shape[i] > 1 && count(i + 1, shape) > m->opt.max_numel);
+    }
+    int64_t others = m->opt.huge && *rank ? count(*rank - 1, shape) : 0;
+    if (others) {
+        int axis = (int)below(m, *rank);
+        int64_t most = m->opt.max_numel / others, part = one_in(m, 2) ? 1 : INT64_C(1) << below(m, 24);
+        shape[*rank - 1] = shape[axis];
+        shape[axis] = most / part > 40 ? most / part - below(m, 20) : shape[axis];
     }
 }
 
@@ -199,7 +222,7 @@ static xt_node do_index(struct maker *m)
         if (rank < MAX_RANK && m->info.rank < MAX_RANK && one_in(m, 12))
             items[n++] = (struct xt_index){.kind = XT_NEWAXIS}, rank++;
         if (len && one_in(m, 5))
-            items[n++] = (struct xt_index){XT_AT, below(m, 2 * len) - len, 0, 0};
+            items[n++] = (struct xt_index){XT_AT, below(m, product(2, len)) - len, 0, 0};
         else
             items[n++] = random_slice(m, len), rank++;
     }
@@ -212,7 +235,7 @@ static xt_node do_flip(struct maker *m)
 {
     int axes[XT_MAX_RANK];
     shuffle(m, m->info.rank, axes);
-    return xt_flip(m->g, m->x, below(m, m->info.rank + 1), axes);
+    return xt_flip(m->g, m->x, (int)below(m, m->info.rank + 1), axes);
 }
 
 static xt_node do_expand(struct maker *m)
@@ -227,7 +250,7 @@ static xt_node do_expand(struct maker *m)
     }
     int64_t total = 1;
     for (int i = 0; i < n; i++)
-        total *= shape[i] == -1 ? m->info.shape[i - lead] : shape[i];
+        total = product(total, shape[i] == -1 ? m->info.shape[i - lead] : shape[i]);
     return total > m->opt.max_numel ? SKIP : xt_expand(m->g, m->x, n, shape);
 }
 
@@ -262,7 +285,7 @@ static xt_node do_diagonal(struct maker *m)
     int64_t rows = extent(m, axes[0]), cols = extent(m, axes[1]);
     if (m->opt.no_empty && (!rows || !cols))
         return SKIP;
-    int64_t offset = rows + cols > 1 ? below(m, rows + cols - 1) - (rows - 1) : 0;
+    int64_t n = sum(rows, cols) - 1, offset = n > 0 ? below(m, n) - (rows - 1) : 0;
     return xt_diagonal(m->g, m->x, offset, axes[0], axes[1]);
 }
 
@@ -289,7 +312,7 @@ static xt_node do_pad(struct maker *m)
     for (int i = 0; i < m->info.rank; i++) {
         lo_hi[2 * i] = one_in(m, 2) ? below(m, 4) : 0;
         lo_hi[2 * i + 1] = one_in(m, 2) ? below(m, 4) : 0;
-        total *= m->info.shape[i] + lo_hi[2 * i] + lo_hi[2 * i + 1];
+        total = product(total, sum(m->info.shape[i], lo_hi[2 * i] + lo_hi[2 * i + 1]));
     }
     return total > m->opt.max_numel ? SKIP
                                     : xt_pad(m->g, m->x, m->info.rank, lo_hi, one_in(m, 3) ? NULL : value);
@@ -397,14 +420,15 @@ struct xt_graph *random_graph(uint64_t seed, const struct random_graph_options *
     int rank;
     m.info.size = sizeof m.info;
     m.opt = opt ? *opt : m.opt;
-    m.opt.max_numel = m.opt.max_numel ? m.opt.max_numel : 4096;
     m.opt.max_ops = m.opt.max_ops ? m.opt.max_ops : 8;
     if (xt_graph_new(&m.g))
         return NULL;
     xt_dtype t = m.opt.dtype ? m.opt.dtype : (xt_dtype)(XT_BOOL + below(&m, XT_C128));
+    int64_t most = m.opt.huge ? INT64_MAX / (int64_t)xt_dtype_bytes(t) : 4096;
+    m.opt.max_numel = m.opt.max_numel ? m.opt.max_numel : most;
     random_shape(&m, &rank, shape);
     m.x = add_input(&m, t, rank, shape);
-    int n_ops = below(&m, m.opt.max_ops + 1);
+    int n_ops = (int)below(&m, m.opt.max_ops + 1);
     xt_node_get(m.g, m.x, &m.info);
     for (int i = 0; i < n_ops && xt_graph_status(m.g) == XT_OK; i++) {
         enum xt_op op = (enum xt_op)(1 + below(&m, XT_OP_STACK));

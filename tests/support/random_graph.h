@@ -11,7 +11,8 @@
 
 /* Zero-initialised: every operation, strided inputs and destinations, every dtype. */
 struct random_graph_options {
-    int64_t max_numel; /* of every node; 0: 4096 */
+    int64_t max_numel; /* of every node; 0: 4096, huge: as many as have bytes of 63 bits */
+    bool huge;         /* one extent of the first input makes it nearly that large */
     int max_ops;       /* 0: 8 */
     xt_dtype dtype;    /* of every input; 0: any */
     uint32_t no_ops;   /* bit per enum xt_op: left out */
@@ -20,8 +21,8 @@ struct random_graph_options {
     bool no_empty;     /* no extent is 0 */
 };
 
-/* Never NULL but when out of memory; has an output. The caller frees it with xt_graph_free. opt may be NULL.
- */
+/* Never NULL but when out of memory, or huge and an address beyond 63 bits; has an output. The caller frees
+ * it with xt_graph_free. opt may be NULL. */
 struct xt_graph *random_graph(uint64_t seed, const struct random_graph_options *opt);
 
 /* Text of the graph for a failure message: static, overwritten by the next call of this thread. */
