@@ -56,6 +56,7 @@ GEN_OBJECTS := $(if $(filter cpu,$(LAYERS)),$(GEN_CPU:.c=.o)) $(if $(filter cuda
 LIB_A  := $(B)/libxtview.a
 LIB_SO := $(B)/libxtview.so.0
 XT     := $(B)/xt
+XT_CC  := $(B)/xt-cc
 
 TESTS     := $(sort $(wildcard tests/test_*.c) $(wildcard tests/ptx/test_*.c))
 TEST_BINS := $(TESTS:%.c=$(B)/%)
@@ -70,10 +71,10 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .SECONDARY:
 .PHONY: all lib serving pack python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
-all: need-build ## the library and the command (build/xt)
+all: need-build ## the library, the command (build/xt) and its compile helper
 	+@$(SUBMAKE) lib $(XT)
 
-lib: $(LIB_A) $(LIB_SO)
+lib: $(LIB_A) $(LIB_SO) $(XT_CC)
 
 python: need-build ## the Python package, into build/python/lib: PYTHONPATH=build/python/lib python3 -c 'import xtview'
 	@$(SUBMAKE) lib
@@ -151,11 +152,17 @@ $(LIB_SO): $(GEN_OBJECTS) $(OBJECTS) runtime/xtview.map
 	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,--version-script,runtime/xtview.map -Wl,-z,nodelete -Wl,-z,relro,-z,now $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 	@ln -sf $(@F) $(B)/libxtview.so
 
-$(XT): $(patsubst %.c,$(B)/obj/%.o,$(wildcard tools/*.c bench/cmd_*.c)) $(BENCH_OBJECTS) $(LIB_A)
+$(XT): $(patsubst %.c,$(B)/obj/%.o,$(filter-out tools/xt-cc.c,$(wildcard tools/*.c)) $(wildcard bench/cmd_*.c)) $(BENCH_OBJECTS) $(LIB_A) | $(XT_CC)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(B)/gen/bench_workloads_text.o $(LIB_A)
+# The compile helper, which the library looks for beside itself, or beside the program that has it inside.
+$(XT_CC): $(B)/obj/tools/xt-cc.o $(LIB_A)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	@for d in tests bench examples; do mkdir -p $(B)/$$d && ln -sf ../$(@F) $(B)/$$d/$(@F); done
+
+$(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(B)/gen/bench_workloads_text.o $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
@@ -177,12 +184,12 @@ $(B)/tests/libnvrtc_double.so: $(B)/obj/tests/support/nvrtc_double.o
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Everything that needs a GPU; runs elsewhere only as far as "no GPU here".
-$(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LIB_A)
+$(B)/tests/gpu_check: $(B)/obj/tests/gpu_check.o $(TEST_OBJECTS) $(BENCH_OBJECTS) $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/bench/serving: $(B)/obj/bench/serving/serving.o $(LIB_A)
+$(B)/bench/serving: $(B)/obj/bench/serving/serving.o $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -238,7 +245,7 @@ machine: need-build ## measures this processor and prints its row of runtime/pla
 	+@$(SUBMAKE) $(B)/tests/bench_machine
 	@$(B)/tests/bench_machine
 
-$(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A)
+$(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)

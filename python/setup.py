@@ -29,6 +29,9 @@ class Build(build_ext):
             env["PYTHON"] = sys.executable
             subprocess.run(["make", f"-j{os.cpu_count() or 1}", "lib"], cwd=root, check=True, env=env)
         super().run()
+        helper = Path(self.build_lib) / "xtview" / "xt-cc"  # of the library, which looks beside itself
+        self.copy_file(str(Path(library).parent / "xt-cc"), str(helper))
+        subprocess.run(["strip", str(helper)], check=False)
 
 
 library = os.environ.get("XTVIEW_LIB", str(root / "build/libxtview.a"))

@@ -21,6 +21,8 @@
  * Threads     A context and a kernel may be used by any number of threads at once. A graph belongs to one
  *             thread at a time. No function is async-signal-safe but xt_version.
  * fork        A child may go on using CPU kernels; CUDA kernels return XT_EFORKED there.
+ * Processes   CUDA code is compiled by child processes (xt-cc), several at once, which end with their answer:
+ *             a handler of SIGCHLD sees them. Signals, limits, stderr and forks of the host are left alone.
  *
  * C11 and C++11. No CUDA types: a stream is a void *. */
 #ifndef XT_XT_H
@@ -287,6 +289,9 @@ struct xt_options {
     int device;                   /* CUDA ordinal when no context is current */
     xt_mode mode;                 /* default of xt_compile. XT_MODE_AUTO: $XT_JIT, else XT_ASYNC */
     const char *pack;             /* of xt_pack. NULL: $XT_PACK, else xtview.xtpack beside the library */
+    const char *helper;           /* CUDA: path of xt-cc, in which NVRTC runs. NULL: $XT_CC, else beside the
+                                   * library or in ../libexec/xtview. "": NVRTC runs in this process, where it
+                                   * replaces handlers of SIGINT and SIGTERM, and exits when one comes */
 };
 XT_API xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out); /* opt NULL: defaults */
 /* Kernels stay valid; the last of them frees what it needs. Waits for a compile of its own thread, if one is

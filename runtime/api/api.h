@@ -32,6 +32,7 @@ struct xt_ctx {
     atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
     xt_mode mode;                               /* of CUDA compiles that name none */
     struct xti_pack *pack;                      /* NULL: none */
+    char *helper;                               /* xt_options.helper; NULL: not given */
     struct xti_shop *shop;                      /* where exact kernels are made in the background */
 };
 

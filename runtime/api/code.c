@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "cuda/driver.h"
+#include "cuda/helper.h"
 #include "cuda/skeletons.h"
 
 struct request {
@@ -82,7 +83,8 @@ static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_er
     int64_t t = xti_now_ns();
     if (!r->nvrtc)
         return xti_fail(err, XT_ECOMPILE, "%s", r->no_nvrtc.e.message);
-    xt_status s = xti_nvrtc_compile(r->nvrtc, r->source.s, r->name, r->k->cuda->target.sm, c, err);
+    xt_status s =
+        xti_cuda_compile(r->ctx->helper, r->nvrtc, r->source.s, r->name, r->k->cuda->target.sm, c, err);
     xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->k->cuda->target.sm,
              (double)(xti_now_ns() - t) / 1e6);
     if (!s)

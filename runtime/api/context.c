@@ -105,6 +105,8 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     ctx->measure = xti_env_int(XTI_ENV_MEASURE, 0) > 0;
     ctx->log = xti_log_any();
     xti_cpu_target(ctx->threads, &ctx->cpu);
+    if (o->helper && !(ctx->helper = xti_strdup(o->helper)))
+        return xti_fail(err, XT_ENOMEM, "xt_ctx_new: helper");
     if ((s = xti_packs_open(ctx, o->pack, err)))
         return s;
     if ((s = xti_shop_new(ctx, &ctx->shop, err)))
@@ -130,6 +132,7 @@ static void destroy(struct xt_ctx *ctx)
     xti_wisdom_close(ctx->wisdom);
     xti_disk_close(ctx->disk);
     xti_pack_close(ctx->pack);
+    xti_free(ctx->helper);
     xti_free(ctx);
 }
 

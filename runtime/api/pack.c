@@ -1,7 +1,6 @@
 /* pack.c: code of chains made ahead of time, into one file; and which packs a context reads. Layer 6. */
 #include "cache/pack.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "api/api.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "base/os.h"
 
 static xt_status add_code(struct xti_pack_maker *m, const struct xt_kernel *k, struct xti_err *err)
 {
@@ -63,18 +63,6 @@ xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graph
     return xti_publish(s, &err);
 }
 
-/* The pack that was built with the library lies beside it, or beside the program that has it inside. */
-static bool base_path(char *path, size_t size)
-{
-    Dl_info here;
-    if (!dladdr((void *)(uintptr_t)&xt_version, &here) || !here.dli_fname)
-        return false;
-    const char *slash = strrchr(here.dli_fname, '/');
-    int n = snprintf(path, size, "%.*sxtview.xtpack", slash ? (int)(slash + 1 - here.dli_fname) : 0,
-                     here.dli_fname);
-    return n > 0 && (size_t)n < size && !access(path, R_OK);
-}
-
 xt_status xti_packs_open(struct xt_ctx *ctx, const char *given, struct xti_err *err)
 {
     char base[4096];
@@ -82,7 +70,8 @@ xt_status xti_packs_open(struct xt_ctx *ctx, const char *given, struct xti_err *
     const char *path = given ? given : xti_env(XTI_ENV_PACK);
     if (path && *path)
         return xti_pack_open(path, &ctx->pack, err);
-    if (!path && base_path(base, sizeof base) && xti_pack_open(base, &ctx->pack, &unread))
+    if (!path && xti_path_beside("xtview.xtpack", base, sizeof base) && !access(base, R_OK) &&
+        xti_pack_open(base, &ctx->pack, &unread))
         xti_logf(XTI_LOG_CACHE, "%s", unread.e.message);
     return XT_OK;
 }

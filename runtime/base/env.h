@@ -13,6 +13,7 @@
       "CPU threads a run may use; 1 keeps it on the caller's")                                               \
     X(CACHE_DIR, "$XDG_CACHE_HOME/xt or ~/.cache/xt", "directory of compiled kernels; empty: no disk cache") \
     X(NVRTC, "found on the system", "path of the libnvrtc to load")                                          \
+    X(CC, "xt-cc beside the library", "the CUDA compile helper; empty: NVRTC runs in this process")          \
     X(LIBCUDA, "libcuda.so.1", "path of the CUDA driver library to load")                                    \
     X(JIT, "async", "CUDA compiles: sync, async or generic (xt.h: xt_mode)")                                 \
     X(PACK, "xtview.xtpack beside the library", "pack of CUDA kernels (xt pack); empty: none")               \

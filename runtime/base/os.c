@@ -1,8 +1,13 @@
-/* os.c: clock and processor count. Layer 0. */
+/* os.c: clock, processor count, where the library lies. Layer 0. */
 #include "base/os.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 int64_t xti_now_ns(void)
 {
@@ -16,4 +21,21 @@ int xti_cpu_count(void)
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
     return n > 0 ? n : 1;
+}
+
+bool xti_path_beside(const char *file, char *path, size_t size)
+{
+    Dl_info here;
+    char program[PATH_MAX];
+    const char *whole = dladdr((void *)(uintptr_t)&xti_path_beside, &here) ? here.dli_fname : NULL;
+    if (!whole || *whole != '/') { /* a program has the name by which it was called */
+        ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+        if (n <= 0)
+            return false;
+        program[n] = 0;
+        whole = program;
+    }
+    const char *slash = strrchr(whole, '/');
+    int n = slash ? snprintf(path, size, "%.*s%s", (int)(slash + 1 - whole), whole, file) : -1;
+    return n > 0 && (size_t)n < size;
 }

@@ -1,10 +1,16 @@
-/* os.h: clock and processor count. Layer 0. */
+/* os.h: clock, processor count, where the library lies. Layer 0. */
 #ifndef XTI_BASE_OS_H
 #define XTI_BASE_OS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 int64_t xti_now_ns(void); /* monotonic */
 int xti_cpu_count(void);  /* processors this process may run on, at least 1 */
+
+/* The path of a file, given from the directory of the library, or of the program that has it inside. false:
+ * it does not fit, or the directory is not known. */
+bool xti_path_beside(const char *file, char *path, size_t size);
 
 #endif

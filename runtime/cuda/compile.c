@@ -1,4 +1,5 @@
-/* compile.c: source -> PTX and cubin with NVRTC, in this process.
+/* compile.c: source -> PTX and cubin with NVRTC, in this process, which is xt-cc (helper.h) or one that asked
+ * for it.
  * What NVRTC does to a process (measured with 13.0) and what is done about it: it overflows stacks of 80 KiB,
  * and of 256 KiB with large sources: a thread with 16 MiB compiles. It hangs in the child of a fork that
  * happened during a compile: fork waits until none is under way. It raises the stack limit: an option. It
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/env.h"
-#include "base/log.h"
 #include "cuda/writer.h"
 #include "cuda/nvrtc.h"
 
@@ -223,38 +222,16 @@ static xt_status on_own_stack(struct job *j)
     return j->status;
 }
 
-/* XT_DUMP. A file that cannot be written changes nothing. */
-static void dump(const char *name, const char *suffix, const void *data, size_t bytes)
-{
-    char path[4096];
-    const char *dir = xti_env(XTI_ENV_DUMP);
-    if (!dir || !*dir || !data)
-        return;
-    int n = snprintf(path, sizeof path, "%s/%s.%s", dir, name, suffix);
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "wb") : NULL;
-    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
-    if (f && fclose(f))
-        ok = false;
-    if (!ok)
-        xti_logf(XTI_LOG_SRC, "XT_DUMP: %s cannot be written", path);
-}
-
 xt_status xti_nvrtc_compile(const struct xti_nvrtc *n, const char *source, const char *name, int sm,
                             struct xti_code *out, struct xti_err *err)
 {
     struct job j = {.nvrtc = n, .source = source, .name = name, .sm = sm, .out = out, .err = err};
     *out = (struct xti_code){0};
-    dump(name, "cu", source, strlen(source));
     pthread_once(&once, guard_fork);
     begin_compile();
     xt_status s = on_own_stack(&j);
     end_compile();
-    if (s) {
+    if (s)
         xti_code_free(out);
-        return s;
-    }
-    dump(name, "ptx", out->ptx, out->ptx_bytes - 1);
-    dump(name, "cubin", out->cubin, out->cubin_bytes);
-    xti_cuda_log_text(XTI_LOG_PTX, name, out->ptx);
-    return XT_OK;
+    return s;
 }

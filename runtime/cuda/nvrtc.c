@@ -77,12 +77,16 @@ static bool load_symbols(void *lib, struct xti_nvrtc_api *api, const char **miss
 static bool ask(struct xti_nvrtc *n)
 {
     int count = 0;
+    Dl_info file;
     char id[XTI_BUILD_ID_CHARS];
     if (n->api.version(&n->major, &n->minor) || n->api.n_archs(&count) || count < 1 ||
         count > XTI_NVRTC_MAX_ARCHS || n->api.archs(n->arch))
         return false;
     n->n_archs = count;
     xti_build_id(*(void **)&n->api.version, id);
+    if (!dladdr(*(void **)&n->api.version, &file) ||
+        (size_t)snprintf(n->path, sizeof n->path, "%s", file.dli_fname) >= sizeof n->path)
+        return false;
     snprintf(n->build, sizeof n->build, "%d.%d %s", n->major, n->minor, id);
     return true;
 }

@@ -12,7 +12,8 @@ enum { XTI_NVRTC_MAX_ARCHS = 64 };
 struct xti_nvrtc {
     struct xti_nvrtc_api api;
     void *library;
-    char build[96]; /* "13.0 65be0db3.." */
+    char path[1024]; /* of the file */
+    char build[96];  /* "13.0 65be0db3.." */
     int major, minor;
     int n_archs, arch[XTI_NVRTC_MAX_ARCHS]; /* 75, 80, .. ascending */
 };

@@ -74,8 +74,10 @@ static inline bool use_nvrtc_double(void)
 {
     char path[4200];
     bool there = find_beside("libnvrtc_double.so", path);
-    if (there)
+    if (there) {
         setenv("XT_NVRTC", path, 1);
+        setenv("XT_CC", "", 1); /* it counts in the process that it is in */
+    }
     return there;
 }
 

@@ -77,7 +77,6 @@ build() { # package, section, architecture, depends, short description; long des
         [ -z "$4" ] || echo "Depends: $4"
         echo "Section: $2"
         echo 'Priority: optional'
-        [ "$1" = libxtview-dev ] || [ "$1" = python3-xtview ] || [ "$1" = xt ] || echo 'Multi-Arch: same'
         echo "Description: $5"
         sed 's/^$/./; s/^/ /'
     } >"$dir/DEBIAN/control"
@@ -93,7 +92,7 @@ kernel made for it: on processors by vector instructions chosen at run
 time, on NVIDIA GPUs by code compiled at run time, where the driver and
 NVRTC are found.'
 
-take libxtview0 "usr/lib/$triple/libxtview.so.*"
+take libxtview0 "usr/lib/$triple/libxtview.so.*" usr/libexec/xtview/xt-cc
 mkdir -p "$work/libxtview0/DEBIAN"
 echo 'libxtview 0 libxtview0 (>= 0.1.0)' >"$work/libxtview0/DEBIAN/shlibs"
 echo 'activate-noawait ldconfig' >"$work/libxtview0/DEBIAN/triggers"

@@ -7,7 +7,7 @@ set -eu
 B=${B:-build} DESTDIR=${DESTDIR:-} PREFIX=${PREFIX:-/usr/local} STRIP=${STRIP:-strip}
 BINDIR=${BINDIR:-$PREFIX/bin} LIBDIR=${LIBDIR:-$PREFIX/lib} INCLUDEDIR=${INCLUDEDIR:-$PREFIX/include}
 MANDIR=${MANDIR:-$PREFIX/share/man} BASHDIR=${BASHDIR:-$PREFIX/share/bash-completion/completions}
-ZSHDIR=${ZSHDIR:-$PREFIX/share/zsh/site-functions}
+ZSHDIR=${ZSHDIR:-$PREFIX/share/zsh/site-functions} LIBEXECDIR=${LIBEXECDIR:-$PREFIX/libexec/xtview}
 here=$(dirname "$0") version=$(sed -n 's/^#define XT_VERSION "\(.*\)"/\1/p' include/xt/xt.h)
 
 put() { # mode, file, destination
@@ -35,9 +35,10 @@ fill() { # template, destination: paths in it are seen from the destination
 
 install_all() {
     put 755 "$B/xt" "$DESTDIR$BINDIR/xt"
+    put 755 "$B/xt-cc" "$DESTDIR$LIBEXECDIR/xt-cc"
     put 644 "$B/libxtview.so.0" "$DESTDIR$LIBDIR/libxtview.so.$version"
     put 644 "$B/libxtview.a" "$DESTDIR$LIBDIR/libxtview.a"
-    $STRIP "$DESTDIR$BINDIR/xt"
+    $STRIP "$DESTDIR$BINDIR/xt" "$DESTDIR$LIBEXECDIR/xt-cc"
     $STRIP --strip-unneeded "$DESTDIR$LIBDIR/libxtview.so.$version"
     $STRIP -g "$DESTDIR$LIBDIR/libxtview.a"
     ln -sf "libxtview.so.$version" "$DESTDIR$LIBDIR/libxtview.so.0"
@@ -59,7 +60,7 @@ uninstall() {
     trap 'rm -rf "$DESTDIR"' EXIT
     install_all
     (cd "$DESTDIR" && find . -type f -o -type l) | while read -r f; do rm -f "$real/$f"; done
-    rmdir "$real$INCLUDEDIR/xt" "$real$LIBDIR/cmake/xtview" 2>/dev/null || true
+    rmdir "$real$LIBEXECDIR" "$real$INCLUDEDIR/xt" "$real$LIBDIR/cmake/xtview" 2>/dev/null || true
 }
 
 case ${1:-} in

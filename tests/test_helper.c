@@ -1,0 +1,510 @@
+/* test_helper.c: CUDA code is compiled by xt-cc, and whatever happens there or in its host, the host sees a
+ * status: signals, forks, small stacks, missing descriptors, helpers that are missing, die, hang up or talk
+ * nonsense, messages that are damaged. */
+#include "support/api.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/os.h"
+#include "cuda/helper.h"
+#include "cuda/message.h"
+#include "support/cuda_made.h"
+
+static const char source[] = "extern \"C\" __global__ void k(int *p) { *p = 7; }";
+
+static const struct xti_nvrtc *nvrtc(void) { return xti_nvrtc_for(90, 0, NULL); }
+
+static xt_status compile(const char *helper, struct xti_err *err)
+{
+    struct xti_code c;
+    xt_status s = xti_cuda_compile(helper, nvrtc(), source, "k", 90, &c, err);
+    if (!s)
+        xti_code_free(&c);
+    return s;
+}
+
+static void compiles(void)
+{
+    struct xti_err err = {0};
+    ck_assert_msg(!compile(NULL, &err), "%s", err.e.message);
+}
+
+static int open_files(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n;
+}
+
+START_TEST(the_helper_makes_the_bytes_that_this_process_makes)
+{
+    struct xti_code here, there;
+    struct xti_err err = {0};
+    if (cuda_skipped())
+        return;
+    ck_assert_msg(!xti_cuda_compile("", nvrtc(), source, "k", 90, &here, &err), "%s", err.e.message);
+    ck_assert_msg(!xti_cuda_compile(NULL, nvrtc(), source, "k", 90, &there, &err), "%s", err.e.message);
+    ck_assert_uint_eq(here.ptx_bytes, there.ptx_bytes);
+    ck_assert_uint_eq(here.cubin_bytes, there.cubin_bytes);
+    ck_assert(!memcmp(here.ptx, there.ptx, here.ptx_bytes) &&
+              !memcmp(here.cubin, there.cubin, here.cubin_bytes));
+    xti_code_free(&here);
+    xti_code_free(&there);
+}
+END_TEST
+
+START_TEST(the_compilers_words_come_through)
+{
+    struct xti_code c;
+    struct xti_err err = {0};
+    if (cuda_skipped())
+        return;
+    ck_assert_int_eq(
+        xti_cuda_compile(NULL, nvrtc(), "extern \"C\" __global__ void k() { lost; }", "k", 90, &c, &err),
+        XT_ECOMPILE);
+    ck_assert_msg(strstr(err.e.message, "lost"), "%s", err.e.message);
+}
+END_TEST
+
+/* ---- the host */
+
+static atomic_int caught;
+static void count_signal(int sig) { atomic_fetch_add(&caught, 1); }
+
+static void *compile_some(void *arg)
+{
+    for (int i = 0; i < 6; i++) {
+        struct xti_err err = {0};
+        if (compile(NULL, &err))
+            atomic_store((atomic_int *)arg, 1);
+    }
+    return NULL;
+}
+
+/* In the process itself NVRTC ends the host with status 4 in such a moment. */
+START_TEST(a_hosts_own_handlers_run_during_compiles)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGXFSZ, SIGCHLD};
+    pthread_t thread[3];
+    atomic_int failed = 0;
+    if (cuda_skipped())
+        return;
+    struct sigaction a = {.sa_handler = count_signal}, now; /* no SA_RESTART */
+    for (int i = 0; i < 4; i++)
+        sigaction(signals[i], &a, NULL);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&thread[i], NULL, compile_some, &failed);
+    int before = atomic_load(&caught);
+    for (int i = 0; i < 300; i++) {
+        kill(getpid(), signals[i % 3]);
+        for (int k = 0; k < 4; k++) {
+            sigaction(signals[k], NULL, &now);
+            ck_assert(now.sa_handler == count_signal);
+        }
+        nanosleep(&(struct timespec){0, 500000}, NULL);
+    }
+    for (int i = 0; i < 3; i++)
+        pthread_join(thread[i], NULL);
+    ck_assert_int_ge(atomic_load(&caught) - before, 3);
+    ck_assert_int_eq(atomic_load(&failed), 0);
+}
+END_TEST
+
+START_TEST(a_fork_does_not_wait_for_a_compile)
+{
+    pthread_t thread;
+    atomic_int failed = 0;
+    if (cuda_skipped())
+        return;
+    pthread_create(&thread, NULL, compile_some, &failed);
+    for (int i = 0; i < 40; i++) {
+        int status = -1;
+        pid_t child = fork();
+        if (!child) {
+            struct xti_err err = {0};
+            alarm(60);
+            _exit(i % 10 ? 0 : compile(NULL, &err));
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        ck_assert_int_eq(status, 0);
+    }
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(atomic_load(&failed), 0);
+}
+END_TEST
+
+static void *compile_once(void *arg)
+{
+    struct xti_err err = {0};
+    *(xt_status *)arg = compile(NULL, &err);
+    return NULL;
+}
+
+START_TEST(a_thread_of_64_kib_compiles)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    xt_status s = XT_EINTERNAL;
+    if (cuda_skipped())
+        return;
+    pthread_attr_init(&attr);
+    ck_assert_int_eq(pthread_attr_setstacksize(&attr, 64 << 10), 0);
+    ck_assert_int_eq(pthread_create(&thread, &attr, compile_once, &s), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attr);
+    ck_assert_int_eq(s, XT_OK);
+}
+END_TEST
+
+START_TEST(a_host_that_ignores_its_children_compiles)
+{
+    if (cuda_skipped())
+        return;
+    signal(SIGCHLD, SIG_IGN);
+    compiles();
+    signal(SIGCHLD, SIG_DFL);
+    compiles();
+    errno = 0;
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1); /* no child is left behind */
+    ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
+static void *wait_for_all(void *arg)
+{
+    while (!atomic_load((atomic_int *)arg))
+        if (waitpid(-1, NULL, WNOHANG) <= 0)
+            nanosleep(&(struct timespec){0, 200000}, NULL);
+    return NULL;
+}
+
+START_TEST(a_host_that_waits_for_every_child_compiles)
+{
+    pthread_t thread;
+    atomic_int stop = 0;
+    if (cuda_skipped())
+        return;
+    pthread_create(&thread, NULL, wait_for_all, &stop);
+    for (int i = 0; i < 5; i++)
+        compiles();
+    atomic_store(&stop, 1);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+/* In a child, for what it does to itself. */
+static void in_child(void (*change)(void), xt_status want)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (!child) {
+        struct xti_err err = {0};
+        alarm(60);
+        nvrtc(); /* with what it wants while there is everything */
+        change();
+        _exit(-compile(NULL, &err));
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == -(int)want,
+                  "wait status %d, want exit status %d", status, -(int)want);
+}
+
+static void close_standard(void)
+{
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+}
+
+static void lose_directory(void)
+{
+    char dir[] = "/tmp/xt-gone-XXXXXX";
+    if (mkdtemp(dir) && !chdir(dir))
+        rmdir(dir);
+}
+
+static void use_up_files(void)
+{
+    struct rlimit r = {20, 20};
+    setrlimit(RLIMIT_NOFILE, &r);
+    while (dup(0) >= 0)
+        continue;
+}
+
+static void allow_no_process(void)
+{
+    struct rlimit r = {0, 0};
+    if (getuid() || !setuid(65534)) /* root may always start one */
+        setrlimit(RLIMIT_NPROC, &r);
+}
+
+START_TEST(a_host_without_descriptors_or_directory_compiles_or_is_told)
+{
+    if (cuda_skipped())
+        return;
+    in_child(close_standard, XT_OK);
+    in_child(lose_directory, XT_OK);
+    in_child(use_up_files, XT_ECOMPILE);
+    in_child(allow_no_process, XT_ECOMPILE);
+}
+END_TEST
+
+/* ---- the helper */
+
+static bool is_helper(const char *pid)
+{
+    char path[300], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%s/comm", pid);
+    FILE *f = fopen(path, "r");
+    if (f && fgets(name, sizeof name, f))
+        name[strcspn(name, "\n")] = 0;
+    if (f)
+        fclose(f);
+    return !strcmp(name, "xt-cc-mine");
+}
+
+static int helpers_alive(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc");
+    for (struct dirent *e; (e = readdir(d));)
+        n += is_helper(e->d_name);
+    closedir(d);
+    return n;
+}
+
+/* dir/xt-cc-mine: the helper under a name of its own. */
+static void copy_helper(const char *dir, char path[64])
+{
+    char from[4200], command[4400];
+    snprintf(path, 64, "%s/xt-cc-mine", dir);
+    ck_assert(find_beside("xt-cc", from));
+    snprintf(command, sizeof command, "cp -L '%s' '%s'", from, path);
+    ck_assert_int_eq(system(command), 0);
+}
+
+START_TEST(a_helper_ends_with_its_host)
+{
+    char dir[] = "/tmp/xt-helper-XXXXXX", path[64];
+    if (cuda_skipped())
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    copy_helper(dir, path);
+    for (int i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (!child) {
+            struct xti_err err = {0};
+            for (;;)
+                compile(path, &err);
+        }
+        for (int wait = 0; wait < 2000 && !helpers_alive(); wait++)
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
+        nanosleep(&(struct timespec){0, i * 7000000}, NULL);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        int64_t until = xti_now_ns() + 10000000000;
+        while (helpers_alive() && xti_now_ns() < until)
+            nanosleep(&(struct timespec){0, 1000000}, NULL);
+        ck_assert_int_eq(helpers_alive(), 0);
+    }
+    unlink(path);
+    rmdir(dir);
+}
+END_TEST
+
+static const struct bad_helper {
+    const char *text; /* a script; NULL: no file */
+    int mode;
+    const char *says;
+} bad_helpers[] = {
+    {NULL, 0, "cannot be started: No such file"},
+    {"#!/bin/sh\n", 0644, "cannot be started: Permission denied"},
+    {"#!/bin/sh\nexit 0\n", 0755, "ended without an answer"},
+    {"#!/bin/sh\nexit 9\n", 0755, "ended, with status 9 without an answer"},
+    {"#!/bin/sh\nkill -9 $$\n", 0755, "ended, by signal 9 without an answer"},
+    {"#!/bin/sh\necho nonsense that is longer than the head of any message could ever be, by far >&0\n", 0755,
+     "without an answer"},
+    {"#!/bin/sh\nprintf 'xt-cc 1' >&0\n", 0755, "without an answer"},
+    {"#!/bin/sh\nhead -c 40 >/dev/null\ncat <&0 >/dev/null &\nexec >&- 2>&-\nkill -9 $!\nexit 1\n", 0755,
+     "without an answer"},
+    {"no program at all", 0755, "cannot be started"},
+};
+
+START_TEST(a_helper_that_is_none_is_told_from_one)
+{
+    const struct bad_helper *bad = &bad_helpers[_i];
+    char dir[] = "/tmp/xt-helper-XXXXXX", path[64];
+    if (cuda_skipped())
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/xt-cc", dir);
+    FILE *f = bad->text ? fopen(path, "w") : NULL;
+    if (f) {
+        fputs(bad->text, f);
+        fclose(f);
+        chmod(path, (mode_t)bad->mode);
+    }
+    int before = open_files();
+    for (int i = 0; i < 3; i++) {
+        struct xti_err err = {0};
+        ck_assert_int_eq(compile(path, &err), XT_ECOMPILE);
+        ck_assert_msg(strstr(err.e.message, bad->says), "%s", err.e.message);
+    }
+    ck_assert_int_eq(open_files(), before);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+    unlink(path);
+    rmdir(dir);
+    compiles();
+}
+END_TEST
+
+START_TEST(every_allocation_that_fails_is_a_status_and_leaks_nothing)
+{
+    if (cuda_skipped())
+        return;
+    compiles();
+    int64_t live = xti_live_allocations();
+    int files = open_files();
+    xt_status s = XT_ENOMEM;
+    for (int n = 1; s; n++) {
+        struct xti_err err = {0};
+        xti_fail_alloc(n, 0);
+        s = compile(NULL, &err);
+        xti_fail_alloc(0, 0);
+        ck_assert_msg(s != XT_EINTERNAL && n < 100, "%d: %s", n, err.e.message);
+        ck_assert_int_eq(xti_live_allocations(), live);
+        ck_assert_int_eq(open_files(), files);
+    }
+}
+END_TEST
+
+START_TEST(the_helper_says_what_it_is)
+{
+    char from[4200], command[4400];
+    ck_assert(find_beside("xt-cc", from));
+    snprintf(command, sizeof command, "'%s' </dev/null 2>&1 | grep -q 'compiles CUDA kernels'", from);
+    ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
+/* ---- messages */
+
+static void make_message(unsigned char *bytes, size_t *n)
+{
+    int ends[2];
+    struct xti_str b = {0};
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    xti_message_field(&b, "words", 6);
+    xti_message_number(&b, -5);
+    xti_message_field(&b, "", 0);
+    ck_assert(xti_message_send(ends[0], &b));
+    ssize_t got = recv(ends[1], bytes, *n, 0);
+    ck_assert_int_gt(got, 0);
+    *n = (size_t)got;
+    xti_str_free(&b);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static xt_status receive(const unsigned char *bytes, size_t n, struct xti_message *m)
+{
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert_int_eq(send(ends[0], bytes, n, 0), (ssize_t)n);
+    close(ends[0]);
+    xt_status s = xti_message_receive(ends[1], 1000, m);
+    close(ends[1]);
+    return s;
+}
+
+START_TEST(a_message_arrives_whole_or_not_at_all)
+{
+    unsigned char bytes[512], bad[512];
+    size_t n = sizeof bytes, empty;
+    struct xti_message m;
+    make_message(bytes, &n);
+    ck_assert_int_eq(receive(bytes, n, &m), XT_OK);
+    ck_assert_str_eq(xti_message_text(&m), "words");
+    ck_assert_int_eq(xti_message_take_number(&m), -5);
+    xti_message_take(&m, &empty);
+    ck_assert(!m.bad && empty == 0);
+    xti_message_take(&m, &empty); /* there is no more */
+    ck_assert(m.bad);
+    xti_message_free(&m);
+    for (size_t cut = 0; cut < n; cut++)
+        ck_assert_int_eq(receive(bytes, cut, &m), XT_EIO);
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        memcpy(bad, bytes, n);
+        bad[bit / 8] ^= (unsigned char)(1u << bit % 8);
+        ck_assert_msg(receive(bad, n, &m) != XT_OK, "bit %zu", bit);
+    }
+}
+END_TEST
+
+START_TEST(a_field_never_reaches_beyond_its_message)
+{
+    for (uint64_t says = 0; says < 40; says++)
+        for (size_t has = 0; has < 24; has++) {
+            unsigned char data[40] = {0};
+            struct xti_message m = {.data = data, .n = has};
+            size_t n;
+            memcpy(data, &says, sizeof says);
+            xti_message_take(&m, &n);
+            ck_assert_int_eq(m.bad, has < 8 || says > has - 8);
+            ck_assert(n <= has);
+        }
+    unsigned char huge[16];
+    struct xti_message m = {.data = huge, .n = sizeof huge};
+    size_t n;
+    memset(huge, 0xff, sizeof huge);
+    xti_message_take(&m, &n);
+    ck_assert(m.bad && n == 0);
+}
+END_TEST
+
+START_TEST(silence_is_not_waited_for_longer_than_asked)
+{
+    int ends[2];
+    struct xti_message m;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert_int_eq(xti_message_receive(ends[0], 30, &m), XT_EDEVICE);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("helper");
+    TCase *c = tcase_create("helper");
+    tcase_set_timeout(c, 180);
+    tcase_add_test(c, the_helper_makes_the_bytes_that_this_process_makes);
+    tcase_add_test(c, the_compilers_words_come_through);
+    tcase_add_test(c, a_hosts_own_handlers_run_during_compiles);
+    tcase_add_test(c, a_fork_does_not_wait_for_a_compile);
+    tcase_add_test(c, a_thread_of_64_kib_compiles);
+    tcase_add_test(c, a_host_that_ignores_its_children_compiles);
+    tcase_add_test(c, a_host_that_waits_for_every_child_compiles);
+    tcase_add_test(c, a_host_without_descriptors_or_directory_compiles_or_is_told);
+    tcase_add_test(c, a_helper_ends_with_its_host);
+    tcase_add_loop_test(c, a_helper_that_is_none_is_told_from_one, 0,
+                        (int)(sizeof bad_helpers / sizeof *bad_helpers));
+    tcase_add_test(c, every_allocation_that_fails_is_a_status_and_leaks_nothing);
+    tcase_add_test(c, the_helper_says_what_it_is);
+    tcase_add_test(c, a_message_arrives_whole_or_not_at_all);
+    tcase_add_test(c, a_field_never_reaches_beyond_its_message);
+    tcase_add_test(c, silence_is_not_waited_for_longer_than_asked);
+    suite_add_tcase(s, c);
+    return run_suite(s);
+}
