@@ -158,11 +158,27 @@ for o in '' --help -h help; do
     expect "help: $o" '"$xt" $o | grep -q "xt run"'
 done
 expect 'explain' '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "strategy"'
-expect 'explain --why' '"$xt" explain "x: f32[4,6]; x.T" --why | grep -q "^  refused   piece 0: memcpy: "'
+expect 'explain --why' \
+    '"$xt" explain "x: f32[4,6]; x.T" --why | grep -q "^  refused   piece 0: memcpy: "'
 expect 'refusals wait for --why' '! "$xt" explain "x: f32[4,6]; x.T" | grep -q refused'
 "$xt" explain 'x: f32[4,6]; x.T -> [6,4]:[8,1]+1' --svg "$dir/e.svg" >"$dir/out"
 expect 'explain --svg' 'head -c 4 "$dir/e.svg" | grep -q "<svg" && tail -c 7 "$dir/e.svg" | grep -q "</svg>"'
 expect 'explain --svg also prints' 'grep -q strategy "$dir/out"'
+svg='import sys, xml.dom.minidom as d; x = d.parse(sys.argv[1]).documentElement
+assert x.getElementsByTagName("title")[0].firstChild.data.startswith("x: ")
+assert x.getElementsByTagName("rect")'
+for c in 'x: u8[3]; x' 'x: u8[]; x' 'x: u8[0,2]; x' 'x: f32[4,6]; x.T -> [6,4]:[8,1]+1' \
+    'x: f32[64,64]; x.tril(3)' 'x: f16[8,64]; y: f16[8,3]; concat(1, x, y).unsqueeze(1).expand(8,4,67)' \
+    'x: f32[999,999]; x.T[::-2]'; do
+    "$xt" explain "$c" --svg "$dir/e.svg" >"$dir/out"
+    expect "svg of $c" '! command -v python3 >/dev/null || python3 -c "$svg" "$dir/e.svg"'
+    echo "n | w | $c" >>"$dir/steps.txt"
+    "$xt" explain "$c" --json | sed 's/.*"bytes_step_by_step": \([0-9]*\).*/\1/' >>"$dir/steps.want"
+done
+sed -i '/u8\[0,2\]/d' "$dir/steps.txt" && sed -i '3d' "$dir/steps.want"
+"$xt" bench --quick "$dir/steps.txt" --json "$dir/steps.json" >/dev/null
+expect 'step by step moves what the benchmark moves' \
+    'grep -o "\"naive_bytes\": [0-9]*" "$dir/steps.json" | sed "s/.*: //" | cmp -s - "$dir/steps.want"'
 bad 'svg into no directory' 'nowhere' explain 'x: u8[2]; x' --svg "$dir/nowhere/e.svg"
 expect 'explain --time' \
     '"$xt" explain "x: f32[4,6]; x.permute(1,0)" --time | grep -q "^  measured .*; estimate "'

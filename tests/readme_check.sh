@@ -9,15 +9,21 @@ check() { # description, status
     if [ "$2" -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED: $1"; fi
 }
 
-# "    $ command" and the indented lines below it, up to a blank line.
+# "    $ command" and the indented lines below it; blank ones between them.
 awk -v dir="$dir" '
     /^    \$ / {
-        n++; on = 1
+        n++; on = 1; blank = 0
         print substr($0, 7) > (dir "/" n ".cmd")
         printf "" > (dir "/" n ".want")
         next
     }
-    on && /^    / { print substr($0, 5) > (dir "/" n ".want"); next }
+    on && /^$/ { blank++; next }
+    on && /^    / {
+        for (; blank; blank--)
+            print "" > (dir "/" n ".want")
+        print substr($0, 5) > (dir "/" n ".want")
+        next
+    }
     { on = 0 }' README.md
 # The instruction set and the estimate are the machine's own.
 machines_own='s/cpu (scalar|avx2|avx512|neon)/cpu ISA/; s/(estimate +).* ns, (.*:).*/\1TIME, \2/'

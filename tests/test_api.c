@@ -657,13 +657,15 @@ START_TEST(explanations_are_text_for_people_and_valid_json)
             struct xt_graph *g = random_graph(seed, NULL);
             struct xt_kernel *k;
             ck_assert(!xt_compile(ctx, g, NULL, &k));
-            char *json = explained(k, XT_JSON), *text = explained(k, 0);
+            char *json = explained(k, XT_JSON), *text = explained(k, 0), *svg = explained(k, XT_SVG);
+            ck_assert(!strncmp(svg, "<svg ", 5) && !strcmp(svg + strlen(svg) - 7, "</svg>\n"));
+            free(svg);
             ck_assert_msg(json_valid(json), "%s: %s", graph_text(g), json);
             struct xt_kernel_info info = {.size = sizeof info};
             expect(XT_OK, xt_kernel_get(k, &info));
             ck_assert(strstr(json, info.signature) && strstr(text, info.signature));
             ck_assert(strstr(text, graph_text(g)));
-            ck_assert(text[strlen(text) - 1] == '\n' && !strstr(text, "\n\n"));
+            ck_assert_msg(text[strlen(text) - 1] == '\n' && !strstr(text, "\n\n\n"), "%s", text);
             free(json);
             free(text);
             xt_kernel_free(k);

@@ -42,7 +42,13 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
 {
     struct xti_layout o;
     xti_packed_output(k->packed, &o);
-    xti_str_add(b, "  chain     ");
+    xti_explain_saved(k, b);
+    xti_str_add(b, "\n");
+    xti_explain_way(k, b);
+    xti_str_add(b, k->map->n_pieces ? "\n\n" : "\n");
+    size_t before = b->n;
+    xti_explain_picture(k, b);
+    xti_str_add(b, b->n > before ? "\n  chain     " : "  chain     ");
     xti_kernel_text(k, b);
     xti_str_addf(b, "\n  result    %s", xt_dtype_name(o.dtype));
     xti_str_list(b, o.rank, o.shape);
@@ -69,6 +75,19 @@ static void cuda_json(const struct xt_kernel *k, struct xti_str *b)
     xti_cuda_prediction_json(k->cuda, b);
 }
 
+static void steps_json(const struct xt_kernel *k, struct xti_str *b)
+{
+    struct xti_cost_of_steps steps;
+    struct xti_str way = {0};
+    b->failed |= !xti_explain_steps(k, &steps);
+    xti_str_addf(b, ", \"operations\": %d, \"bytes_step_by_step\": %.0f, \"way\": ", steps.operations,
+                 steps.bytes);
+    xti_explain_way(k, &way);
+    xti_str_json(b, way.s ? way.s : "");
+    b->failed |= way.failed;
+    xti_str_free(&way);
+}
+
 static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info *info, struct xti_str *b)
 {
     struct xti_layout o;
@@ -85,10 +104,10 @@ static void explain_json(const struct xt_kernel *k, const struct xt_kernel_info 
     xti_str_list(b, o.rank, o.strides);
     xti_str_addf(b, ", \"offset\": %" PRId64 ", \"class\": \"%s\", \"pieces\": ", o.offset, info->map_class);
     xti_map_json(k->map, b);
-    xti_str_addf(b,
-                 ", \"bytes_read\": %" PRId64 ", \"bytes_written\": %" PRId64
-                 ", \"strategy\": \"%s\", \"target\": \"",
+    xti_str_addf(b, ", \"bytes_read\": %" PRId64 ", \"bytes_written\": %" PRId64 ", \"strategy\": \"%s\"",
                  info->bytes_read, info->bytes_written, info->strategy);
+    steps_json(k, b);
+    xti_str_add(b, ", \"target\": \"");
     target_text(k, b);
     xti_str_add(b, "\", \"refused\": [");
     xti_explain_refusals_json(k, b);

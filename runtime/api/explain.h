@@ -8,12 +8,74 @@
 /* Of more pieces and steps than these the text leaves out the rest, unless it is to say why. */
 enum { XTI_EXPLAIN_MOST = 12 };
 
-/* The plan: its steps with their loops; with `why` all of them, and what was refused. (plan_text.c) */
+/* ---- words.c: the first two lines, without the line's end */
+
+struct xti_cost_of_steps {
+    int operations; /* of the chain, that its result needs */
+    double bytes;   /* read and written when each makes its result whole; reshapes of dense data are free */
+};
+/* False: there is no memory. */
+bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out);
+
+void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" */
+/* "3 operations became 1 copy: 192 bytes moved, 384 step by step (2.0 times)" */
+void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
+/* "a transpose: inner run 4 bytes of a 64-byte line, so squares are turned in registers; 1 thread" */
+void xti_explain_way(const struct xt_kernel *k, struct xti_str *b);
+
+/* ---- places.c: what the index map says of axes and memory */
+
+/* The piece that copies the most bytes, or, where none reads, that fills them; NULL: there is none. */
+const struct xti_piece *xti_main_piece(const struct xti_map *m);
+/* Elements that are side by side on both sides. */
+int64_t xti_common_run(const struct xti_piece *p);
+
+/* Where a dim of n points, st elements apart, lies in a tensor. */
+struct xti_place {
+    int first, last; /* axes; last < first: of no axis, or of several at once */
+    int64_t step; /* points of axis `last` from one to the next, negative: backwards; 0: stays where it is */
+    bool whole;   /* all points of these axes */
+};
+struct xti_place xti_place_of(const struct xti_layout *l, int64_t n, int64_t st);
+/* "axis 0, backwards"; "axes 1-2, every 4th"; "again and again" */
+void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xti_str *b);
+
+/* What one call of a CPU step's kernel, or of what fills its buffer, moves: as runs of memory on either side.
+ */
+struct xti_tile {
+    int64_t bytes, reads, read_bytes, writes, write_bytes; /* reads 0: of a fill */
+};
+/* False: the step is none of boxes. */
+bool xti_tile_of(const struct xt_kernel *k, const struct xti_step *s, struct xti_tile *out);
+/* The step that copies the most bytes, or fills them; NULL: not a CPU plan, or nothing to do. */
+const struct xti_step *xti_main_step(const struct xt_kernel *k);
+
+/* ---- picture.c and svg.c: where each axis comes from, how memory is walked, what a tile is */
+
+void xti_explain_picture(const struct xt_kernel *k, struct xti_str *b);
+/* The same as a self-contained SVG, for light and dark pages. */
+void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b);
+
+/* "runs of 4 bytes; the next one is 24 bytes back in x, 4 bytes on in the result". p: affine, reads */
+void xti_explain_walk(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b);
+/* "64 runs of 8000 bytes are read, ..": nothing where there are no tiles. */
+void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b);
+
+/* Tensors that are small enough to show each element: for each of the result's the input (-1: of a fill) and
+ * the element's number in it, counted row by row. */
+enum { XTI_SMALL = 64 };
+struct xti_cell {
+    int input;
+    int number;
+};
+/* cell has room for XTI_SMALL. False: too large. */
+bool xti_small_cells(const struct xt_kernel *k, struct xti_cell *cell);
+
+/* ---- plan_text.c */
+
+/* The plan: its steps with their loops; with `why` all of them, and what was refused. */
 void xti_explain_plan(const struct xt_kernel *k, bool why, struct xti_str *b);
 /* Members of an array: {"piece", "strategy", "reason"}. */
 void xti_explain_refusals_json(const struct xt_kernel *k, struct xti_str *b);
-
-/* A self-contained SVG of the copy, for light and dark pages. (svg.c) */
-void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b);
 
 #endif

@@ -1,23 +1,288 @@
-/* svg.c: the picture of a copy as a self-contained SVG. Layer 6. */
+/* svg.c: the picture of a copy as a self-contained SVG: small tensors element by element, axes as ribbons
+ * from the source to the result, a line of memory, a tile. Colours follow prefers-color-scheme. Layer 6. */
 #include "api/explain.h"
 
-/* Any text between tags. */
-static void escaped(const char *text, struct xti_str *b)
+#include <inttypes.h>
+#include <string.h>
+
+enum { WIDTH = 600, MARGIN = 20, CHARS = 68 };
+
+static const char style[] =
+    "<style>text{font:15px system-ui,sans-serif;fill:#1c2530}.h{font-weight:600;font-size:17px}"
+    ".m{font-family:ui-monospace,monospace;font-size:13.5px}.s{font-size:14px;fill:#526173}"
+    ".bg{fill:#fff}.b{fill:#f1f4f7;stroke:#8a97a6}.e{fill:none;stroke:#b5bfca}.r{fill:#2b6cb0}"
+    "@media(prefers-color-scheme:dark){text{fill:#e6ebf0}.s{fill:#a3b1c0}.bg{fill:#14181d}"
+    ".b{fill:#232a32;stroke:#66727f}.e{stroke:#4a5561}.r{fill:#63a4e8}}</style>\n";
+
+/* The picture grows downwards. */
+struct page {
+    const struct xt_kernel *k;
+    struct xti_str body;
+    int y;
+};
+
+static void escaped(const char *text, size_t n, struct xti_str *b)
 {
-    for (; *text; text++)
-        if (*text == '<' || *text == '&')
-            xti_str_add(b, *text == '<' ? "&lt;" : "&amp;");
+    for (size_t i = 0; i < n; i++)
+        if (text[i] == '<' || text[i] == '&')
+            xti_str_add(b, text[i] == '<' ? "&lt;" : "&amp;");
         else
-            xti_str_addn(b, text, 1);
+            xti_str_addn(b, &text[i], 1);
 }
+
+static void put(struct page *p, const char *class, int x, int y, const char *text, size_t n)
+{
+    xti_str_addf(&p->body, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+    escaped(text, n, &p->body);
+    xti_str_add(&p->body, "</text>\n");
+}
+
+/* A paragraph, broken between words; `most` lines of it. */
+static void paragraph(struct page *p, const char *class, const char *text, int chars, int most)
+{
+    size_t n = text ? strlen(text) : 0;
+    for (size_t at = 0; at < n && most--;) {
+        size_t end = n - at > (size_t)chars ? at + (size_t)chars : n;
+        while (end < n && end > at + (size_t)chars / 2 && text[end] != ' ')
+            end--;
+        put(p, class, MARGIN, p->y, text + at, end - at);
+        p->y += 21;
+        at = end + (end < n && text[end] == ' ');
+    }
+}
+
+/* ---- elements */
+
+static int64_t count(const struct xti_layout *l)
+{
+    int64_t n = 1;
+    for (int i = 0; i < l->rank; i++)
+        n *= l->shape[i];
+    return n;
+}
+
+/* Each element keeps its colour on the way. */
+static void cell(struct page *p, int x, int y, struct xti_cell c)
+{
+    xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"30\" height=\"24\"/>", x, y);
+    if (c.input >= 0) {
+        struct xti_layout l;
+        xti_packed_input(p->k->packed, c.input, &l);
+        int hue = (int)(200 + c.input * 97 + c.number * 160 / count(&l)) % 360;
+        xti_str_addf(
+            &p->body,
+            "<rect x=\"%d\" y=\"%d\" width=\"30\" height=\"24\" fill=\"hsl(%d,75%%,50%%)\" "
+            "fill-opacity=\".3\"/><text class=\"m\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d</text>",
+            x, y, hue, x + 15, y + 17, c.number);
+    }
+    xti_str_add(&p->body, "\n");
+}
+
+static void title(const struct xti_layout *l, const char *name, struct xti_str *b)
+{
+    xti_str_addf(b, "%s %s", name, xt_dtype_name(l->dtype));
+    xti_str_list(b, l->rank, l->shape);
+}
+
+/* A tensor's elements; matrices below each other. cells NULL: input `input` itself. Beside what is there, or
+ * below it: *x moves on. */
+static void grid(struct page *p, const struct xti_layout *l, const char *name, int input,
+                 const struct xti_cell *cells, int *x, int *bottom)
+{
+    int n = (int)count(l), cols = l->rank ? (int)l->shape[l->rank - 1] : 1; /* n 0: none are asked */
+    int rows = l->rank > 1 ? (int)l->shape[l->rank - 2] : 1, y = p->y + 10;
+    struct xti_str text = {0};
+    title(l, name, &text);
+    int width = cols * 30 > (int)text.n * 8 ? cols * 30 : (int)text.n * 8;
+    if (*x > MARGIN && *x + width > WIDTH - MARGIN) {
+        p->y = *bottom + 12;
+        *x = MARGIN;
+        y = p->y + 10;
+    }
+    put(p, "s", *x, p->y, text.s ? text.s : "", text.n);
+    for (int i = 0; i < n; i++) {
+        int row = i / cols, at = y + row * 24 + row / rows * 8;
+        cell(p, *x + i % cols * 30, at, cells ? cells[i] : (struct xti_cell){input, i});
+        *bottom = at + 40 > *bottom ? at + 40 : *bottom;
+    }
+    *x += width + 36;
+    p->body.failed |= text.failed;
+    xti_str_free(&text);
+}
+
+static void elements(struct page *p)
+{
+    struct xti_cell c[XTI_SMALL];
+    struct xti_layout l;
+    int x = MARGIN, bottom = p->y;
+    if (!xti_small_cells(p->k, c))
+        return;
+    for (int i = 0; i < p->k->map->n_srcs; i++) {
+        xti_packed_input(p->k->packed, i, &l);
+        grid(p, &l, xti_packed_name(p->k->packed, i), i, NULL, &x, &bottom);
+    }
+    xti_packed_output(p->k->packed, &l);
+    grid(p, &l, "result", -1, c, &x, &bottom);
+    p->y = bottom + 6;
+}
+
+/* ---- axes */
+
+enum { AXIS = 34, LEFT = 170, RIGHT = 270 };
+
+static void box(struct page *p, int x, int y, int width, const char *text, size_t n)
+{
+    xti_str_addf(&p->body, "<rect class=\"b\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"26\" rx=\"5\"/>\n", x,
+                 y, width);
+    put(p, "m", x + 8, y + 18, text, n);
+}
+
+/* From the middle of the source's axes [first, last] to row i of the result. */
+static void ribbon(struct page *p, int top, struct xti_place from, int axes, int i)
+{
+    bool none = from.last < from.first;
+    int first = none ? 0 : from.first, last = none ? axes - 1 : from.last;
+    int y0 = top + first * AXIS + 3, y1 = top + last * AXIS + 23, y = top + i * AXIS;
+    int mid = (LEFT + RIGHT) / 2;
+    xti_str_addf(&p->body,
+                 "<path d=\"M%d %dC%d %d %d %d %d %dV%dC%d %d %d %d %d %dZ\" fill=\"hsl(%d,75%%,50%%)\" "
+                 "fill-opacity=\".3\"/>\n",
+                 LEFT, y0, mid, y0, mid, y + 3, RIGHT, y + 3, y + 23, mid, y + 23, mid, y1, LEFT, y1,
+                 (200 + 67 * i) % 360);
+}
+
+static void axes(struct page *p, const struct xti_piece *q)
+{
+    struct xti_layout in, out;
+    struct xti_str text = {0};
+    xti_packed_input(p->k->packed, q->src, &in);
+    xti_packed_output(p->k->packed, &out);
+    int top = p->y + 12, rows = in.rank > q->n_dims ? in.rank : q->n_dims;
+    title(&in, xti_packed_name(p->k->packed, q->src), &text);
+    put(p, "s", MARGIN, p->y, text.s ? text.s : "", text.n);
+    text.n = 0;
+    title(&out, "result", &text);
+    if (p->k->map->n_pieces > 1)
+        xti_str_addf(&text, ", %.1f %%", 100 * (double)xti_piece_numel(q) / (double)p->k->map->numel);
+    put(p, "s", RIGHT, p->y, text.s ? text.s : "", text.n);
+    for (int i = 0; i < q->n_dims; i++)
+        if (q->dim[i].s)
+            ribbon(p, top, xti_place_of(&in, q->dim[i].n, q->dim[i].s), in.rank, i);
+    for (int i = 0; i < in.rank; i++) {
+        text.n = 0;
+        xti_str_addf(&text, "%" PRId64 ": axis %d", in.shape[i], i);
+        box(p, MARGIN, top + i * AXIS, LEFT - MARGIN, text.s ? text.s : "", text.n);
+    }
+    for (int i = 0; i < q->n_dims; i++) {
+        text.n = 0;
+        xti_str_addf(&text, "%" PRId64 ": ", q->dim[i].n);
+        xti_place_text(&out, q->dim[i].n, q->dim[i].d, &text);
+        struct xti_place from = xti_place_of(&in, q->dim[i].n, q->dim[i].s);
+        if (!q->dim[i].s)
+            xti_str_add(&text, ", repeated");
+        else if (from.step < 0)
+            xti_str_add(&text, ", backwards");
+        box(p, RIGHT, top + i * AXIS, WIDTH - MARGIN - RIGHT, text.s ? text.s : "", text.n);
+    }
+    p->y = top + (rows ? rows : 1) * AXIS + 22;
+    p->body.failed |= text.failed;
+    xti_str_free(&text);
+}
+
+/* ---- memory */
+
+/* A line of 64 bytes, what moves together in colour. */
+static void line(struct page *p, const struct xti_piece *q)
+{
+    int64_t run = xti_common_run(q) * p->k->map->esize, bytes = run < XTI_LINE ? run : XTI_LINE;
+    struct xti_str text = {0};
+    static const char what[] = "of a line of 64 bytes these move together";
+    put(p, "s", MARGIN, p->y, what, sizeof what - 1);
+    xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\"/>\n", MARGIN,
+                 p->y + 10, (int)(bytes * (WIDTH - 2 * MARGIN) / XTI_LINE));
+    for (int i = 0; i < 16; i++)
+        xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"35\" height=\"16\"/>\n",
+                     MARGIN + i * 35, p->y + 10);
+    p->y += 48;
+    xti_explain_walk(p->k, q, &text);
+    paragraph(p, "t", text.s, CHARS, 3);
+    p->body.failed |= text.failed;
+    xti_str_free(&text);
+    p->y += 12;
+}
+
+/* Runs of one side as bars, the longer ones wider; of many the first. */
+static void bars(struct page *p, int x, int64_t n, int64_t bytes, int64_t widest)
+{
+    enum { MOST = 8 };
+    int width = (int)(30 + 190 * ((double)bytes / (double)widest));
+    for (int i = 0; i < n && i < MOST; i++)
+        xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"7\" rx=\"2\"/>\n",
+                     x, p->y + 10 * i, width);
+    if (n > MOST)
+        put(p, "s", x, p->y + 10 * MOST + 8, "..", 2);
+}
+
+static void tile(struct page *p)
+{
+    struct xti_tile t;
+    struct xti_str text = {0};
+    const struct xti_step *s = xti_main_step(p->k);
+    xti_explain_tile(p->k, &text);
+    if (text.s) {
+        put(p, "s", MARGIN, p->y, "a tile", 6);
+        p->y += 12;
+        if (s && xti_tile_of(p->k, s, &t) && t.reads) {
+            int64_t widest = t.read_bytes > t.write_bytes ? t.read_bytes : t.write_bytes;
+            int64_t most = t.reads > t.writes ? t.reads : t.writes;
+            bars(p, MARGIN, t.reads, t.read_bytes, widest);
+            put(p, "t", RIGHT - 22, p->y + 10, "\xe2\x86\x92", 3);
+            bars(p, RIGHT, t.writes, t.write_bytes, widest);
+            p->y += 10 * (int)(most < 9 ? most : 9) + 10;
+        }
+        p->y += 12;
+        paragraph(p, "t", text.s, CHARS, 3);
+    }
+    p->body.failed |= text.failed;
+    xti_str_free(&text);
+}
+
+/* ---- the file */
 
 void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b)
 {
-    struct xti_str chain = {0};
+    struct page p = {.k = k, .y = 34};
+    struct xti_str chain = {0}, saved = {0}, way = {0};
+    const struct xti_piece *q = xti_main_piece(k->map);
     xti_kernel_text(k, &chain);
-    xti_str_add(b, "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\"><title>");
-    escaped(chain.s ? chain.s : "", b);
-    xti_str_add(b, "</title></svg>\n");
-    b->failed |= chain.failed;
+    xti_explain_saved(k, &saved);
+    xti_explain_way(k, &way);
+    paragraph(&p, "m", chain.s, 64, 6);
+    p.y += 8;
+    paragraph(&p, "h", saved.s, 54, 3);
+    paragraph(&p, "t", way.s, CHARS, 5);
+    p.y += 14;
+    elements(&p);
+    if (q && q->src >= 0 && xti_piece_affine(q)) {
+        axes(&p, q);
+        line(&p, q);
+    }
+    tile(&p);
+    xti_str_addf(b,
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                 "aria-labelledby=\"xt-title xt-desc\">\n<title id=\"xt-title\">",
+                 WIDTH, p.y);
+    escaped(chain.s ? chain.s : "", chain.n, b);
+    xti_str_add(b, "</title>\n<desc id=\"xt-desc\">");
+    escaped(saved.s ? saved.s : "", saved.n, b);
+    xti_str_add(b, ". ");
+    escaped(way.s ? way.s : "", way.n, b);
+    xti_str_addf(b, "</desc>\n%s<rect class=\"bg\" width=\"%d\" height=\"%d\"/>\n", style, WIDTH, p.y);
+    xti_str_addn(b, p.body.s ? p.body.s : "", p.body.n);
+    xti_str_add(b, "</svg>\n");
+    b->failed |= p.body.failed | chain.failed | saved.failed | way.failed;
+    xti_str_free(&p.body);
     xti_str_free(&chain);
+    xti_str_free(&saved);
+    xti_str_free(&way);
 }

@@ -23,6 +23,28 @@ static void add_box(const struct xti_cuda_plan *p, const struct xti_cuda_step *s
         xti_str_addf(b, "%" PRId64 "%s", box.dim[j].t, j ? between : "");
 }
 
+void xti_cuda_box_text(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, struct xti_str *b)
+{
+    add_box(p, s, " x ", b);
+}
+
+struct xti_cuda_words xti_cuda_family_words(enum xti_cuda_family f)
+{
+    static const struct xti_cuda_words words[XTI_CUDA_FAMILY_COUNT] = {
+        [XTI_CUDA_TILE] = {"a transpose", "boxes change their order in shared memory"},
+        [XTI_CUDA_SEGMENTS] = {"rows from several places", "threads store 16 aligned bytes at a time"},
+        [XTI_CUDA_CONTIGUOUS] = {"a plain copy", "it is copied whole"},
+        [XTI_CUDA_FILL] = {"a fill with one value", NULL},
+        [XTI_CUDA_ROWS] = {"a copy of runs", "each run is copied by wide accesses"},
+        [XTI_CUDA_BROADCAST] = {"a broadcast", "each element is repeated along the row that it fills"},
+        [XTI_CUDA_REVERSED] = {"a reversed copy", "wide accesses are reversed in registers"},
+        [XTI_CUDA_GENERIC] = {"a copy by elements", "each thread finds its element by the map"},
+    };
+    if (words[f].what)
+        return words[f];
+    return (struct xti_cuda_words){xti_cuda_family_name(f), NULL};
+}
+
 void xti_cuda_step_text(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, struct xti_str *b)
 {
     int load = load_bytes(p, s);

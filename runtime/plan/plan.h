@@ -246,6 +246,8 @@ enum { XTI_THREAD_BYTES = 4 << 20 };
 
 struct xti_strategy {
     const char *name;
+    /* For people: "a transpose", "squares are turned in registers"; how NULL: what says it all. */
+    const char *what, *how;
     bool (*applicable)(const struct xti_plan *p, int piece, struct xti_why *why);
     /* Fills the step of this piece; cannot fail once applicable said yes. */
     void (*make)(const struct xti_plan *p, int piece, struct xti_step *step);

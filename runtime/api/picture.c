@@ -1,0 +1,302 @@
+/* picture.c: a copy as a small text picture: of small tensors where each element comes from, of all where
+ * each axis does, how memory is walked and what a tile is. Layer 6. */
+#include "api/explain.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cuda/describe.h"
+
+/* ---- elements */
+
+static int64_t numel(const struct xti_layout *l)
+{
+    int64_t n = 1;
+    for (int i = 0; i < l->rank; i++)
+        n = l->shape[i] && n > INT32_MAX / l->shape[i] ? INT32_MAX : n * l->shape[i];
+    return n;
+}
+
+/* The address of the i-th element, counted row by row. */
+static int64_t address(const struct xti_layout *l, int64_t i)
+{
+    int64_t at = l->offset;
+    for (int k = l->rank - 1; k >= 0; i /= l->shape[k--])
+        at += i % l->shape[k] * l->strides[k];
+    return at;
+}
+
+/* The first element that lies there; -1: none of the first `most`. */
+static int number_at(const struct xti_layout *l, int64_t at, int most)
+{
+    for (int i = 0; i < most; i++)
+        if (address(l, i) == at)
+            return i;
+    return -1;
+}
+
+struct cells {
+    const struct xt_kernel *k;
+    struct xti_layout result;
+    int n;
+    struct xti_cell *cell;
+};
+
+static bool note_cell(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
+{
+    struct cells *c = arg;
+    int i = number_at(&c->result, d, c->n);
+    if (i < 0)
+        return true;
+    c->cell[i] = (struct xti_cell){p->src, 0};
+    if (p->src >= 0) {
+        struct xti_layout in;
+        xti_packed_input(c->k->packed, p->src, &in);
+        c->cell[i].number = number_at(&in, s, (int)numel(&in));
+    }
+    return true;
+}
+
+bool xti_small_cells(const struct xt_kernel *k, struct xti_cell *cell)
+{
+    struct cells c = {.k = k, .cell = cell};
+    xti_packed_output(k->packed, &c.result);
+    int64_t n = numel(&c.result), all = 0;
+    for (int i = 0; i < k->map->n_srcs; i++) {
+        struct xti_layout in;
+        xti_packed_input(k->packed, i, &in);
+        all += numel(&in);
+    }
+    if (!n || n > XTI_SMALL || all > XTI_SMALL)
+        return false;
+    c.n = (int)n;
+    xti_map_visit(k->map, note_cell, &c);
+    return true;
+}
+
+/* ---- small tensors as blocks of rows side by side */
+
+enum { COLUMNS = 100 };
+
+static int64_t last_axis(const struct xti_layout *l) { return l->rank ? l->shape[l->rank - 1] : 1; }
+
+static int letters(const struct xt_kernel *k) { return k->map->n_srcs > 1 ? 1 : 0; }
+
+static void cell_text(const struct xt_kernel *k, struct xti_cell c, struct xti_str *b)
+{
+    if (c.input < 0)
+        xti_str_addf(b, "%*s", 3 + letters(k), ".");
+    else if (letters(k))
+        xti_str_addf(b, " %c%2d", 'a' + c.input % 26, c.number);
+    else
+        xti_str_addf(b, " %2d", c.number);
+}
+
+/* Line `row` of a tensor's elements, or a blank one; of more than two axes a blank line after each matrix. */
+static void row_text(const struct xt_kernel *k, const struct xti_layout *l, const struct xti_cell *cell,
+                     int row, int width, struct xti_str *b)
+{
+    int cols = numel(l) ? (int)last_axis(l) : 1, rows = (int)(numel(l) / cols);
+    int matrix = l->rank > 2 && rows ? (int)l->shape[l->rank - 2] : rows, at = row - row / (matrix + 1);
+    size_t from = b->n;
+    if (row % (matrix + 1) != matrix && at < rows)
+        for (int i = 0; i < cols; i++)
+            cell_text(k, cell[at * cols + i], b);
+    while (b->n - from < (size_t)width && !b->failed)
+        xti_str_add(b, " ");
+}
+
+static int lines_of(const struct xti_layout *l)
+{
+    if (!l->rank || !numel(l))
+        return 1;
+    int rows = (int)(numel(l) / last_axis(l)), matrix = l->rank > 2 ? (int)l->shape[l->rank - 2] : rows;
+    return rows + rows / matrix - 1;
+}
+
+/* "x f32[4,6]" */
+static void title_text(const struct xt_kernel *k, int input, struct xti_str *b)
+{
+    struct xti_layout l;
+    if (input < 0)
+        xti_packed_output(k->packed, &l);
+    else
+        xti_packed_input(k->packed, input, &l);
+    if (input >= 0 && letters(k))
+        xti_str_addf(b, "%c: ", 'a' + input % 26);
+    xti_str_addf(b, "%s %s", input < 0 ? "result" : xti_packed_name(k->packed, input),
+                 xt_dtype_name(l.dtype));
+    xti_str_list(b, l.rank, l.shape);
+}
+
+/* Tensors side by side: input i's elements are numbered, or, i == -1, the result's are told. */
+struct column {
+    struct xti_layout l;
+    int width;
+    struct xti_cell cell[XTI_SMALL];
+    struct xti_str title;
+};
+
+static void column_of(const struct xt_kernel *k, int input, const struct xti_cell *result, struct column *c)
+{
+    *c = (struct column){.width = 0};
+    if (input < 0)
+        xti_packed_output(k->packed, &c->l);
+    else
+        xti_packed_input(k->packed, input, &c->l);
+    int n = (int)numel(&c->l);
+    for (int i = 0; i < n; i++)
+        c->cell[i] = input < 0 ? result[i] : (struct xti_cell){input, i};
+    title_text(k, input, &c->title);
+    if (input < 0)
+        xti_str_add(&c->title, ": where each element comes from");
+    int cells = (int)last_axis(&c->l) * (3 + letters(k));
+    c->width = cells > (int)c->title.n + 1 ? cells : (int)c->title.n + 1;
+}
+
+static void small_text(const struct xt_kernel *k, const struct xti_cell *cell, struct xti_str *b)
+{
+    enum { MOST = 4 };
+    struct column c[MOST + 1];
+    int n = k->map->n_srcs < MOST ? k->map->n_srcs : MOST, lines = 0, width = 0;
+    for (int i = 0; i <= n; i++) {
+        column_of(k, i < n ? i : -1, cell, &c[i]);
+        lines = lines_of(&c[i].l) > lines ? lines_of(&c[i].l) : lines;
+        width += c[i].width + 2;
+    }
+    for (int i = 0; i <= n && width <= COLUMNS; i++)
+        xti_str_addf(b, "  %-*s%s", i < n ? c[i].width : 0, c[i].title.s ? c[i].title.s : "",
+                     i < n ? "" : "\n");
+    for (int row = 0; row < lines && width <= COLUMNS; row++) {
+        for (int i = 0; i <= n; i++) {
+            xti_str_add(b, "  ");
+            row_text(k, &c[i].l, c[i].cell, row, c[i].width, b);
+        }
+        while (b->n && b->s[b->n - 1] == ' ')
+            b->s[--b->n] = 0;
+        xti_str_add(b, "\n");
+    }
+    for (int i = 0; i <= n; i++) {
+        b->failed |= c[i].title.failed;
+        xti_str_free(&c[i].title);
+    }
+}
+
+/* ---- axes and memory */
+
+static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b)
+{
+    struct xti_layout in, out;
+    xti_packed_output(k->packed, &out);
+    xti_packed_input(k->packed, p->src, &in);
+    xti_str_addf(b, "  axes     extent  in the result              %s", xti_packed_name(k->packed, p->src));
+    if (k->map->n_pieces > 1)
+        xti_str_addf(b, "   (%.1f %% of the result)",
+                     100 * (double)xti_piece_numel(p) / (double)k->map->numel);
+    xti_str_add(b, "\n");
+    for (int i = 0; i < p->n_dims; i++) {
+        struct xti_str place = {0};
+        xti_place_text(&out, p->dim[i].n, p->dim[i].d, &place);
+        xti_str_addf(b, "  %15" PRId64 "  %-26s ", p->dim[i].n, place.s ? place.s : "");
+        xti_place_text(&in, p->dim[i].n, p->dim[i].s, b);
+        xti_str_add(b, "\n");
+        b->failed |= place.failed;
+        xti_str_free(&place);
+    }
+}
+
+/* "24 bytes back in x" */
+static void step_text(int64_t bytes, const char *where, struct xti_str *b)
+{
+    if (!bytes) {
+        xti_str_addf(b, "the same in %s", where);
+        return;
+    }
+    xti_add_bytes(bytes < 0 ? -(double)bytes : (double)bytes, b);
+    xti_str_addf(b, bytes < 0 ? " back in %s" : " on in %s", where);
+}
+
+void xti_explain_walk(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b)
+{
+    int e = k->map->esize, next = p->n_dims - 1;
+    int64_t run = xti_common_run(p);
+    if (next >= 0 && run == p->dim[next].n && p->dim[next].d == 1 && p->dim[next].s == 1)
+        next--;
+    xti_str_add(b, "runs of ");
+    xti_add_bytes((double)run * e, b);
+    if (next < 0)
+        return;
+    xti_str_add(b, "; the next one is ");
+    step_text(p->dim[next].s * e, xti_packed_name(k->packed, p->src), b);
+    xti_str_add(b, ", ");
+    step_text(p->dim[next].d * e, "the result", b);
+}
+
+static void runs_text(int64_t n, int64_t bytes, struct xti_str *b)
+{
+    xti_str_addf(b, "%" PRId64 " run%s of ", n, n == 1 ? "" : "s");
+    xti_add_bytes((double)bytes, b);
+}
+
+void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
+{
+    struct xti_tile t;
+    const struct xti_step *s = xti_main_step(k);
+    const struct xti_cuda_step *c = k->backend == XT_CUDA && k->cuda->n_steps ? k->cuda->step : NULL;
+    if (s && xti_tile_of(k, s, &t)) {
+        double tiles = (double)s->bytes / (double)t.bytes;
+        if (t.reads) {
+            runs_text(t.reads, t.read_bytes, b);
+            xti_str_add(b, t.reads == 1 ? " is read, " : " are read, ");
+        }
+        runs_text(t.writes, t.write_bytes, b);
+        if (tiles > 1)
+            xti_str_addf(b, " written; %.0f such tiles", tiles + 0.49);
+        else
+            xti_str_add(b, " written: all in one");
+    } else if (c && c->family == XTI_CUDA_TILE) {
+        xti_str_add(b, "a box of ");
+        xti_cuda_box_text(k->cuda, c, b);
+        xti_str_addf(b, " units of %d bytes for each block of threads", k->cuda->map.esize);
+    }
+}
+
+/* "  memory    |###.............| runs of 12 bytes" */
+static void memory_text(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b)
+{
+    int64_t run = xti_common_run(p) * k->map->esize;
+    xti_str_add(b, "  memory   |");
+    for (int i = 0; i < XTI_LINE; i += 4)
+        xti_str_add(b, i < run ? "#" : ".");
+    xti_str_add(b, "| of a line: ");
+    xti_explain_walk(k, p, b);
+    xti_str_add(b, "\n");
+}
+
+void xti_explain_picture(const struct xt_kernel *k, struct xti_str *b)
+{
+    struct xti_cell cell[XTI_SMALL];
+    struct xti_str tile = {0};
+    const struct xti_piece *p = xti_main_piece(k->map);
+    bool small = p && xti_small_cells(k, cell);
+    if (!p)
+        return;
+    size_t before = b->n;
+    if (small)
+        small_text(k, cell, b);
+    if (p->src >= 0 && xti_piece_affine(p)) {
+        xti_str_add(b, b->n > before ? "\n" : "");
+        axes_text(k, p, b);
+        memory_text(k, p, b);
+    } else if (p->src >= 0) {
+        xti_str_add(b,
+                    "  memory   the result in its order; the map below says by divisions and conditions what "
+                    "each element is\n");
+    }
+    xti_explain_tile(k, &tile);
+    if (tile.s)
+        xti_str_addf(b, "  a tile   %s\n", tile.s);
+    b->failed |= tile.failed;
+    xti_str_free(&tile);
+}

@@ -1,0 +1,239 @@
+/* words.c: the first lines of an explanation: what fusing saves, and the way that was taken in plain words.
+ * Layer 6. */
+#include "api/explain.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cuda/describe.h"
+#include "cuda/segments.h"
+
+/* ---- what each operation would move by itself */
+
+static double bytes_of(const struct xti_node *x)
+{
+    double n = (double)xt_dtype_bytes(x->dtype);
+    for (int i = 0; i < x->rank; i++)
+        n *= (double)x->shape[i];
+    return n;
+}
+
+static bool is_metadata(enum xt_op op)
+{
+    return op == XT_OP_RESHAPE || op == XT_OP_SQUEEZE || op == XT_OP_UNSQUEEZE;
+}
+
+/* An input that is declared with strides may be as dense as one without. */
+static bool is_dense(const struct xti_node *x)
+{
+    int64_t dense[XT_MAX_RANK];
+    if (x->op != XT_OP_INPUT || x->dense)
+        return true;
+    xti_dense_strides(x->rank, x->shape, dense);
+    for (int i = 0; i < x->rank; i++)
+        if (x->shape[i] > 1 && x->strides[i] != dense[i])
+            return false;
+    return true;
+}
+
+static double moved_by(const struct xt_graph *g, const struct xti_node *x)
+{
+    if (x->op == XT_OP_INPUT || (is_metadata(x->op) && is_dense(&g->node[x->arg[0]])))
+        return 0;
+    return bytes_of(x) + (x->op == XT_OP_PAD ? bytes_of(&g->node[x->arg[0]]) : bytes_of(x));
+}
+
+/* Is there a step that can write the destination itself? Else it is written by a copy of its own. */
+static bool has_writer(const struct xt_graph *g)
+{
+    const struct xti_node *x = &g->node[g->out];
+    if (is_metadata(x->op) && !g->out_dense)
+        return false;
+    while (is_metadata(x->op) && is_dense(&g->node[x->arg[0]]))
+        x = &g->node[x->arg[0]];
+    return x->op != XT_OP_INPUT;
+}
+
+bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out)
+{
+    struct xti_err err = {0};
+    struct xt_graph *g;
+    *out = (struct xti_cost_of_steps){0};
+    if (xti_graph_unpack(k->packed, &g, &err))
+        return false;
+    bool *used = xti_alloc((size_t)g->n_nodes * sizeof *used);
+    if (used) {
+        memset(used, 0, (size_t)g->n_nodes * sizeof *used);
+        used[g->out] = true;
+        for (int i = g->out; i >= 0; i--) {
+            const struct xti_node *x = &g->node[i];
+            if (!used[i])
+                continue;
+            for (int j = 0; j < x->n_args; j++)
+                used[x->arg[j]] = true;
+            out->operations += x->op != XT_OP_INPUT;
+            out->bytes += moved_by(g, x);
+        }
+        out->bytes += has_writer(g) ? 0 : 2 * bytes_of(&g->node[g->out]);
+    }
+    xti_free(used);
+    xt_graph_free(g);
+    return used;
+}
+
+void xti_add_bytes(double bytes, struct xti_str *b)
+{
+    static const char *const unit[] = {"bytes", "KB", "MB", "GB", "TB", "PB", "EB"};
+    int i = 0;
+    if (bytes < 9999.5) {
+        xti_str_addf(b, "%.0f byte%s", bytes, bytes == 1 ? "" : "s");
+        return;
+    }
+    for (; bytes >= 999.5 && i < 6; i++)
+        bytes /= 1000;
+    xti_str_addf(b, "%.*f %s", bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, bytes, unit[i]);
+}
+
+void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
+{
+    struct xti_cost_of_steps steps;
+    struct xt_kernel_info info = {.size = sizeof info};
+    if (!xti_explain_steps(k, &steps) || xt_kernel_get(k, &info)) {
+        b->failed = true;
+        return;
+    }
+    double moved = (double)info.bytes_read + (double)info.bytes_written;
+    if (steps.operations)
+        xti_str_addf(b, "%d operation%s became ", steps.operations, steps.operations == 1 ? "" : "s");
+    if (!k->map->n_pieces) {
+        xti_str_add(b, "nothing to copy: the result is empty");
+        return;
+    }
+    xti_str_add(b, "1 copy: ");
+    xti_add_bytes(moved, b);
+    xti_str_add(b, " moved, ");
+    if (steps.bytes == moved) {
+        xti_str_add(b, "as many step by step");
+        return;
+    }
+    if (steps.bytes < 9999.5)
+        xti_str_addf(b, "%.0f", steps.bytes);
+    else
+        xti_add_bytes(steps.bytes, b);
+    xti_str_addf(b, " step by step (%.1f times)", steps.bytes / moved);
+}
+
+/* ---- the way */
+
+struct words {
+    const char *what, *how;
+};
+
+/* Of the i-th step of a plan. */
+static struct words words_of(const struct xt_kernel *k, int i)
+{
+    if (k->backend == XT_CUDA) {
+        struct xti_cuda_words w = xti_cuda_family_words(k->cuda->step[i].family);
+        return (struct words){w.what, w.how};
+    }
+    const struct xti_strategy *s = k->plan->step[i].strategy;
+    return (struct words){s->what, s->how};
+}
+
+static int n_steps(const struct xt_kernel *k)
+{
+    return k->backend == XT_CUDA ? k->cuda->n_steps : k->backend == XT_CPU ? k->plan->n_steps : 0;
+}
+
+/* Bytes that a step of the kernel writes; guards are not asked. */
+static double step_bytes(const struct xt_kernel *k, int i)
+{
+    const struct xti_map *m = k->backend == XT_CUDA ? &k->cuda->map : &k->plan->map;
+    if (k->backend == XT_CPU && k->plan->joint.n && !i) { /* all that the others leave */
+        double others = 0;
+        for (int j = 1; j < k->plan->n_steps; j++)
+            others += step_bytes(k, j);
+        return (double)m->numel * m->esize - others;
+    }
+    const struct xti_cuda_step *c = k->backend == XT_CUDA ? &k->cuda->step[i] : NULL;
+    double points = 0;
+    if (c && c->rows)
+        for (int j = 0; j < c->rows->n_pieces; j++)
+            points += (double)xti_piece_numel(&m->piece[c->rows->piece[j]]);
+    else
+        points = (double)xti_piece_numel(&m->piece[c ? c->piece : k->plan->step[i].piece]);
+    return points * m->esize;
+}
+
+static void run_text(int64_t bytes, struct xti_str *b)
+{
+    xti_str_add(b, "inner run ");
+    xti_add_bytes((double)bytes, b);
+    if (bytes < XTI_LINE)
+        xti_str_addf(b, " of a %d-byte line", XTI_LINE);
+}
+
+static void threads_text(const struct xt_kernel *k, struct xti_str *b)
+{
+    const struct xti_plan *p = k->plan;
+    bool shared = p->assembled || p->n_steps > 1;
+    for (int i = 0; i < p->n_steps; i++)
+        shared |= p->step[i].split >= 0;
+    int64_t least = k->parallel.fn ? (int64_t)XTI_SHARED_BYTES : (int64_t)XTI_THREAD_BYTES;
+    int n = shared && p->bytes_written >= least && p->target.threads > 1 ? p->target.threads : 1;
+    xti_str_addf(b, "; %d thread%s", n, n == 1 ? "" : "s");
+}
+
+/* "; 6 % of the bytes by a fill with one value": what else there is, the same words once. */
+static void others_text(const struct xt_kernel *k, const char *main, double all, struct xti_str *b)
+{
+    enum { MOST = 4 };
+    const char *said[MOST];
+    int n = 0;
+    for (int i = 0; i < n_steps(k) && n < MOST; i++) {
+        const char *what = words_of(k, i).what;
+        bool known = what == main;
+        for (int j = 0; j < n; j++)
+            known |= said[j] == what;
+        if (known)
+            continue;
+        double bytes = 0;
+        for (int j = i; j < n_steps(k); j++)
+            bytes += words_of(k, j).what == what ? step_bytes(k, j) : 0;
+        double percent = 100 * bytes / all;
+        xti_str_addf(b, n ? ", %.*f %% %s" : "; %.*f %% of the bytes %s", percent < 9.5 ? 1 : 0, percent,
+                     what);
+        said[n++] = what;
+    }
+}
+
+void xti_explain_way(const struct xt_kernel *k, struct xti_str *b)
+{
+    const struct xti_piece *piece = xti_main_piece(k->map);
+    if (!piece)
+        return;
+    if (k->backend == XT_REF) {
+        xti_str_add(b, "the reference: each operation by its definition, element by element");
+        return;
+    }
+    int best = 0;
+    double all = (double)k->map->numel * k->map->esize;
+    for (int i = 1; i < n_steps(k); i++)
+        best = step_bytes(k, i) > step_bytes(k, best) ? i : best;
+    struct words w = words_of(k, best);
+    xti_str_add(b, w.what);
+    if (w.how) {
+        xti_str_add(b, ": ");
+        run_text(xti_common_run(piece) * k->map->esize, b);
+        xti_str_addf(b, ", so %s", w.how);
+    }
+    if (n_steps(k) > 1 && n_steps(k) <= 256)
+        others_text(k, w.what, all, b);
+    if (k->backend == XT_CUDA) {
+        xti_str_addf(b, "; %" PRId64 " blocks of %d threads", k->cuda->grid, k->cuda->threads_per_block);
+        return;
+    }
+    if (k->plan->step[best].stream)
+        xti_str_add(b, "; written past the caches");
+    threads_text(k, b);
+}
