@@ -63,7 +63,7 @@ TEST_BINS := $(TESTS:%.c=$(B)/%)
 DOUBLES := $(B)/tests/libcuda_double.so $(B)/tests/libnvrtc_double.so
 PTX_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/ptx/test_%.c,$(wildcard tests/ptx/*.c)))
 TEST_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/support/cuda_double% tests/support/nvrtc_double.c,$(wildcard tests/support/*.c))) $(PTX_OBJECTS)
-BENCH_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out bench/cmd_%.c,$(wildcard bench/*.c))) $(B)/gen/bench_workloads_text.o
+BENCH_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out bench/cmd_%.c,$(wildcard bench/*.c))) $(B)/gen/bench_workloads_text.o $(B)/gen/bench_report_html.o
 EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 
 .DEFAULT_GOAL := all
@@ -126,10 +126,12 @@ $(GEN_CUDA): gen/gen.py $(wildcard templates/cuda/*)
 	$(Q)$(PYTHON) gen/gen.py cuda --out $(B)/gen
 	@touch $@
 
-$(B)/gen/bench_workloads_text.c: bench/workloads.txt gen/gen.py
+$(B)/gen/bench_workloads_text.c: bench/workloads.txt
+$(B)/gen/bench_report_html.c: bench/report.html
+$(B)/gen/bench_workloads_text.c $(B)/gen/bench_report_html.c: gen/gen.py
 	@mkdir -p $(@D)
-	$(call say,GEN,$@,workloads)
-	$(Q)$(PYTHON) gen/gen.py text --file $< --name $(basename $(@F)) --out $(@D)
+	$(call say,GEN,$@,embedded text)
+	$(Q)$(PYTHON) gen/gen.py text --file $(filter bench/%,$^) --name $(basename $(@F)) --out $(@D)
 	@touch $@
 
 $(B)/obj/%.o: %.c

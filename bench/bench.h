@@ -106,7 +106,10 @@ int bench_calls(struct xt_ctx *ctx, FILE *f);
 /* ---- report.c */
 void bench_table(FILE *f, const struct bench_row *rows, int n);
 void bench_json(FILE *f, const struct bench_row *rows, int n);
+/* One page that needs nothing from outside: report.html with the JSON in it. False: out of memory. */
+bool bench_html(FILE *f, const struct bench_row *rows, int n);
 
-extern const char bench_workloads_text[]; /* bench/workloads.txt, embedded at build time */
+/* bench/workloads.txt and bench/report.html, embedded at build time */
+extern const char bench_workloads_text[], bench_report_html[];
 
 #endif

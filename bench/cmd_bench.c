@@ -79,16 +79,21 @@ static int measure_all(struct peers *peers, const struct bench_workload *w, int 
     return status;
 }
 
-static int write_json(const char *path, const struct bench_row *rows, int n)
+static bool json_page(FILE *f, const struct bench_row *rows, int n)
+{
+    bench_json(f, rows, n);
+    return true;
+}
+
+static int write_as(bool (*report)(FILE *f, const struct bench_row *rows, int n), const char *path,
+                    const struct bench_row *rows, int n)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    if (!f)
-        return fail("%s: out of memory", path);
-    bench_json(f, rows, n);
-    fclose(f);
-    int status = write_file(path, text, size);
+    bool ok = f && report(f, rows, n);
+    ok = f && !fclose(f) && ok;
+    int status = ok ? write_file(path, text, size) : fail("%s: out of memory", path);
     free(text);
     return status;
 }
@@ -135,12 +140,13 @@ static int read_workloads(const char *path, const char *seed, const struct rewri
 
 static int cmd_bench(int argc, char **argv)
 {
-    const char *json = NULL, *grow = NULL, *pages = NULL, *seed = NULL;
+    const char *json = NULL, *html = NULL, *grow = NULL, *pages = NULL, *seed = NULL;
     struct rewrite to = {.grow = 1};
     bool quick = false, calls = false, busy = false, hptt_measure = false;
     const struct option_row rows[] = {
         {"quick", 'q', NULL, "three rounds, no other libraries", NULL, &quick},
         {"json", 'j', "FILE", "all that was measured", &json, NULL},
+        {"html", 0, "FILE", "a page of it for browsers", &html, NULL},
         {"as", 0, "DTYPE", "every element of this type", &to.dtype, NULL},
         {"grow", 0, "N", "the first extent of every source times N", &grow, NULL},
         {"pages", 0, "4k", "no huge pages", &pages, NULL},
@@ -183,7 +189,9 @@ static int cmd_bench(int argc, char **argv)
     if (!status)
         bench_table(stdout, measured, count);
     if (!status && json)
-        status = write_json(json, measured, count);
+        status = write_as(json_page, json, measured, count);
+    if (!status && html)
+        status = write_as(bench_html, html, measured, count);
     peers_close(peers);
     free(measured);
     bench_workloads_free(w, count);
@@ -195,5 +203,5 @@ const struct command bench_command = {
     "FILE: lines \"name | where | chain\"; without one the copies of real programs that are built in.\n"
     "\n"
     "  xt bench --quick\n"
-    "  xt bench chains.txt --json results.json\n",
+    "  xt bench chains.txt --json results.json --html results.html\n",
     cmd_bench};

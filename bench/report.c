@@ -1,4 +1,4 @@
-/* report.c: the table for people, JSON for machines, and which machine it was. */
+/* report.c: the table for people, JSON for machines, a page for browsers, and which machine it was. */
 #include "bench.h"
 
 #include <inttypes.h>
@@ -165,6 +165,36 @@ void bench_json(FILE *f, const struct bench_row *rows, int n)
         row_json(f, r);
     }
     fprintf(f, "\n]}\n");
+}
+
+/* A script's end would end the page's data. */
+static void without_tags(FILE *f, const char *json)
+{
+    for (; *json; json++)
+        if (*json == '<')
+            fputs("\\u003c", f);
+        else
+            fputc(*json, f);
+}
+
+bool bench_html(FILE *f, const struct bench_row *rows, int n)
+{
+    static const char hole[] = "@ROWS@";
+    const char *at = strstr(bench_report_html, ">@ROWS@<");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *json = at ? open_memstream(&text, &size) : NULL;
+    if (!json)
+        return false;
+    bench_json(json, rows, n);
+    bool ok = !fclose(json);
+    if (ok) {
+        fprintf(f, "%.*s", (int)(at + 1 - bench_report_html), bench_report_html);
+        without_tags(f, text);
+        fputs(at + sizeof hole, f);
+    }
+    free(text);
+    return ok;
 }
 
 static void ratio(FILE *f, double x)

@@ -179,6 +179,13 @@ sed -i '/u8\[0,2\]/d' "$dir/steps.txt" && sed -i '3d' "$dir/steps.want"
 "$xt" bench --quick "$dir/steps.txt" --json "$dir/steps.json" >/dev/null
 expect 'step by step moves what the benchmark moves' \
     'grep -o "\"naive_bytes\": [0-9]*" "$dir/steps.json" | sed "s/.*: //" | cmp -s - "$dir/steps.want"'
+echo 'a </script> row | w | x: u8[64,48]; x.T' >"$dir/steps.txt"
+"$xt" bench --quick "$dir/steps.txt" --html "$dir/b.html" >/dev/null
+page='import json, re, sys; text = open(sys.argv[1]).read(); assert "@ROWS@<" not in text
+data = json.loads(re.search(r"<script type=\"application/json\"[^>]*>(.*?)</script>", text, re.S)[1])
+assert data["rows"][0]["name"] == "a </script> row" and data["machine"]["cpu"]
+assert not re.search(r"(src|href)=|https?://(?!www.w3.org/2000/svg)", text)'
+expect 'bench --html' '! command -v python3 >/dev/null || python3 -c "$page" "$dir/b.html"'
 bad 'svg into no directory' 'nowhere' explain 'x: u8[2]; x' --svg "$dir/nowhere/e.svg"
 expect 'explain --time' \
     '"$xt" explain "x: f32[4,6]; x.permute(1,0)" --time | grep -q "^  measured .*; estimate "'
