@@ -22,6 +22,9 @@ want dlpack '  0   1   2   3    10  11  12  13    20  21  22  23
 200 201 202 203   210 211 212 213   220 221 222 223' "$B/examples/dlpack"
 want 'bad chain' 'reshape: op 1: [4,6] (24 elements) does not fit [5,5] (25 elements)' \
     sh -c "$B/examples/explain 'x: f32[4,6]; x.reshape(5,5)' 2>&1 | sed 's/^column [0-9]*: //'"
+want 'bad environment' \
+    "xt_compile: ctx is NULL; this thread's last failure: XT_THREADS: 'abc' is not a number" \
+    env XT_THREADS=abc "$B/examples/split_heads"
 "$B/examples/explain" >/tmp/xt-explain.$$ 2>&1 && grep -q 'affine, 1 piece' /tmp/xt-explain.$$ \
     && passed=$((passed + 1)) || { failed=$((failed + 1)); cat /tmp/xt-explain.$$; }
 rm -f /tmp/xt-explain.$$

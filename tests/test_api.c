@@ -57,6 +57,21 @@ START_TEST(a_context_refuses_options_out_of_their_domain)
 }
 END_TEST
 
+START_TEST(a_context_that_is_not_there_says_why)
+{
+    struct xt_options o = {.size = sizeof o, .cache_dir = "", .threads = 2000};
+    struct xt_ctx *ctx;
+    struct xt_kernel *k;
+    expect(XT_EINVAL, xt_ctx_new(&o, &ctx));
+    struct xt_graph *g = parse_line("x: u8[2]; x"); /* succeeds: xt_last_error is clear again */
+    expect(XT_EINVAL, xt_compile(ctx, g, NULL, &k));
+    ck_assert(says("ctx is NULL") && says("2000 is not in"));
+    expect(XT_EINVAL, xt_run(k, NULL, NULL, NULL));
+    ck_assert(says("kernel is NULL") && says("2000 is not in"));
+    xt_graph_free(g);
+}
+END_TEST
+
 START_TEST(the_environment_fills_in_what_options_leave_open)
 {
     struct xt_options o = {.size = sizeof o, .cache_dir = ""};
@@ -826,6 +841,7 @@ int main(void)
     TCase *c = tcase_create("api");
     tcase_set_timeout(c, 120);
     tcase_add_test(c, a_context_refuses_options_out_of_their_domain);
+    tcase_add_test(c, a_context_that_is_not_there_says_why);
     tcase_add_test(c, the_environment_fills_in_what_options_leave_open);
     tcase_add_test(c, cache_calls_refuse_null_and_say_why_there_is_none);
     tcase_add_test(c, the_environment_table_has_names_and_ends);

@@ -257,7 +257,7 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: out is NULL"), &err);
     *out = NULL;
     if (!ctx || !g)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: %s is NULL", ctx ? "graph" : "ctx"), &err);
+        return xti_fail_null("xt_compile", ctx ? "graph" : "ctx");
     if (opt && opt->size < offsetof(struct xt_compile_options, arch) + sizeof o.arch)
         return xti_publish(xti_fail(&err, XT_EINVAL,
                                     "xt_compile: options.size is %zu, want "
@@ -288,6 +288,6 @@ xt_status xt_kernel_wait(struct xt_kernel *k)
     struct xti_err err;
     xti_err_clear(&err);
     if (!k)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_wait: kernel is NULL"), &err);
+        return xti_fail_null("xt_kernel_wait", "kernel");
     return xti_publish(xti_better_wait(k, &err), &err);
 }

@@ -175,7 +175,7 @@ xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out)
     if (xti_give_check(out, XTI_UP_TO(struct xt_cache_stats, bytes), "xt_cache_get", "xt_cache_stats", &err))
         return xti_publish(XT_EINVAL, &err);
     if (!ctx)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_get: ctx is NULL"), &err);
+        return xti_fail_null("xt_cache_get", "ctx");
     xti_disk_stats(ctx->disk, &stats);
     stats.memory_hits = atomic_load(&ctx->memory_hits);
     stats.disk_hits = atomic_load(&ctx->disk_hits); /* compiles, not entries read */
@@ -193,8 +193,7 @@ xt_status xt_cache_list(struct xt_ctx *ctx, void (*each)(void *, const char *, i
 {
     struct xti_err err = {0};
     if (!ctx || !each)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_list: %s is NULL", ctx ? "each" : "ctx"),
-                           &err);
+        return xti_fail_null("xt_cache_list", ctx ? "each" : "ctx");
     return xti_publish(xti_disk_list(ctx->disk, each, arg, &err), &err);
 }
 
@@ -205,7 +204,7 @@ xt_status xt_cache_clear(struct xt_ctx *ctx, int64_t *removed)
     if (removed)
         *removed = 0;
     if (!ctx)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_cache_clear: ctx is NULL"), &err);
+        return xti_fail_null("xt_cache_clear", "ctx");
     xt_status s = xti_disk_clear(ctx->disk, &n, &err);
     if (removed)
         *removed = n;

@@ -94,7 +94,7 @@ xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
                        "xt_kernel_info", &err))
         return xti_publish(XT_EINVAL, &err);
     if (!k)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_get: kernel is NULL"), &err);
+        return xti_fail_null("xt_kernel_get", "kernel");
     const char *signature = xti_shared_plan_signature(k->shared, &err);
     if (!signature)
         return xti_publish(XT_ENOMEM, &err);
@@ -139,7 +139,7 @@ xt_status xt_kernel_shape(const struct xt_kernel *k, int input, struct xt_end_in
     if (xti_give_check(out, XTI_UP_TO(struct xt_end_info, to_bytes), "xt_kernel_shape", "xt_end_info", &err))
         return xti_publish(XT_EINVAL, &err);
     if (!k)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_shape: kernel is NULL"), &err);
+        return xti_fail_null("xt_kernel_shape", "kernel");
     if (input < -1 || input >= k->map->n_srcs)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_kernel_shape: the kernel has no input %d", input),
                            &err);

@@ -169,7 +169,7 @@ static __attribute__((noinline)) xt_status run_any(const struct xt_kernel *k, vo
     struct xti_err err;
     xti_err_clear(&err);
     if (!k)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_run: kernel is NULL"), &err);
+        return xti_fail_null("xt_run", "kernel");
     xt_status s =
         k->origin ? run_from_origins(k, run, dst, srcs, stream, &err) : run(k, dst, srcs, stream, &err);
     return xti_publish(s, &err);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 static _Thread_local struct xt_error last = {XT_OK, -1, -1, 0, ""};
+static _Thread_local char last_failure[256]; /* its message, also after calls that succeeded */
 
 static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, va_list ap)
 {
@@ -59,7 +60,17 @@ xt_status xti_publish(xt_status s, const struct xti_err *err)
         last = (struct xt_error){.status = s, .op = -1, .axis = -1};
         snprintf(last.message, sizeof last.message, "%s", xt_status_name(s));
     }
+    if (s)
+        snprintf(last_failure, sizeof last_failure, "%.255s", last.message);
     return s;
+}
+
+xt_status xti_fail_null(const char *function, const char *what)
+{
+    struct xti_err err = {0};
+    xti_fail(&err, XT_EINVAL, "%s: %s is NULL%s%s", function, what,
+             *last_failure ? "; this thread's last failure: " : "", last_failure);
+    return xti_publish(XT_EINVAL, &err);
 }
 
 const struct xt_error *xt_last_error(void) { return &last; }

@@ -22,6 +22,10 @@ xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...)
 xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* XT_EINVAL: "FUNCTION: WHAT is NULL", and what failed before in this thread: so the call that follows an
+ * xt_ctx_new whose status nobody looked at says why that failed. Published. */
+xt_status xti_fail_null(const char *function, const char *what);
+
 /* Publishes err as the calling thread's xt_last_error and returns s. Every public function ends here. */
 xt_status xti_publish(xt_status s, const struct xti_err *err);
 xt_status xti_publish_ok(void); /* of success */
