@@ -1,6 +1,7 @@
 /* test_cuda.c: CUDA plans, sources and kernels. Kernels are compiled by NVRTC and run in the PTX interpreter;
  * without NVRTC those tests say so and the others still run. XT_TEST_FULL=1 proves every case on every
  * architecture. */
+#include "cuda/box.h"
 #include "cuda/predict.h"
 #include "cuda/segments.h"
 #include "support/cuda_made.h"
@@ -394,6 +395,39 @@ START_TEST(predicted_sectors_are_those_that_are_counted)
 }
 END_TEST
 
+/* The layout of a box is chosen by this count. */
+START_TEST(wavefronts_of_a_box_are_those_that_are_counted)
+{
+    static const char *const lines[] = {
+        "x: u8[512,512]; x.permute(1,0)",       "x: f16[480,336]; x.permute(1,0)",
+        "x: f32[96,96,24]; x.permute(2,1,0)",   "x: f32[512,5,5]; x.permute(0,2,1)",
+        "x: f64[4,64,320,3]; x.flip(2)",        "x: f16[16,16,16,16]; x.permute(3,1,2,0)",
+        "x: f32[64,2048]; x[:, ::5]",           "x: u8[64,24,40]; x.permute(0,2,1)",
+        "x: f32[512,509]; x.permute(1,0)",      "x: f64[256,768]; x.reshape(256,96,8).permute(2,0,1)",
+        "x: f16[2,40,48,5]; x.permute(0,3,2,1)"};
+    int n = 0;
+    if (cuda_skipped())
+        return;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct made o;
+        struct proof p;
+        make(lines[i], &o);
+        prove(lines[i], 90, false, &p);
+        const struct ptx_report *r = &p.report;
+        if (o.plan.step->box) {
+            struct xti_box_waves w = xti_box_count_waves(o.plan.step->box, o.plan.map.esize);
+            double counted = (double)(r->shared_load_wavefronts + r->shared_store_wavefronts) /
+                             (double)(r->shared_load_ideal + r->shared_store_ideal);
+            ck_assert_msg(fabs(w.taken / w.ideal - counted) < 0.08 * counted, "%s: %.3f, counted %.3f",
+                          lines[i], w.taken / w.ideal, counted);
+            n++;
+        }
+        drop(&o);
+    }
+    ck_assert_int_ge(n, 9);
+}
+END_TEST
+
 /* --------------------------------------------------------------------------------------- plans and sources
  */
 
@@ -557,6 +591,7 @@ int main(void)
     tcase_add_test(c, blocks_past_the_grid_limit_and_wide_indices_copy_too);
     tcase_add_test(c, whole_tiles_move_whole_sectors_without_bank_conflicts);
     tcase_add_test(c, predicted_sectors_are_those_that_are_counted);
+    tcase_add_test(c, wavefronts_of_a_box_are_those_that_are_counted);
     tcase_add_test(c, a_source_is_deterministic_plain_and_without_includes);
     tcase_add_test(c, a_fill_value_is_data_and_no_part_of_the_source);
     tcase_add_test(c, a_launch_names_the_entry_for_aligned_buffers_whatever_the_offsets);

@@ -14,10 +14,10 @@ enum {
     RUN_BYTES = 128,     /* wanted on both sides: whole lines of the second cache */
     BOX_BYTES = 8 << 10, /* of several boxes an SM; more leaves fewer blocks */
     MOST_BYTES = 32 << 10,
-    LEAST_BYTES = 2 << 10, /* however small the tensor is */
+    MOST_SHARED = 44 << 10, /* of 48 KB, without gaps */
+    LEAST_BYTES = 2 << 10,  /* however small the tensor is */
     SECTOR = 32,
-    PROCESSORS = 132, /* of a device that is not known: those of the largest ones of today */
-    LANES = 8         /* with words of as many runs as fill a warp they meet in no bank */
+    PROCESSORS = 132 /* of a device that is not known: those of the largest ones of today */
 };
 
 /* A piece as boxes see it: dims that run backwards in the source are turned round, but for those of the
@@ -26,10 +26,10 @@ struct sides {
     int n;                            /* dims */
     struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
     int64_t soff, doff;
-    int processors;           /* of the device: each is to have two boxes */
-    uint64_t turned;          /* bit i: dim[i] was turned round */
-    bool even_a, even_b;      /* boxes begin at multiples of 16 bytes of the source, of the destination */
-    int n_b;                  /* dim[0 .. n_b) can make up the destination's run */
+    int processors;     /* of the device: each is to have two boxes */
+    uint64_t turned;    /* bit i: dim[i] was turned round */
+    int even_a, even_b; /* boxes begin at multiples of so many bytes of the source, of the destination */
+    int n_b;            /* dim[0 .. n_b) can make up the destination's run */
     int n_a, a[XTI_MAX_DIMS]; /* dims that can make up the source's run, innermost first */
 };
 
@@ -84,22 +84,22 @@ static void take(const struct sides *x, bool source, int64_t want, int64_t *t, i
     }
 }
 
-/* Points of dim i after which a side is at a multiple of 16 bytes again. */
-static int64_t period(int64_t stride, int unit)
+/* Points of dim i after which a side is at a multiple of `of` bytes again. */
+static int64_t period(int64_t stride, int unit, int of)
 {
-    uint64_t bits = 16 | (uint64_t)(stride * unit);
-    return 16 / (int64_t)(bits & (~bits + 1));
+    uint64_t bits = (uint64_t)of | (uint64_t)(stride * unit);
+    return of / (int64_t)(bits & (~bits + 1));
 }
 
-/* Parts begin at multiples of 16 bytes on the sides that can have it, and boxes of a dim are alike: few
- * structures of kernels serve all extents. */
+/* Parts begin at sectors, or at multiples of 16 bytes, on the sides that can have it, and boxes of a dim are
+ * alike: few structures of kernels serve all extents. */
 static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
 {
     const struct xti_dim *d = &x->dim[i];
-    int64_t least = x->even_b && i < x->n_b ? period(d->d, unit) : 1, grain;
+    int64_t least = x->even_b && i < x->n_b ? period(d->d, unit, x->even_b) : 1, grain;
     for (int k = 0; k < x->n_a && x->even_a; k++)
-        if (x->a[k] == i && period(d->s, unit) > least)
-            least = period(d->s, unit);
+        if (x->a[k] == i && period(d->s, unit, x->even_a) > least)
+            least = period(d->s, unit, x->even_a);
     t = (t + least - 1) / least * least;
     if (t >= d->n)
         return d->n;
@@ -284,14 +284,6 @@ static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *
 
 static int64_t read_points(const struct xti_box_dim *d) { return d->t + d->back; }
 
-static int log2_of(int64_t n)
-{
-    int k = 0;
-    while ((INT64_C(1) << k) < n)
-        k++;
-    return k;
-}
-
 /* A run of the source that the destination's innermost dim is part of is cut before or behind it, at whole
  * sectors: the rows that it is made of can then lie apart. */
 static void cut_source_run(struct xti_box *b, const struct sides *x, const struct xti_piece *q, int unit)
@@ -314,81 +306,6 @@ static void cut_source_run(struct xti_box *b, const struct sides *x, const struc
     }
 }
 
-/* Chunks of nothing between rows, that keep the lanes of a warp in different banks: behind each row; after as
- * many rows as make 16 bytes of the destination; after the rows of the next dim. */
-struct gaps {
-    int row, word, dim;
-};
-
-/* The rows lie one after another, those of the destination's innermost dims first. */
-static void lay_out(struct xti_box *b, int unit, struct gaps gap)
-{
-    int64_t units = 16 / unit, at = b->pitch_bytes = 16 * (b->chunks + gap.row);
-    int n = 0;
-    for (int j = 0; j < b->n; j++) {
-        struct xti_box_dim *d = &b->dim[j];
-        if (d->in_a || !d->s)
-            continue;
-        d->shared = at;
-        d->skew = j == 0 && units > 1 && gap.word ? log2_of(units) : 0;
-        d->skew_bytes = 16 * gap.word;
-        at = at * read_points(d) + (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
-        at += n++ == 0 ? 16 * gap.dim : 0;
-    }
-    b->bytes = at;
-}
-
-static int64_t place_of(const struct xti_box *b, int64_t run, int64_t point)
-{
-    int64_t at = 0;
-    for (int j = 0; j < b->n; j++) {
-        const struct xti_box_dim *d = &b->dim[j];
-        int64_t *i = d->in_b ? &point : &run, n = d->in_b ? read_points(d) : d->t, digit = *i % n;
-        *i /= n;
-        at += digit * d->shared + (d->skew ? (digit >> d->skew) * d->skew_bytes : 0);
-    }
-    return at;
-}
-
-/* How often the first warp's loads of one unit each meet in a bank. 1: they do not. */
-static int bank_conflicts(const struct xti_box *b, int unit)
-{
-    int slot = unit < 4 ? 4 : unit, together = 128 / slot, worst = 1;
-    int64_t word[32];
-    for (int first = 0; first < 32; first += together) {
-        int hits[32] = {0};
-        for (int l = first; l < first + together && l < 32; l++) {
-            int64_t run = l / b->lanes % (b->outs / b->group) * b->group;
-            word[l] = place_of(b, run, l % b->lanes * (16 / unit)) / slot;
-            bool known = false;
-            for (int m = first; m < l && !known; m++)
-                known = word[m] == word[l];
-            int64_t bank = word[l] % together;
-            int *h = &hits[bank < 0 ? bank + together : bank];
-            *h += !known;
-            worst = *h > worst ? *h : worst;
-        }
-    }
-    return worst;
-}
-
-static void choose_gaps(struct xti_box *b, int unit)
-{
-    static const struct gaps try[] = {{0, 1, 0}, {1, 0, 0}, {0, 2, 0}, {0, 4, 0}, {0, 1, 1}, {0, 2, 2},
-                                      {0, 2, 4}, {0, 1, 2}, {0, 1, 4}, {1, 1, 0}, {1, 2, 0}, {1, 1, 1},
-                                      {0, 0, 1}, {0, 0, 2}, {0, 0, 4}, {1, 0, 2}, {0, 0, 0}};
-    int best = 0, least = 1 << 10;
-    for (size_t i = 0; i < sizeof try / sizeof *try && least > 1; i++) {
-        lay_out(b, unit, try[i]);
-        int n = bank_conflicts(b, unit);
-        if (n < least) {
-            best = (int)i;
-            least = n;
-        }
-    }
-    lay_out(b, unit, try[best]);
-}
-
 static void count_rows(struct xti_box *b, int unit)
 {
     int64_t span = 0;
@@ -405,23 +322,6 @@ static void count_rows(struct xti_box *b, int unit)
         }
     }
     b->chunks = ((span + 1) * unit + (b->shifts ? 15 : 0) + 15) / 16;
-}
-
-/* 16 bytes are a box of the first dims of the destination's run: p a multiple of them goes by. */
-static bool is_constant(const struct xti_box *b, int unit)
-{
-    int64_t units = 16 / unit;
-    if (!b->destination_aligned || b->shifts == 2)
-        return false;
-    for (int j = 0; j < b->n_b; j++) {
-        int64_t n = b->dim[j].t;
-        if (n % units == 0 || j + 1 == b->n_b)
-            return b->dim[j].skew == 0 || n % units == 0;
-        if (units % n)
-            return false;
-        units /= n;
-    }
-    return true;
 }
 
 /* Units of 1 and 2 bytes leave shared memory by 4 bytes, where the units beside each other belong to runs
@@ -503,12 +403,12 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, stru
     int unit = p->map.esize;
     list_sides(q, &x);
     x.processors = p->target.n_sms ? p->target.n_sms : PROCESSORS;
-    x.even_a = x.even_b = true;
+    x.even_a = x.even_b = SECTOR;
     if (!worth_it(q, &x, unit, why) || !try_box(p, q, &x, b, why))
         return false;
-    x.even_a = !b->shifts;
-    x.even_b = b->destination_aligned;
-    if ((!x.even_a || !x.even_b) && !try_box(p, q, &x, b, why))
+    x.even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
+    x.even_b = !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
+    if ((x.even_a < SECTOR || x.even_b < SECTOR) && !try_box(p, q, &x, b, why))
         return false;
     if (b->shifts && trim_rows(b, unit))
         count_rows(b, unit);
@@ -517,8 +417,6 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, stru
     b->vectors =
         b->destination_aligned || last->cut >= 0 ? (run + units - 1) / units : (run + 2 * units - 2) / units;
     b->group = group_of(b, unit);
-    b->lanes = b->vectors % LANES || b->outs == b->group ? b->vectors : LANES;
-    choose_gaps(b, unit);
-    b->constant = is_constant(b, unit);
-    return b->bytes <= 48 << 10 || xti_refuse(why, "a box of %lld bytes", (long long)b->bytes);
+    int64_t bytes = b->rows * b->chunks * 16;
+    return bytes <= MOST_SHARED || xti_refuse(why, "a box of %lld bytes", (long long)bytes);
 }

@@ -1,5 +1,5 @@
-/* box.h: the box of a piece that one block of tile.cu copies: which dims, how much of each, and how it lies
- * in shared memory. Layer 4. */
+/* box.h: the box of a piece that one block of tile.cu copies: which dims, how much of each (box.c), how it
+ * lies in shared memory and which thread takes what of it (banks.c). Layer 4. */
 #ifndef XTI_CUDA_BOX_H
 #define XTI_CUDA_BOX_H
 
@@ -20,6 +20,14 @@ struct xti_box_dim {
     int skew_bytes;
 };
 
+/* How threads go on from word to word of the destination: `active` of them write, their next words lie `run`
+ * runs or `point` points further, always as far from the first ones as from 0; 0 and 0: they do not. still:
+ * the units of the next word lie as those of the first one do. */
+struct xti_box_steps {
+    int64_t active, run, point;
+    bool still;
+};
+
 struct xti_box {
     int n; /* dims: those of the destination's run, then others, innermost first */
     struct xti_box_dim dim[XTI_CUDA_BOX_DIMS];
@@ -29,6 +37,8 @@ struct xti_box {
     int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
     int64_t outs, vectors;             /* of the destination: runs, 16-byte words of each */
     int64_t lanes;                     /* words of a run that come before the next run's */
+    int64_t row_step;                  /* a thread's next chunk lies so many rows further; 0: anywhere */
+    struct xti_box_steps steps;        /* from word to word */
     int shifts;                        /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
     int source_align,
         destination_align;    /* of rows and runs in bytes, <= 32, where buffers begin at sectors */
@@ -36,11 +46,15 @@ struct xti_box {
     bool destination_aligned; /* runs begin at multiples of 16 bytes */
     bool constant;            /* the units of 16 bytes of the destination lie at constants */
     int group;                /* runs that a thread makes together, of units side by side in 4 bytes */
-    int64_t bytes;            /* of shared memory */
+    /* What lies at byte a of the rows and gaps above is at a + (a >> every) * spread of shared memory, stored
+     * `store_bytes` at a time. spread 0: at a. */
+    int every, spread, store_bytes;
+    bool together; /* a word's units lie as far apart as without the spread */
+    int64_t bytes; /* of shared memory */
 };
 
-/* The best box of an affine piece with a source whose inner destination stride is 1. False, with the reason:
- * there is none worth it. */
+/* The best box of an affine piece with a source whose inner destination stride is 1, but for its places in
+ * shared memory. False, with the reason: there is none worth it. */
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
                   struct xti_why *why);
 
@@ -49,5 +63,34 @@ const struct xti_box_dim *xti_box_find(const struct xti_box *b, int dim);
 
 /* Boxes along a window's dim. */
 int64_t xti_box_count(const struct xti_cuda_plan *p, const struct xti_box *b, int window);
+
+/* ---- places in shared memory (banks.c) */
+
+/* Chooses them: gaps, spread, lanes and steps. */
+void xti_box_lay_out(struct xti_box *b, int unit);
+
+/* Wavefronts of shared memory that all of the box takes, and the least that so many requests could, counted
+ * exactly for its first warps. */
+struct xti_box_waves {
+    double taken, ideal;
+};
+struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit);
+
+/* Instructions of threads that all of the box takes, estimated off the skeleton: what a thread does once, for
+ * each chunk that it loads, for each word that it stores. */
+double xti_box_instructions(const struct xti_box *b, int unit);
+
+/* What a number is the place of: a row of the source, a run of the destination, a point of a run. */
+enum xti_box_of { XTI_BOX_ROW, XTI_BOX_RUN, XTI_BOX_POINT };
+
+/* Its digits are of these dims, fastest first: rows as they lie, runs so that neighbours lie side by side in
+ * the source, points as they are. */
+int xti_box_digits(const struct xti_box *b, enum xti_box_of f, const struct xti_box_dim **digit);
+
+/* Values of the k-th of these digits. */
+int64_t xti_box_points(const struct xti_box *b, enum xti_box_of f, const struct xti_box_dim *d, int k);
+
+/* Does the source go from row to row along this dim? */
+bool xti_box_is_row(const struct xti_box_dim *d);
 
 #endif

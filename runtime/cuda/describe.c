@@ -14,18 +14,15 @@ static int load_bytes(const struct xti_cuda_plan *p, const struct xti_cuda_step 
 }
 
 /* The extents of a box, the destination's outermost dim first. */
-static void add_box(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, const char *between,
-                    struct xti_str *b)
+static void add_box(const struct xti_box *box, const char *between, struct xti_str *b)
 {
-    struct xti_box box;
-    xti_box_make(p, &p->map.piece[s->piece], &box, NULL);
-    for (int j = box.n - 1; j >= 0; j--)
-        xti_str_addf(b, "%" PRId64 "%s", box.dim[j].t, j ? between : "");
+    for (int j = box->n - 1; j >= 0; j--)
+        xti_str_addf(b, "%" PRId64 "%s", box->dim[j].t, j ? between : "");
 }
 
 void xti_cuda_box_text(const struct xti_cuda_plan *p, const struct xti_cuda_step *s, struct xti_str *b)
 {
-    add_box(p, s, " x ", b);
+    add_box(s->box, " x ", b);
 }
 
 struct xti_cuda_words xti_cuda_family_words(enum xti_cuda_family f)
@@ -55,7 +52,7 @@ void xti_cuda_step_text(const struct xti_cuda_plan *p, const struct xti_cuda_ste
         xti_str_addf(b, "%d-byte %sstores", s->dst_bytes, load ? "loads and " : "");
     if (s->family == XTI_CUDA_TILE) {
         xti_str_add(b, ", a box of ");
-        add_box(p, s, " x ", b);
+        add_box(s->box, " x ", b);
         xti_str_addf(b, " units of %d bytes, %" PRId64 " B shared", p->map.esize, s->shared_bytes);
     } else {
         xti_str_addf(b, ", %d a thread", s->per_thread);
@@ -74,7 +71,7 @@ void xti_cuda_step_json(const struct xti_cuda_plan *p, const struct xti_cuda_ste
                  s->blocks, s->shared_bytes);
     if (s->family == XTI_CUDA_TILE) {
         xti_str_add(b, "[");
-        add_box(p, s, ", ", b);
+        add_box(s->box, ", ", b);
         xti_str_add(b, "]}");
     } else {
         xti_str_add(b, "null}");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "cuda/box.h"
 #include "cuda/family.h"
 #include "cuda/segments.h"
 
@@ -16,18 +17,32 @@ enum { EXPLAINED = 16 };
 /* The device's limit of grid.x, and of a 32-bit block number. */
 #define GRID_LIMIT INT64_C(0x7fffffff)
 
-static void choose(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
+static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
+{
+    struct xti_box *b = xti_arena_alloc(&p->map.arena, sizeof *b);
+    if (!b)
+        return xti_fail(err, XT_ENOMEM, "CUDA plan: box");
+    xti_box_make(p, xti_cuda_piece(p, piece), b, NULL);
+    xti_box_lay_out(b, p->map.esize);
+    s->box = b;
+    return XT_OK;
+}
+
+static xt_status choose(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
 {
     for (int f = 0; f < XTI_CUDA_FAMILY_COUNT; f++) {
         struct xti_why why = {""};
         if (xti_cuda_families[f]->applicable(p, piece, &why)) {
             s->family = (enum xti_cuda_family)f;
+            if (f == XTI_CUDA_TILE && keep_box(p, piece, s, err))
+                return XT_ENOMEM;
             xti_cuda_families[f]->make(p, piece, s);
-            return;
+            break;
         }
         if (p->elem && piece < EXPLAINED) /* once for both plans: the reasons are the same */
             xti_str_addf(&p->refused, "piece %d: %s: %s\n", piece, xti_cuda_families[f]->name, why.text);
     }
+    return XT_OK;
 }
 
 /* An upper bound of |row|, saturated. qmax: of the divs that the row may name. */
@@ -76,15 +91,15 @@ static xt_status number_blocks(struct xti_cuda_plan *p, struct xti_err *err)
     return XT_OK;
 }
 
-static void make_step(struct xti_cuda_plan *p, int piece, const struct xti_rows *rows,
-                      struct xti_cuda_step *s)
+static xt_status make_step(struct xti_cuda_plan *p, int piece, const struct xti_rows *rows,
+                           struct xti_cuda_step *s, struct xti_err *err)
 {
     s->piece = piece;
     s->dim_a = -1;
-    if (rows)
-        xti_cuda_rows_step(rows, s);
-    else
-        choose(p, piece, s);
+    if (!rows)
+        return choose(p, piece, s, err);
+    xti_cuda_rows_step(rows, s);
+    return XT_OK;
 }
 
 static xt_status list_fills(struct xti_cuda_plan *p, struct xti_err *err)
@@ -111,11 +126,12 @@ static xt_status plan_one(struct xti_cuda_plan *p, struct xti_err *err)
     xt_status s = xti_cuda_find_rows(p, rows, err);
     if (s || (s = list_fills(p, err)))
         return s;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && !s; i++)
         if (!rows[i] || rows[i]->piece[0] == i)
-            make_step(p, i, rows[i], &p->step[p->n_steps++]);
-    s = xti_cuda_choose_bodies(p, err);
-    return s ? s : number_blocks(p, err);
+            s = make_step(p, i, rows[i], &p->step[p->n_steps++], err);
+    if (s || (s = xti_cuda_choose_bodies(p, err)))
+        return s;
+    return number_blocks(p, err);
 }
 
 /* A fill value is a parameter of 16 bytes: as many copies as fit, so that a kernel stores any width of it. */

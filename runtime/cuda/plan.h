@@ -29,6 +29,7 @@ enum xti_cuda_family {
 enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_FILL };
 
 struct xti_rows;
+struct xti_box;
 
 /* One part of a launch, a piece or several that make rows together: `blocks` consecutive blocks starting at
  * first_block run the family's skeleton. Extents and tiles are in units of the plan's map. */
@@ -36,6 +37,7 @@ struct xti_cuda_step {
     enum xti_cuda_family family;
     int piece;                   /* of several: one that copies */
     const struct xti_rows *rows; /* segments: the pieces (segments.h). NULL: `piece` alone */
+    const struct xti_box *box;   /* tile: what a block copies (box.h); else NULL */
     enum xti_cuda_from from;
     int vec_bytes; /* bytes of a thread's widest access; the map's unit is <= this */
     int src_bytes,

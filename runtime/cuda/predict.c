@@ -1,6 +1,6 @@
 /* predict.c: see predict.h. Sectors follow from runs: a run of L bytes that begins at a multiple of g bytes,
  * and otherwise anywhere, touches (L + 32 - g) / 32 sectors in the mean. Instructions are counted off the
- * skeletons: what a thread does once, for each chunk that it loads, for each word that it stores. Layer 4. */
+ * skeletons. Layer 4. */
 #include "cuda/predict.h"
 
 #include <math.h>
@@ -99,38 +99,26 @@ static void predict_generic(const struct xti_cuda_plan *p, const struct xti_cuda
         fmin(out->in_flight, (double)BLOCKS_OF_SM * XTI_CUDA_THREADS * s->per_thread * (double)unit);
 }
 
-/* Of a word of the destination: loads from shared memory, and putting their units together. */
-static double gather_instructions(const struct xti_box *b, int unit)
-{
-    if (unit < 4)
-        return b->group > 1 ? 12 : unit == 1 ? 44 : 20;
-    return 16.0 / unit;
-}
-
 static void predict_tile(const struct xti_cuda_plan *p, const struct xti_cuda_step *s,
-                         const struct xti_piece *q, struct xti_cuda_prediction *out)
+                         struct xti_cuda_prediction *out)
 {
-    struct xti_box b;
+    const struct xti_box *b = s->box;
     int unit = p->map.esize;
     double row = unit, run = unit, boxes = (double)s->blocks;
-    xti_box_make(p, q, &b, NULL);
-    for (int j = 0; j < b.n; j++) {
-        const struct xti_box_dim *d = &b.dim[j];
-        double part = d->cut < 0 ? (double)d->n : (double)d->n / (double)xti_box_count(p, &b, d->cut);
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        double part = d->cut < 0 ? (double)d->n : (double)d->n / (double)xti_box_count(p, b, d->cut);
         if (d->in_a && d->s)
             row += (part + (double)d->back - 1) * (double)xti_abs64(d->s) * unit;
         if (d->in_b)
             run *= part;
     }
-    double chunks = (double)(b.rows * b.chunks), words = (double)(b.outs * b.vectors),
-           of_thread = fmax(1, words / XTI_CUDA_THREADS);
-    out->load.requested += sectors_of(row, boxes * (double)b.rows, b.source_align);
+    out->load.requested += sectors_of(row, boxes * (double)b->rows, b->source_align);
     out->store.requested +=
-        sectors_of(run, boxes * (double)b.outs, b.destination_aligned ? b.destination_align : 16);
-    double places = 16.0 / unit * (b.constant ? 1 : 5 * b.n_b + (b.shifts == 2 ? 6 : 0));
-    out->instructions += boxes * (chunks * (b.shifts ? 22 : 9) + words * (6 + gather_instructions(&b, unit)) +
-                                  words / of_thread * (60 + places));
-    out->in_flight = fmin(out->in_flight, chunks * 16 * fmin(BLOCKS_OF_SM, SHARED_OF_SM / (double)b.bytes));
+        sectors_of(run, boxes * (double)b->outs, b->destination_aligned ? b->destination_align : 16);
+    out->instructions += boxes * xti_box_instructions(b, unit);
+    double chunks = (double)(b->rows * b->chunks);
+    out->in_flight = fmin(out->in_flight, chunks * 16 * fmin(BLOCKS_OF_SM, SHARED_OF_SM / (double)b->bytes));
 }
 
 /* A warp's requests are 512 bytes long and begin at multiples of 16; its last lane asks for a word more. A
@@ -178,7 +166,7 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
             continue;
         }
         if (s->family == XTI_CUDA_TILE)
-            predict_tile(p, s, q, out);
+            predict_tile(p, s, out);
         else if (s->family == XTI_CUDA_GENERIC)
             predict_generic(p, s, q, out);
         else

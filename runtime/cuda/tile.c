@@ -20,17 +20,15 @@ static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_wh
 static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
-    struct xti_box b;
-    xti_box_make(p, q, &b, NULL);
     s->src_bytes = s->dst_bytes = s->vec_bytes = 16;
     s->per_thread = 1;
-    s->shared_bytes = b.bytes;
+    s->shared_bytes = s->box->bytes;
     s->blocks = 1;
     for (int i = 0; i < q->n_dims; i++)
-        if (!xti_box_find(&b, i))
+        if (!xti_box_find(s->box, i))
             s->blocks *= q->dim[i].n;
-    for (int c = 0; c < b.n_cuts; c++)
-        s->blocks *= xti_box_count(p, &b, c);
+    for (int c = 0; c < s->box->n_cuts; c++)
+        s->blocks *= xti_box_count(p, s->box, c);
 }
 
 /* Boxes that run at the same time lie side by side in the source: rows of a power of two apart would meet in
@@ -38,23 +36,22 @@ static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_
 static void tile_index(struct xti_writer *w)
 {
     static const char *const out[] = {"*u", "*v"};
-    struct xti_box b;
-    xti_box_make(w->p, w->q, &b, NULL);
-    w->soff = b.soff;
-    w->doff = b.doff;
+    const struct xti_box *b = w->s->box;
+    w->soff = b->soff;
+    w->doff = b->doff;
     for (int i = 0; i < w->q->n_dims; i++) {
-        if (b.turned >> i & 1) {
+        if (b->turned >> i & 1) {
             w->dim[i].s = -w->dim[i].s;
             w->dim[i].d = -w->dim[i].d;
         }
-        if (xti_box_find(&b, i))
+        if (xti_box_find(b, i))
             w->role[i] = XTI_IN_BODY;
     }
     for (int in_a = 1; in_a >= 0; in_a--)
-        for (int c = 0; c < b.n_cuts; c++)
-            if (b.dim[b.window[c]].in_a == in_a) {
+        for (int c = 0; c < b->n_cuts; c++)
+            if (b->dim[b->window[c]].in_a == in_a) {
                 xti_write_fact(w->e, (uint64_t)c);
-                xti_write_digit(w, xti_box_count(w->p, &b, c), out[c]);
+                xti_write_digit(w, xti_box_count(w->p, b, c), out[c]);
             }
 }
 
@@ -118,39 +115,13 @@ static void define_rows(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_SHIFTS", b->shifts);
 }
 
-static bool is_row_dim(const struct xti_box_dim *d) { return !d->in_a && d->s; }
-
-/* Writes the digits of `from` that `wanted` says, fastest first, each followed by what is made of it. */
-enum function { ROW, OUT, UNIT };
-
-static bool takes_part(enum function f, const struct xti_box_dim *d)
-{
-    return f == ROW ? is_row_dim(d) : f == OUT ? !d->in_b : d->in_b;
-}
-
-/* The order of digits: rows as they lie; runs so that lanes lie side by side in the source; points as they
- * are. */
-static int list(enum function f, const struct xti_box *b, const struct xti_box_dim **order)
-{
-    int n = 0;
-    for (int j = 0; j < b->n; j++) {
-        if (!takes_part(f, &b->dim[j]))
-            continue;
-        int k = n++;
-        for (; f == OUT && k && xti_abs64(order[k - 1]->s) > xti_abs64(b->dim[j].s); k--)
-            order[k] = order[k - 1];
-        order[k] = &b->dim[j];
-    }
-    return n;
-}
-
 static void define_runs(struct xti_writer *w, const struct xti_box *b)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     xti_write_constant(w, "XT_OUTS", b->outs / b->group);
     xti_write_constant(w, "XT_GROUP", b->group);
-    xti_write_number(w, "XT_GROUP_TO", list(OUT, b, order) ? order[0]->d : 0);
+    xti_write_number(w, "XT_GROUP_TO", xti_box_digits(b, XTI_BOX_RUN, order) ? order[0]->d : 0);
     xti_write_constant(w, "XT_VECTORS", b->vectors);
     xti_write_constant(w, "XT_LANES", b->lanes);
     xti_write_constant(w, "XT_BCUT", last->cut >= 0 ? last->cut : XTI_CUDA_BOX_CUTS);
@@ -183,33 +154,33 @@ static void put_facts(struct xti_writer *w, const struct xti_box *b, const struc
     xti_write_fact(w->e, (uint64_t)d->skew);
     xti_write_fact(w->e, (uint64_t)d->skew_bytes);
     xti_write_fact(w->e, (uint64_t)(d->cut + 1));
-    xti_write_fact(w->e, is_row_dim(d));
+    xti_write_fact(w->e, xti_box_is_row(d));
 }
 
-static void put_digits(struct xti_writer *w, const struct xti_box *b, enum function f)
+static void put_digits(struct xti_writer *w, const struct xti_box *b, enum xti_box_of f)
 {
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
-    int n = list(f, b, order);
+    int n = xti_box_digits(b, f, order);
     xti_write_fact(w->e, (uint64_t)n);
     for (int k = 0; k < n; k++) {
         const struct xti_box_dim *d = order[k];
         int j = (int)(d - b->dim);
-        int64_t points = f == OUT ? d->t / (k ? 1 : b->group) : d->t + d->back;
+        int64_t points = xti_box_points(b, f, d, k);
         put_facts(w, b, d);
         if (k + 1 < n)
             xti_write_text(w, "    x = i %% %" PRId64 "u;\n    i /= %" PRId64 "u;\n", points, points);
         else
             xti_write_text(w, "    x = i;\n");
-        if (f == OUT && k == 0 && b->group > 1)
+        if (f == XTI_BOX_RUN && k == 0 && b->group > 1)
             xti_write_text(w, "    x *= %du;\n", b->group);
         put_shared(w, d);
-        if (f == ROW)
+        if (f == XTI_BOX_ROW)
             xti_write_text(w, "    at.units += x * XT_SOURCE%d;\n", j);
-        if (f == OUT)
+        if (f == XTI_BOX_RUN)
             xti_write_text(w, "    at.units += x * XT_TO%d;\n", j);
-        if (f != ROW && b->shifts == 2 && is_row_dim(d))
+        if (f != XTI_BOX_ROW && b->shifts == 2 && xti_box_is_row(d))
             xti_write_text(w, "    at.source += x * XT_SOURCE%d;\n", j);
-        if (f != UNIT && d->cut >= 0)
+        if (f != XTI_BOX_POINT && d->cut >= 0)
             xti_write_text(w, "    at.x%d = x;\n", d->cut);
     }
 }
@@ -218,101 +189,44 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
 {
     static const char *const name[] = {"_row", "_out", "_point"};
     for (int j = 0; j < b->n; j++) {
-        if (is_row_dim(&b->dim[j]))
+        if (xti_box_is_row(&b->dim[j]))
             numbered(w, "XT_SOURCE", j, b->dim[j].s);
         if (!b->dim[j].in_b)
             numbered(w, "XT_TO", j, b->dim[j].d);
     }
     xti_write_text(w, "struct XT_PASTE(XT_BODY, _place) {\n    xt_index units, source;\n    int shared;\n"
                       "    unsigned int x0, x1;\n};\n");
-    for (int f = ROW; f <= UNIT; f++) {
+    for (int f = XTI_BOX_ROW; f <= XTI_BOX_POINT; f++) {
         xti_write_text(w,
                        "XT_FN struct XT_PASTE(XT_BODY, _place) XT_PASTE(XT_BODY, %s)(const xt_index *t, "
                        "unsigned int i)\n{\n    struct XT_PASTE(XT_BODY, _place) at = {0, 0, 0, 0, 0};\n"
                        "    unsigned int x = 0;\n",
                        name[f]);
-        put_digits(w, b, (enum function)f);
+        put_digits(w, b, (enum xti_box_of)f);
         xti_write_text(w, "    return at;\n}\n");
     }
 }
 
-/* Does the place of i + j * step lie as far from that of i as the place of j * step from 0, for all i < step?
- * grain: then the digits that change do so by multiples of it. */
-static bool is_additive(const struct xti_box *b, enum function f, int64_t step, int64_t *grain)
+static void define_places(struct xti_writer *w, const struct xti_box *b)
 {
-    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
-    int n = list(f, b, order);
-    for (int k = 0; k < n; k++) {
-        int64_t points = f == OUT ? order[k]->t / (k ? 1 : b->group) : order[k]->t + order[k]->back;
-        int64_t skew = order[k]->skew && f != OUT ? INT64_C(1) << order[k]->skew : 1;
-        *grain = k + 1 == n ? step : 1;
-        if (k + 1 == n || points % step == 0)
-            return step % skew == 0;
-        if (step % points)
-            return false;
-        step /= points;
-    }
-    return true;
-}
-
-/* How threads go on from word to word. */
-struct steps {
-    int64_t active, run, point;
-    bool still;
-};
-
-/* By whole runs, with at most a quarter of the threads idle. */
-static bool step_by_runs(const struct xti_box *b, int unit, struct steps *s)
-{
-    int64_t outs = b->outs / b->group, most = XTI_CUDA_THREADS / b->lanes, grain;
-    for (int64_t r = most; r && 4 * r * b->lanes >= 3 * XTI_CUDA_THREADS; r--) {
-        if ((b->vectors != b->lanes && outs % r) || !is_additive(b, OUT, r, &grain))
-            continue;
-        bool still = grain * unit % 16 == 0 || (b->destination_aligned && b->shifts < 2);
-        *s = (struct steps){r * b->lanes, r, 0, still};
-        return true;
-    }
-    return false;
-}
-
-/* Along one run that is all of the box. */
-static bool step_by_points(const struct xti_box *b, int unit, struct steps *s)
-{
-    int64_t grain;
-    if (b->outs != b->group || b->shifts == 2)
-        return false;
-    for (int64_t a = XTI_CUDA_THREADS; 4 * a >= 3 * XTI_CUDA_THREADS; a--) {
-        if (!is_additive(b, UNIT, a * (16 / unit), &grain) || (!b->destination_aligned && grain == 1))
-            continue; /* points before a window would carry */
-        *s = (struct steps){a, 0, a * (16 / unit), true};
-        return true;
-    }
-    return false;
-}
-
-static void define_steps(struct xti_writer *w, const struct xti_box *b)
-{
-    int unit = w->p->map.esize;
-    int64_t grain, row = XTI_CUDA_THREADS % b->chunks ? 0 : XTI_CUDA_THREADS / b->chunks;
-    struct steps s = {XTI_CUDA_THREADS, 0, 0, false};
-    if (!step_by_points(b, unit, &s))
-        step_by_runs(b, unit, &s);
-    xti_write_constant(w, "XT_ROW_STEP", row && is_additive(b, ROW, row, &grain) ? row : 0);
-    xti_write_constant(w, "XT_ACTIVE", s.active);
-    xti_write_constant(w, "XT_RUN_STEP", s.run);
-    xti_write_constant(w, "XT_POINT_STEP", s.point);
-    xti_write_constant(w, "XT_STILL", s.still);
+    xti_write_constant(w, "XT_ROW_STEP", b->row_step);
+    xti_write_constant(w, "XT_ACTIVE", b->steps.active);
+    xti_write_constant(w, "XT_RUN_STEP", b->steps.run);
+    xti_write_constant(w, "XT_POINT_STEP", b->steps.point);
+    xti_write_constant(w, "XT_STILL", b->steps.still);
+    xti_write_constant(w, "XT_SPREAD", b->spread);
+    xti_write_constant(w, "XT_EVERY", b->every);
+    xti_write_constant(w, "XT_TOGETHER", b->together);
+    xti_write_constant(w, "XT_CHUNK_STORE", b->store_bytes);
 }
 
 static void tile_define(struct xti_writer *w)
 {
-    struct xti_box b;
-    xti_box_make(w->p, w->q, &b, NULL);
-    define_windows(w, &b);
-    define_rows(w, &b);
-    define_runs(w, &b);
-    define_steps(w, &b);
-    put_functions(w, &b);
+    define_windows(w, w->s->box);
+    define_rows(w, w->s->box);
+    define_runs(w, w->s->box);
+    define_places(w, w->s->box);
+    put_functions(w, w->s->box);
 }
 
 #define SOURCES                                                                                              \
@@ -336,4 +250,4 @@ const struct xti_family xti_cuda_tile = {
     "XT_SPAN XT_SREV XT_LREV XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS XT_VECTORS XT_LANES "
     "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP XT_RUN_STEP XT_POINT_STEP "
     "XT_ACTIVE "
-    "XT_STILL XT_FILLED XT_BRIM XT_GROUP XT_GROUP_TO"};
+    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_CHUNK_STORE XT_FILLED XT_BRIM XT_GROUP XT_GROUP_TO"};

@@ -24,13 +24,18 @@
  *   whole words
  * - XT_ROW_STEP: a thread's next chunk lies so many rows further, always as far from its first one as from 0;
  *   0: it does not. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points
- *   further, in the same way; XT_STILL: the units of the next word lie as those of the first one do */
+ *   further, in the same way; XT_STILL: the units of the next word lie as those of the first one do
+ * - byte a of the rows and gaps that these places are of is at a + (a >> XT_EVERY) * XT_SPREAD, stored
+ *   XT_CHUNK_STORE bytes at a time; XT_TOGETHER: the units of a word lie as
+ *   far from its first one as if that were at 0 */
 #define XT_PLACE    XT_PASTE(XT_BODY, _place)
 #define XT_ROW(i)   XT_PASTE(XT_BODY, _row)(t, i)
 #define XT_OUT(i)   XT_PASTE(XT_BODY, _out)(t, i)
 #define XT_POINT(i) XT_PASTE(XT_BODY, _point)(t, i)
+#define XT_SLOT     XT_PASTE(XT_BODY, _slot)
 #define XT_GATHER   XT_PASTE(XT_BODY, _gather)
 #define XT_K        (16 / XT_UNIT)
+#define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
 #define XT_LOADS    ((XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 #define XT_WORDS    ((XT_OUTS * XT_VECTORS + XT_ACTIVE - 1) / XT_ACTIVE)
 
@@ -40,15 +45,33 @@
 /* A distance in units, which may be negative: the index wraps. */
 #define XT_BYTES_OF(units) ((long long)(xt_signed)(units)*XT_UNIT)
 
-/* out[g]: 16 bytes of the g-th units of the slots at at[0], at[1], .. in shared memory. A slot is a unit,
- * or so many as are side by side in 4 bytes and belong to as many runs. */
-XT_FN void XT_GATHER(const unsigned char *tile, const int *at, xt_b16 *out)
+/* The k-th unit of a word; at[0], or at[k]: of the first word, `next` bytes before this one. */
+#define XT_ATS (XT_BOX ? 1 : XT_K)
+XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *shared, const int next,
+                                   const int *at, const int k)
 {
+    const int unit = XT_BOX ? XT_POINT(k).shared : 0;
+    if (XT_TOGETHER)
+        return shared + XT_SPOT(at[0] + next) + XT_SPOT(unit);
+    if (XT_SPREAD)
+        return shared + XT_SPOT(at[k % XT_ATS] + next + unit);
+    return shared + at[k % XT_ATS] + (next + unit);
+}
+
+/* out[g]: 16 bytes of the g-th units of a word's slots in shared memory. A slot is a unit, or so many as are
+ * side by side in 4 bytes and belong to as many runs. */
+XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int next, const int *at,
+                     xt_b16 *out)
+{
+    const unsigned char *slot[XT_K];
+    XT_UNROLL
+    for (int k = 0; k < XT_K; k++)
+        slot[k] = XT_SLOT(t, shared, next, at, k);
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
 #if XT_UNIT == 1 && XT_GROUP == 4
-        const xt_b4 a = *(const xt_b4 *)(tile + at[4 * k]), b = *(const xt_b4 *)(tile + at[4 * k + 1]);
-        const xt_b4 c = *(const xt_b4 *)(tile + at[4 * k + 2]), e = *(const xt_b4 *)(tile + at[4 * k + 3]);
+        const xt_b4 a = *(const xt_b4 *)slot[4 * k], b = *(const xt_b4 *)slot[4 * k + 1];
+        const xt_b4 c = *(const xt_b4 *)slot[4 * k + 2], e = *(const xt_b4 *)slot[4 * k + 3];
         const xt_b4 ab = __byte_perm(a, b, 0x5140), ce = __byte_perm(c, e, 0x5140);
         const xt_b4 ab2 = __byte_perm(a, b, 0x7362), ce2 = __byte_perm(c, e, 0x7362);
         out[0].w[k] = __byte_perm(ab, ce, 0x5410);
@@ -56,19 +79,19 @@ XT_FN void XT_GATHER(const unsigned char *tile, const int *at, xt_b16 *out)
         out[2].w[k] = __byte_perm(ab2, ce2, 0x5410);
         out[3].w[k] = __byte_perm(ab2, ce2, 0x7632);
 #elif XT_UNIT == 1
-        const xt_b4 low = __byte_perm(tile[at[4 * k]], tile[at[4 * k + 1]], 0x3340);
-        const xt_b4 high = __byte_perm(tile[at[4 * k + 2]], tile[at[4 * k + 3]], 0x3340);
+        const xt_b4 low = __byte_perm(*slot[4 * k], *slot[4 * k + 1], 0x3340);
+        const xt_b4 high = __byte_perm(*slot[4 * k + 2], *slot[4 * k + 3], 0x3340);
         out[0].w[k] = __byte_perm(low, high, 0x5410);
 #elif XT_UNIT == 2 && XT_GROUP == 2
-        const xt_b4 a = *(const xt_b4 *)(tile + at[2 * k]), b = *(const xt_b4 *)(tile + at[2 * k + 1]);
+        const xt_b4 a = *(const xt_b4 *)slot[2 * k], b = *(const xt_b4 *)slot[2 * k + 1];
         out[0].w[k] = __byte_perm(a, b, 0x5410);
         out[1].w[k] = __byte_perm(a, b, 0x7632);
 #elif XT_UNIT == 2
-        out[0].w[k] = __byte_perm(*(const xt_b2 *)(tile + at[2 * k]), *(const xt_b2 *)(tile + at[2 * k + 1]),
+        out[0].w[k] = __byte_perm(*(const xt_b2 *)slot[2 * k], *(const xt_b2 *)slot[2 * k + 1],
                                   0x5410);
 #else
         if (k < XT_K)
-            XT_OF(set, XT_UNIT)(out, k, *(const XT_B(XT_UNIT) *)(tile + at[k % XT_K]));
+            XT_OF(set, XT_UNIT)(out, k, *(const XT_B(XT_UNIT) *)slot[k % XT_K]);
 #endif
     }
 }
@@ -109,7 +132,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const struct XT_PLACE a = XT_ROW(first);
         const struct XT_PLACE b = XT_ROW(j * XT_ROW_STEP);
         const unsigned char *begin = from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
-        place[j] = a.shared + b.shared + c;
+        place[j] = XT_SPOT(a.shared + b.shared + c);
         have[j] = (XT_ROWS * XT_CHUNKS >= (j + 1) * XT_THREADS || e < XT_ROWS * XT_CHUNKS) &&
                   (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
 #if XT_SALIGNED
@@ -133,8 +156,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     }
     XT_UNROLL
     for (int j = 0; j < XT_LOADS; j++)
-        if (have[j])
-            *(xt_b16 *)(shared + place[j]) = chunk[j];
+        XT_UNROLL
+        for (int k = 0; k < 16 / XT_CHUNK_STORE; k++)
+            if (have[j])
+                *(XT_B(XT_CHUNK_STORE) *)(shared + place[j] + k * XT_CHUNK_STORE) =
+                    XT_OF(get, XT_CHUNK_STORE)(chunk[j], k);
     __syncthreads();
     const unsigned int low = (unsigned int)(xt_size)from;
 #if XT_SHIFTS == 1
@@ -152,7 +178,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #else
     const int back = 0, points = XT_RUN;
 #endif
-    int at[XT_K];
+    int at[XT_ATS];
     int p = 0, skip = 0;
     XT_UNROLL
     for (int j = 0; j < XT_WORDS; j++) {
@@ -168,12 +194,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (!XT_STILL || (XT_POINT_STEP ? j == 0 : next == 0)) {
             skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & 15) / XT_UNIT;
             XT_UNROLL
-            for (int k = 0; k < XT_K; k++) {
+            for (int k = 0; k < XT_ATS; k++) {
                 /* from 0 on: a step is taken back below */
                 const unsigned int point = p - skip + k + (XT_POINT_STEP ? XT_POINT_STEP : back);
-                at[k] = base - XT_POINT(XT_POINT_STEP).shared;
-                at[k] += XT_BOX ? XT_POINT(p + XT_POINT_STEP).shared + XT_POINT(k).shared
-                                : XT_POINT(point).shared;
+                at[k] = base + a.shared - XT_POINT(XT_POINT_STEP).shared;
+                at[k] += XT_POINT(XT_BOX ? p + XT_POINT_STEP : point).shared;
 #if XT_SHIFTS == 2
                 at[k] += XT_SHIFT(low, a.source + b.source + XT_POINT(point).source);
 #endif
@@ -189,10 +214,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (!XT_EVEN && p - skip >= window - behind)
             continue; /* the next box's */
         out += (long long)(p - skip) * XT_UNIT;
-        const unsigned char *spot = shared + a.shared + b.shared + XT_POINT(j * XT_POINT_STEP).shared;
         if (XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
             xt_b16 word[XT_GROUP];
-            XT_GATHER(spot, at, word);
+            XT_GATHER(t, shared, b.shared + XT_POINT(j * XT_POINT_STEP).shared, at, word);
             XT_UNROLL
             for (int g = 0; g < XT_GROUP; g++)
                 *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) = word[g];
@@ -204,18 +228,19 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 const unsigned int point = begin + k - (XT_POINT_STEP ? back : 0) + XT_POINT_STEP;
                 if (begin + k < 0 || begin + k >= points)
                     continue;
-                int unit = base + XT_POINT(point).shared -
+                int unit = a.shared + b.shared + base + XT_POINT(point).shared -
                            XT_POINT(XT_POINT_STEP).shared;
 #if XT_SHIFTS == 2
                 unit += XT_SHIFT(low, a.source + b.source + XT_POINT(point).source);
 #endif
                 *(XT_B(XT_UNIT) *)(out + g * XT_BYTES_OF(XT_GROUP_TO) + k * XT_UNIT) =
-                    *(const XT_B(XT_UNIT) *)(shared + a.shared + b.shared + unit + g * XT_UNIT);
+                    *(const XT_B(XT_UNIT) *)(shared + XT_SPOT(unit) + g * XT_UNIT);
             }
         }
     }
 }
 #undef XT_K
+#undef XT_SPOT
 #undef XT_LOADS
 #undef XT_WORDS
 #undef XT_BYTES_OF
@@ -225,3 +250,5 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_OUT
 #undef XT_POINT
 #undef XT_GATHER
+#undef XT_SLOT
+#undef XT_ATS

@@ -1,0 +1,443 @@
+/* banks.c: where the rows of a box lie in shared memory, and which lanes of a warp go together, so that they
+ * meet in no bank: see box.h. A chunk of 16 bytes is stored whole, a word of the destination is gathered unit
+ * by unit; some ways to keep rows apart are tried, and wavefronts counted for the first warps. Layer 4. */
+#include <math.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "cuda/box.h"
+
+enum { WARP = 32, BANKS = 32, WORD = 4, LINE = 128, PROBES = 4, SHARED_BYTES = 48 << 10 };
+
+/* ---- digits */
+
+bool xti_box_is_row(const struct xti_box_dim *d) { return !d->in_a && d->s; }
+
+static bool takes_part(enum xti_box_of f, const struct xti_box_dim *d)
+{
+    return f == XTI_BOX_ROW ? xti_box_is_row(d) : f == XTI_BOX_RUN ? !d->in_b : d->in_b;
+}
+
+int xti_box_digits(const struct xti_box *b, enum xti_box_of f, const struct xti_box_dim **digit)
+{
+    int n = 0;
+    for (int j = 0; j < b->n; j++) {
+        if (!takes_part(f, &b->dim[j]))
+            continue;
+        int k = n++;
+        for (; f == XTI_BOX_RUN && k && xti_abs64(digit[k - 1]->s) > xti_abs64(b->dim[j].s); k--)
+            digit[k] = digit[k - 1];
+        digit[k] = &b->dim[j];
+    }
+    return n;
+}
+
+int64_t xti_box_points(const struct xti_box *b, enum xti_box_of f, const struct xti_box_dim *d, int k)
+{
+    return f == XTI_BOX_RUN ? d->t / (k ? 1 : b->group) : d->t + d->back;
+}
+
+static int64_t read_points(const struct xti_box_dim *d) { return d->t + d->back; }
+
+static int log2_of(int64_t n)
+{
+    int k = 0;
+    while ((INT64_C(1) << k) < n)
+        k++;
+    return k;
+}
+
+/* ---- what warps ask for */
+
+/* Lanes that ask together: of each the digits of its place, and bytes more. */
+struct request {
+    int lanes;
+    short digit[WARP][XTI_CUDA_BOX_DIMS];
+    int more[WARP];
+};
+
+struct probes {
+    int n_chunks, n_units;
+    struct request chunk[PROBES], unit[PROBES];
+};
+
+static void put_digits(const struct xti_box *b, enum xti_box_of f, int64_t i, short *digit)
+{
+    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
+    int n = xti_box_digits(b, f, order);
+    for (int k = 0; k < n; k++) {
+        int64_t points = xti_box_points(b, f, order[k], k);
+        digit[order[k] - b->dim] =
+            (short)((k + 1 < n ? i % points : i) * (f == XTI_BOX_RUN && !k ? b->group : 1));
+        i /= points;
+    }
+}
+
+/* Of the row that a unit is in, within its first chunk, or of a run within its first word, as if all strides
+ * that are no multiples of that were odd: then all these share a layout, and a kernel. */
+static int64_t units_within(const struct xti_box *b, const short *digit, bool source, int64_t of)
+{
+    int64_t at = 0;
+    for (int j = 0; j < b->n; j++)
+        if (source ? xti_box_is_row(&b->dim[j]) && b->dim[j].s % of : !b->dim[j].in_b && b->dim[j].d % of)
+            at += digit[j];
+    return at % of;
+}
+
+static void ask_for_chunks(const struct xti_box *b, int64_t first, struct request *r)
+{
+    memset(r, 0, sizeof *r);
+    for (; r->lanes < WARP && first + r->lanes < b->rows * b->chunks; r->lanes++) {
+        int64_t e = first + r->lanes;
+        put_digits(b, XTI_BOX_ROW, e / b->chunks, r->digit[r->lanes]);
+        r->more[r->lanes] = (int)(e % b->chunks * 16);
+    }
+}
+
+/* The k-th unit of each lane's word. */
+static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int k, struct request *r)
+{
+    int64_t units = 16 / unit, outs = b->outs / b->group;
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    memset(r, 0, sizeof *r);
+    for (; r->lanes < WARP && first + r->lanes < b->steps.active && first + r->lanes < outs * b->vectors;
+         r->lanes++) {
+        short *digit = r->digit[r->lanes];
+        int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units + k;
+        put_digits(b, XTI_BOX_RUN, e / b->lanes % outs, digit);
+        if (!b->destination_aligned)
+            point += last->back * last->d - units_within(b, digit, false, units);
+        put_digits(b, XTI_BOX_POINT, point < 0 ? 0 : point, digit);
+        if (b->shifts == 2)
+            r->more[r->lanes] = (int)units_within(b, digit, true, units) * unit;
+    }
+}
+
+static void ask(const struct xti_box *b, int unit, struct probes *p)
+{
+    int units = 16 / unit;
+    p->n_chunks = p->n_units = 0;
+    for (int w = 0; w < PROBES; w++) {
+        ask_for_chunks(b, w * WARP, &p->chunk[w]);
+        ask_for_units(b, unit, w * WARP, w * 5 % units, &p->unit[w]);
+        p->n_chunks += p->chunk[w].lanes > 0;
+        p->n_units += p->unit[w].lanes > 0;
+    }
+}
+
+/* ---- wavefronts */
+
+static int64_t spread(const struct xti_box *b, int64_t at)
+{
+    return b->spread ? at + (at >> b->every) * b->spread : at;
+}
+
+/* Rows that run backwards begin at their end. */
+static int64_t base_of(const struct xti_box *b)
+{
+    int64_t base = 0;
+    for (int j = 0; j < b->n; j++)
+        if (b->dim[j].in_a && b->dim[j].s < 0)
+            base -= (read_points(&b->dim[j]) - 1) * b->dim[j].shared;
+    return base;
+}
+
+static int64_t place_of(const struct xti_box *b, int64_t base, const short *digit)
+{
+    int64_t at = base;
+    for (int j = 0; j < b->n; j++)
+        at += digit[j] * b->dim[j].shared;
+    return b->dim[0].skew ? at + (digit[0] >> b->dim[0].skew) * b->dim[0].skew_bytes : at;
+}
+
+/* The largest number of different words in one bank, of each group of lanes that go together: 64-bit requests
+ * are served a half warp at a time, 128-bit ones a quarter warp. */
+static int count_waves(const struct xti_box *b, const struct request *r, int64_t base, int bytes, int *ideal)
+{
+    int words = bytes < WORD ? 1 : bytes / WORD, together = WARP / words, waves = 0;
+    *ideal = 0;
+    for (int first = 0; first < r->lanes; first += together) {
+        int64_t known[BANKS][WARP];
+        int n[BANKS] = {0}, most = 0;
+        for (int l = first; l < first + together && l < r->lanes; l++) {
+            int64_t at = spread(b, place_of(b, base, r->digit[l]) + r->more[l]) / WORD;
+            for (int k = 0; k < words; k++, at++) {
+                int bank = (int)((uint64_t)at % BANKS), i = 0;
+                while (i < n[bank] && known[bank][i] != at)
+                    i++;
+                known[bank][i] = at;
+                n[bank] += i == n[bank];
+                most = n[bank] > most ? n[bank] : most;
+            }
+        }
+        waves += most;
+        ++*ideal;
+    }
+    return waves;
+}
+
+static struct xti_box_waves count_probes(const struct xti_box *b, int unit, const struct probes *p)
+{
+    struct xti_box_waves w = {0, 0};
+    double chunks = (double)(b->rows * b->chunks), words = (double)(b->outs / b->group * b->vectors);
+    int64_t base = base_of(b);
+    int ideal;
+    for (int i = 0; i < p->n_chunks; i++) {
+        double times = chunks / p->n_chunks / p->chunk[i].lanes * (16 / b->store_bytes);
+        w.taken += times * count_waves(b, &p->chunk[i], 0, b->store_bytes, &ideal);
+        w.ideal += times * ideal;
+    }
+    for (int i = 0; i < p->n_units; i++) {
+        double times = words / p->n_units / p->unit[i].lanes * (16 / unit);
+        w.taken += times * count_waves(b, &p->unit[i], base, unit * b->group, &ideal);
+        w.ideal += times * ideal;
+    }
+    return w;
+}
+
+struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit)
+{
+    struct probes p;
+    ask(b, unit, &p);
+    return count_probes(b, unit, &p);
+}
+
+/* ---- steps */
+
+/* Does the place of i + j * step lie as far from that of i as the place of j * step from 0, for all i < step?
+ * grain: then the digits that change do so by multiples of it. */
+static bool is_additive(const struct xti_box *b, enum xti_box_of f, int64_t step, int64_t *grain)
+{
+    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
+    int n = xti_box_digits(b, f, order);
+    for (int k = 0; k < n; k++) {
+        int64_t points = xti_box_points(b, f, order[k], k);
+        int64_t skew = order[k]->skew && f != XTI_BOX_RUN ? INT64_C(1) << order[k]->skew : 1;
+        *grain = k + 1 == n ? step : 1;
+        if (k + 1 == n || points % step == 0)
+            return step % skew == 0;
+        if (step % points)
+            return false;
+        step /= points;
+    }
+    return true;
+}
+
+/* By whole runs, with at most a quarter of the threads idle. */
+static bool step_by_runs(const struct xti_box *b, int unit, struct xti_box_steps *s)
+{
+    int64_t outs = b->outs / b->group, most = XTI_CUDA_THREADS / b->lanes, grain;
+    for (int64_t r = most; r && 4 * r * b->lanes >= 3 * XTI_CUDA_THREADS; r--) {
+        if ((b->vectors != b->lanes && outs % r) || !is_additive(b, XTI_BOX_RUN, r, &grain))
+            continue;
+        bool still = grain * unit % 16 == 0 || (b->destination_aligned && b->shifts < 2);
+        *s = (struct xti_box_steps){r * b->lanes, r, 0, still};
+        return true;
+    }
+    return false;
+}
+
+/* Along one run that is all of the box. */
+static bool step_by_points(const struct xti_box *b, int unit, struct xti_box_steps *s)
+{
+    int64_t grain;
+    if (b->outs != b->group || b->shifts == 2)
+        return false;
+    for (int64_t a = XTI_CUDA_THREADS; 4 * a >= 3 * XTI_CUDA_THREADS; a--) {
+        if (!is_additive(b, XTI_BOX_POINT, a * (16 / unit), &grain) ||
+            (!b->destination_aligned && grain == 1))
+            continue; /* points before a window would carry */
+        *s = (struct xti_box_steps){a, 0, a * (16 / unit), true};
+        return true;
+    }
+    return false;
+}
+
+static void choose_steps(struct xti_box *b, int unit)
+{
+    int64_t grain, row = XTI_CUDA_THREADS % b->chunks ? 0 : XTI_CUDA_THREADS / b->chunks;
+    b->row_step = row && is_additive(b, XTI_BOX_ROW, row, &grain) ? row : 0;
+    b->steps = (struct xti_box_steps){XTI_CUDA_THREADS, 0, 0, false};
+    if (!step_by_points(b, unit, &b->steps))
+        step_by_runs(b, unit, &b->steps);
+}
+
+/* ---- layouts */
+
+/* Chunks of nothing: behind each row; after as many rows as make 16 bytes of the destination; behind dim
+ * `after` of the rows. And the spread. */
+struct layout {
+    int row, word, after, dim, every, spread;
+};
+
+/* 16 bytes are a box of the first dims of the destination's run: p a multiple of them goes by. */
+static bool is_constant(const struct xti_box *b, int unit)
+{
+    int64_t units = 16 / unit;
+    if (!b->destination_aligned || b->shifts == 2)
+        return false;
+    for (int j = 0; j < b->n_b; j++) {
+        int64_t n = b->dim[j].t;
+        if (n % units == 0 || j + 1 == b->n_b)
+            return b->dim[j].skew == 0 || n % units == 0;
+        if (units % n)
+            return false;
+        units /= n;
+    }
+    return true;
+}
+
+/* Are a word's units as far apart as without the spread, or by whole stretches of 2^every bytes? Other digits
+ * go by multiples of `whole` or, together with the units', stay below that. */
+static bool fits_into(const struct xti_box *b, int unit, int64_t whole)
+{
+    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
+    int64_t units = 16 / unit, low = unit * b->group - 1 + (b->shifts ? 15 : 0);
+    bool runs = xti_box_digits(b, XTI_BOX_RUN, order) > 0;
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        int64_t points = read_points(d), goes = runs && d == order[0] ? b->group : 1;
+        goes = !d->in_b ? goes : units < points ? units : points;
+        if (points % goes || (d->in_a && d->s < 0))
+            return false;
+        int64_t step = d->shared * goes + (d->skew ? d->skew_bytes : 0);
+        low += step % whole ? (points / goes - 1) * step : 0;
+        if (d->in_b) {
+            low += d->shared % (INT64_C(1) << b->every) ? (goes - 1) * d->shared : 0;
+            units /= goes;
+        }
+    }
+    return low < whole;
+}
+
+static bool stays_together(const struct xti_box *b, int unit)
+{
+    bool fits = false;
+    for (int64_t whole = 1; b->constant && whole <= INT64_C(1) << b->every; whole *= 2)
+        fits |= fits_into(b, unit, whole);
+    return fits;
+}
+
+/* The rows lie one after another, those of the destination's innermost dims first. */
+static void lay_out(struct xti_box *b, int unit, const struct layout *y)
+{
+    int64_t units = 16 / unit, at = b->pitch_bytes = 16 * (b->chunks + y->row);
+    int n = 0;
+    for (int j = 0; j < b->n; j++) {
+        struct xti_box_dim *d = &b->dim[j];
+        if (!xti_box_is_row(d))
+            continue;
+        d->shared = at;
+        d->skew = j == 0 && units > 1 && y->word ? log2_of(units) : 0;
+        d->skew_bytes = 16 * y->word;
+        at = at * read_points(d) + (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
+        at += n++ == y->after ? 16 * y->dim : 0;
+    }
+    b->every = y->every;
+    b->spread = y->spread;
+    b->store_bytes = y->spread && y->spread < 16 ? y->spread : 16;
+    b->bytes = (spread(b, at - 1) + 16) / 16 * 16;
+    b->constant = is_constant(b, unit);
+    b->together = y->spread && stays_together(b, unit);
+    choose_steps(b, unit);
+}
+
+/* The i-th way to keep rows apart, those that cost least first; false: there are no more. */
+static bool next_layout(int i, int unit, struct layout *y)
+{
+    static const struct layout known[] = {
+        {0, 1, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0}, {0, 2, 0, 0, 0, 0}, {0, 4, 0, 0, 0, 0},
+        {0, 1, 0, 1, 0, 0}, {0, 2, 0, 2, 0, 0}, {0, 2, 0, 4, 0, 0}, {0, 1, 0, 2, 0, 0}, {0, 1, 0, 4, 0, 0},
+        {1, 1, 0, 0, 0, 0}, {1, 2, 0, 0, 0, 0}, {1, 1, 0, 1, 0, 0}};
+    enum { KNOWN = sizeof known / sizeof *known, DIMS = 4 * 3 * 2, WIDE = 6 * 3 * 2, NARROW = 5 * 2 };
+    *y = (struct layout){0};
+    if (i < KNOWN) {
+        *y = known[i];
+    } else if ((i -= KNOWN) < DIMS) {
+        y->after = i / 2 % 4;
+        y->dim = 1 << i / 8;
+        y->row = i % 2;
+    } else if ((i -= DIMS) < WIDE) {
+        y->every = 7 + i / 2 % 6;
+        y->spread = 16 << i / 12;
+        y->row = i % 2;
+    } else if ((i -= WIDE) < NARROW) {
+        y->every = 7 + i / 2;
+        y->spread = unit < 8 ? 4 : 8;
+        y->row = i % 2;
+        return unit < 16;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Of a word of the destination: loads from shared memory, and putting their units together. */
+static double gather_instructions(const struct xti_box *b, int unit)
+{
+    double units = 16.0 / unit, moved = unit < 4 ? (b->group > 1 ? 12 : unit == 1 ? 44 : 20) : units;
+    return moved + (b->spread ? 6 * (b->together ? 1 : units) : 0);
+}
+
+double xti_box_instructions(const struct xti_box *b, int unit)
+{
+    double units = 16.0 / unit, chunks = (double)(b->rows * b->chunks),
+           words = (double)(b->outs * b->vectors);
+    double begins = b->steps.run || b->steps.point ? fmin(words, XTI_CUDA_THREADS) : words;
+    double places = units * (b->constant ? 1 : 5 * b->n_b + (b->shifts == 2 ? 6 : 0));
+    double stores = b->spread ? 3 + 16.0 / b->store_bytes - 1 : 0;
+    return chunks * ((b->shifts ? 22 : 9) + stores) + words * (6 + gather_instructions(b, unit)) +
+           begins * (60 + places);
+}
+
+/* As the estimate of bench/README.md has it: wavefronts and instructions for 16 bytes, either of which may be
+ * what a processor has no time for. Where it has time, conflicts count a little. A word that asks for less
+ * than a line does so with lines that others ask for. */
+static double price(const struct xti_box *b, int unit, const struct probes *p, bool *ideal)
+{
+    struct xti_box_waves w = count_probes(b, unit, p);
+    double words = (double)(b->outs * b->vectors),
+           lines = b->outs > b->group && b->lanes < 8 ? 32.0 / (double)b->lanes : 4;
+    *ideal = w.taken <= w.ideal && lines <= 4 && !b->spread && (b->steps.run || b->steps.point);
+    return pow(9.3 / 16 * (w.taken / words + (lines - 4) / 4 / WARP), 2.5) +
+           pow(xti_box_instructions(b, unit) / words / 132, 2.5) + 0.05 * w.taken / w.ideal;
+}
+
+/* Lanes that go along a run before others take the next one: of its words a divisor that asks for whole
+ * sectors, and for whole lines where runs begin within a sector. */
+static int list_lanes(const struct xti_box *b, int64_t *lanes)
+{
+    static const int try[] = {8, 4, 16, 2, 32, 64, 128};
+    int n = 0, least = b->destination_aligned && b->destination_align >= 32 ? 2 : 8;
+    for (size_t i = 0; i < sizeof try / sizeof *try && b->outs > b->group; i++)
+        if (b->vectors % try[i] == 0 && try[i] >= least && try[i] < b->vectors)
+            lanes[n++] = try[i];
+    lanes[n++] = b->vectors;
+    return n;
+}
+
+void xti_box_lay_out(struct xti_box *b, int unit)
+{
+    struct layout best = {0}, y;
+    int64_t lanes[8], best_lanes = b->vectors;
+    double least = INFINITY;
+    bool ideal = false;
+    int n = list_lanes(b, lanes);
+    for (int k = 0; k < n && !ideal; k++) {
+        struct probes p = {0};
+        b->lanes = lanes[k];
+        for (int i = 0; !ideal && next_layout(i, unit, &y); i++) {
+            lay_out(b, unit, &y);
+            if (!p.n_chunks)
+                ask(b, unit, &p);
+            double cost = b->bytes <= SHARED_BYTES ? price(b, unit, &p, &ideal) : INFINITY;
+            if (cost >= least)
+                continue;
+            least = cost;
+            best = y;
+            best_lanes = b->lanes;
+        }
+    }
+    b->lanes = best_lanes;
+    lay_out(b, unit, &best);
+}
