@@ -164,7 +164,7 @@ $(XT_CC): $(B)/obj/tools/xt-cc.o $(LIB_A)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 	@for d in tests bench examples; do mkdir -p $(B)/$$d && ln -sf ../$(@F) $(B)/$$d/$(@F); done
 
-$(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(B)/gen/bench_workloads_text.o $(LIB_A) | $(XT_CC)
+$(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(B)/gen/bench_workloads_text.o $(B)/gen/bench_report_html.o $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)

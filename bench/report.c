@@ -205,6 +205,15 @@ static void ratio(FILE *f, double x)
         fprintf(f, " %8s", "-");
 }
 
+/* Was a column measured in any row? The others are left out. */
+static bool is_measured(const struct column *c, const struct bench_row *rows, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (c->of(&rows[i]) > 0 && isfinite(c->of(&rows[i])))
+            return true;
+    return false;
+}
+
 /* Geometric mean of what was measured, and the row that is worst. */
 struct summary {
     double log_sum, worst;
@@ -223,26 +232,35 @@ static void add(struct summary *m, double x, const char *name)
     }
 }
 
-static void row_table(FILE *f, const struct bench_row *r, struct summary *all)
+#define BUSY_SPREAD 0.1 /* as in report.html */
+
+/* Widths of the first columns, and the column that only peers fill. */
+enum { NAME = 22, WAY = 12, PEER = COLUMNS - 1 };
+
+static void row_table(FILE *f, const struct bench_row *r, const bool *shown, struct summary *all)
 {
     int best = best_peer(r);
-    fprintf(f, "%-22s %-12s %7.1f %7.1f %9.5f %5.0f%%", r->work->name, r->strategy,
+    fprintf(f, "%-*s %-*s %7.1f %7.1f %9.5f %5.0f%%", NAME, r->work->name, WAY, r->strategy,
             (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
     for (int i = 0; i < COLUMNS; i++) {
-        ratio(f, columns[i].of(r));
+        if (shown[i])
+            ratio(f, columns[i].of(r));
         add(&all[i], columns[i].of(r), r->work->name);
     }
-    fprintf(f, " %-13s %5d\n", best < 0 ? "" : bench_peer_name[best], r->naive_steps);
+    if (shown[PEER])
+        fprintf(f, " %-13s", best < 0 ? "" : bench_peer_name[best]);
+    fprintf(f, " %5d\n", r->naive_steps);
 }
 
-static void summary_table(FILE *f, const struct summary *all)
+static void summary_table(FILE *f, const bool *shown, const struct summary *all)
 {
     fprintf(f, "%-68s", "geometric mean");
     for (int i = 0; i < COLUMNS; i++)
-        ratio(f, all[i].n ? exp(all[i].log_sum / all[i].n) : 0);
+        if (shown[i])
+            ratio(f, exp(all[i].log_sum / all[i].n));
     fprintf(f, "\nworst:");
     for (int i = 0; i < COLUMNS; i++)
-        if (all[i].n)
+        if (shown[i])
             fprintf(f, "%s %s %.2f %s", i ? "," : "", columns[i].title, all[i].worst, all[i].worst_name);
     fprintf(f, "\n");
 }
@@ -250,21 +268,38 @@ static void summary_table(FILE *f, const struct summary *all)
 void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
     struct summary all[COLUMNS] = {{0}};
-    fprintf(f, "%-22s %-12s %7s %7s %9s %6s", "", "", "read MB", "wr. MB", "ms", "spread");
-    for (int i = 0; i < COLUMNS; i++)
-        fprintf(f, " %8s", columns[i].title);
-    fprintf(f, " %-13s %5s\n", "", "steps");
-    for (int i = 0; i < n; i++)
-        row_table(f, &rows[i], all);
+    bool shown[COLUMNS];
+    fprintf(f, "%-*s %-*s %7s %7s %9s %6s", NAME, "copy", WAY, "strategy", "read MB", "wr. MB", "ms",
+            "spread");
+    for (int i = 0; i < COLUMNS; i++) {
+        shown[i] = is_measured(&columns[i], rows, n);
+        if (shown[i])
+            fprintf(f, " %8s", columns[i].title);
+    }
+    if (shown[PEER])
+        fprintf(f, " %-13s", "which");
+    fprintf(f, " %5s\n", "steps");
+    int busy = 0;
+    for (int i = 0; i < n; i++) {
+        row_table(f, &rows[i], shown, all);
+        busy += rows[i].spread > BUSY_SPREAD;
+    }
     if (n > 1)
-        summary_table(f, all);
-    fputs("Ratios: their time / xt's time, so more is better. x limit: the same lines of memory read and "
-          "written as\n"
-          "contiguous streams, by as many threads, the fastest way there is; 1 is the best possible. x "
-          "memcpy: of the\n"
-          "bytes written, one thread. x naive: each moving step a plain strided copy, one thread. bytes: "
-          "what these\n"
-          "steps move / what xt moves; x/bytes: x naive / that. x peer: the fastest library installed here.\n"
-          "Medians of interleaved runs, warm where they repeat; spread: between the quartiles.\n",
+        summary_table(f, shown, all);
+    if (busy)
+        fprintf(f,
+                "This machine is busy, or shared: %d of %d rows spread by more than %.0f %%. Trust no single "
+                "figure.\n",
+                busy, n, BUSY_SPREAD * 100);
+    fputs("\nRatios: their time / xt's time, so more is better.\n"
+          "  x limit   the same lines of memory read and written as contiguous streams, by as many threads, "
+          "the "
+          "fastest way\n            there is: 1 is the best possible\n"
+          "  x memcpy  of the bytes written, one thread\n"
+          "  x naive   step by step: each moving step (steps) a plain strided copy, one thread\n"
+          "  bytes     what these steps move / what xt moves; x/bytes: x naive / that\n",
           f);
+    if (shown[PEER])
+        fputs("  x peer    the fastest library found here, and which\n", f);
+    fputs("Medians of interleaved runs, warm where they repeat; spread: between the quartiles.\n", f);
 }

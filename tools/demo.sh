@@ -1,6 +1,6 @@
 #!/bin/sh
-# demo.sh: what `make run` shows. A chain on a .npy file: explained, run, compared byte for byte with the
-# reference evaluator, and timed against the same steps one by one. B: build directory.
+# demo.sh: what `make run` shows. A chain on a .npy file: run, compared byte for byte with the reference
+# evaluator, timed against the same steps one by one, explained; then what to try next. B: build directory.
 set -eu
 B=${B:-build}
 dir=$B/demo
@@ -26,9 +26,7 @@ with open(sys.argv[1], "wb") as f:
     f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + b"".join(rows))
 END
 
-echo "xt: upside down, cropped, pixels to planes, framed: one copy"
-echo
-"$B/xt" explain "$chain"
+echo "A picture, upside down, cropped, pixels to planes, framed: one copy"
 echo
 "$B/xt" run "$chain" "$dir/photo.npy" -o "$dir/out.npy" --backend cpu
 "$B/xt" run "$chain" "$dir/photo.npy" -o "$dir/reference.npy" --backend ref
@@ -41,9 +39,21 @@ if "$B/xt" run "$chain" "$dir/photo.npy" -o "$dir/cuda.npy" --backend cuda 2>"$d
 else
     echo "no GPU run here: $(sed 's/^xt: //' "$dir/cuda.txt")"
 fi
-echo
 printf 'this picture | make run | %s\n' "$chain" >"$dir/workload.txt"
 batch='x: u8[16,1080,1920,3]; x[:, ::-1, 8:1912].permute(0,3,1,2).pad((0,0),(0,0),(4,4),(8,8), value=16)'
 heads='x: f16[4,2048,4096]; x.reshape(4,2048,32,128).permute(0,2,1,3)[:, :, ::-1].reshape(128,2048,128)'
 printf '%s | make run | %s\n' 'batch of 16' "$batch" 'attention heads' "$heads" >>"$dir/workload.txt"
-"$B/xt" bench --quick "$dir/workload.txt"
+echo
+"$B/xt" bench --quick "$dir/workload.txt" --html "$dir/bench.html"
+echo
+echo "$chain"
+"$B/xt" explain "$chain" --svg "$dir/copy.svg" | sed '/^  chain/,$d'
+cat <<END
+In a browser: $dir/copy.svg, this picture; $dir/bench.html, the table.
+
+Try next:
+  $B/xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'      which element comes from where
+  $B/xt run 'x; x[::2, ::2]' $dir/photo.npy -o half.npy      your own chain on your own file
+  $B/xt bench      53 copies of real programs, beside the libraries that are installed here
+  pip install ./python      then: import xtview as xt; xt.copy(array, "x.permute(2,0,1)")
+END

@@ -7,12 +7,14 @@
 
 enum { WIDTH = 600, MARGIN = 20, CHARS = 68 };
 
+/* Scoped: several pictures, and other things, may stand in one page. */
 static const char style[] =
-    "<style>text{font:15px system-ui,sans-serif;fill:#1c2530}.h{font-weight:600;font-size:17px}"
-    ".m{font-family:ui-monospace,monospace;font-size:13.5px}.s{font-size:14px;fill:#526173}"
-    ".bg{fill:#fff}.b{fill:#f1f4f7;stroke:#8a97a6}.e{fill:none;stroke:#b5bfca}.r{fill:#2b6cb0}"
-    "@media(prefers-color-scheme:dark){text{fill:#e6ebf0}.s{fill:#a3b1c0}.bg{fill:#14181d}"
-    ".b{fill:#232a32;stroke:#66727f}.e{stroke:#4a5561}.r{fill:#63a4e8}}</style>\n";
+    "<style>.xt text{font:15px system-ui,sans-serif;fill:#1c2530}.xt .h{font-weight:600;font-size:17px}"
+    ".xt .m{font-family:ui-monospace,monospace;font-size:13.5px}.xt .s{font-size:14px;fill:#526173}"
+    ".xt .bg{fill:#fff}.xt .b{fill:#f1f4f7;stroke:#8a97a6}.xt .e{fill:none;stroke:#b5bfca}.xt "
+    ".r{fill:#2b6cb0}"
+    "@media(prefers-color-scheme:dark){.xt text{fill:#e6ebf0}.xt .s{fill:#a3b1c0}.xt .bg{fill:#14181d}"
+    ".xt .b{fill:#232a32;stroke:#66727f}.xt .e{stroke:#4a5561}.xt .r{fill:#63a4e8}}</style>\n";
 
 /* The picture grows downwards. */
 struct page {
@@ -269,11 +271,11 @@ void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b)
     }
     tile(&p);
     xti_str_addf(b,
-                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" role=\"img\" "
-                 "aria-labelledby=\"xt-title xt-desc\">\n<title id=\"xt-title\">",
-                 WIDTH, p.y);
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"xt\" viewBox=\"0 0 %d %d\" "
+                 "style=\"max-width:%dpx\" role=\"img\">\n<title>",
+                 WIDTH, p.y, WIDTH * 3 / 2);
     escaped(chain.s ? chain.s : "", chain.n, b);
-    xti_str_add(b, "</title>\n<desc id=\"xt-desc\">");
+    xti_str_add(b, "</title>\n<desc>");
     escaped(saved.s ? saved.s : "", saved.n, b);
     xti_str_add(b, ". ");
     escaped(way.s ? way.s : "", way.n, b);

@@ -6,7 +6,8 @@
     y = xt.rearrange(x, "b s (h d) -> b h s d", h=8)           einops' patterns; xt.repeat too
     y = xt.concat([a, b], axis=1)
     y = xt.copy({"q": q, "k": k}, "concat(1, q, k)")           several inputs
-    k = xt.compile("x: f16[16,64,32,128]; x.permute(0,2,1,3)"); k(x, out=y); print(k)
+    k = xt.compile("x: f16[16,64,32,128]; x.permute(0,2,1,3)"); k(x, out=y)
+    print(k); print(k.explain()); in a notebook k, or a view, shows the picture of its copy
     xt.ascontiguousarray(x); xt.copyto(dst, src)
 
 Arrays are all that has the buffer protocol or DLPack: NumPy, PyTorch, JAX, CuPy, memoryview. What comes in

@@ -1472,14 +1472,31 @@ static PyObject *explain(const struct kernel *k, int flags)
 
 static PyObject *kernel_explain(PyObject *self, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"json", NULL};
-    int json = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "|p", names, &json))
+    static char *names[] = {"json", "why", NULL};
+    int json = 0, why = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|pp", names, &json, &why))
         return NULL;
-    return explain((struct kernel *)self, json ? XT_JSON : 0);
+    return explain((struct kernel *)self, json ? XT_JSON : why ? XT_WHY : 0);
 }
 
-static PyObject *kernel_str(PyObject *self) { return explain((struct kernel *)self, 0); }
+/* What notebooks show. */
+static PyObject *kernel_repr_svg(PyObject *self, PyObject *unused)
+{
+    return explain((struct kernel *)self, XT_SVG);
+}
+
+/* The first paragraph: what the chain became and how it is copied. */
+static PyObject *kernel_str(PyObject *self)
+{
+    PyObject *text = explain((struct kernel *)self, 0), *first = NULL, *end = NULL;
+    PyObject *parts = text ? PyObject_CallMethod(text, "partition", "s", "\n\n") : NULL;
+    if (parts)
+        PyArg_ParseTuple(parts, "OOO", &first, &end, &end);
+    Py_XINCREF(first);
+    Py_XDECREF(parts);
+    Py_XDECREF(text);
+    return first;
+}
 
 static PyObject *kernel_repr(PyObject *self)
 {
@@ -1521,7 +1538,8 @@ static PyObject *kernel_info(PyObject *self, void *unused)
 static PyMethodDef kernel_methods[] = {
     {"__call_list__", (PyCFunction)(void (*)(void))kernel_call_list, METH_FASTCALL | METH_KEYWORDS, NULL},
     {"explain", (PyCFunction)(void (*)(void))kernel_explain, METH_VARARGS | METH_KEYWORDS,
-     "explain(json=False): how the chain was fused and planned."},
+     "explain(json=False, why=False): what the chain became, a picture, the plan; what was refused."},
+    {"_repr_svg_", kernel_repr_svg, METH_NOARGS, "The picture of the copy, as SVG."},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef kernel_getset[] = {

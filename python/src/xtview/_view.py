@@ -128,6 +128,10 @@ class View:
     def __repr__(self) -> str:
         return f"<xtview.View {self._dtype}{list(self._shape)} = {self.chain}>"
 
+    def _repr_svg_(self) -> str:
+        """The picture of the copy that copy() would be: what notebooks show."""
+        return self.compile()._repr_svg_()
+
     def __dir__(self) -> Iterable[str]:
         return [*object.__dir__(self), *_METHODS]
 
