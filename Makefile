@@ -4,6 +4,7 @@
 #   B=dir                    build directory
 #   WERROR=1                 warnings are errors
 #   V=1                      shows the commands; V=0 a line for each part of the work alone
+#   PACK=yes                 CUDA kernels ahead of time, which take half a minute of NVRTC the first time
 #   BOOTSTRAP=no             installs nothing that is missing, says what to type instead
 
 DEBUG ?= 0
@@ -69,10 +70,10 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib serving pack python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
-all: need-build ## the library, the command (build/xt) and its compile helper
-	+@$(SUBMAKE) lib $(XT)
+all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
+	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
 
 lib: $(LIB_A) $(LIB_SO) $(XT_CC)
 
@@ -196,15 +197,20 @@ $(B)/bench/serving: $(B)/obj/bench/serving/serving.o $(LIB_A) | $(XT_CC)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-# Found beside the library by every context.
-PACK_ARCHS := sm_75,sm_80,sm_86,sm_89,sm_90,sm_100,sm_120
-pack: need-build ## CUDA code of common structures ahead of time, beside the library: build/xtview.xtpack (needs NVRTC)
-	@$(SUBMAKE) $(XT)
-	@XT_PACK= $(XT) pack bench/problems/base.txt --arch $(PACK_ARCHS) -o $(B)/xtview.xtpack
+# What every context finds beside the library: kernels of common structures and those that run anything, for the
+# first device of each generation. Compiles are kept, so that only kernels that a change touched are made again.
+# Without NVRTC there is no pack.
+PACK ?= no
+PACK_ARCHS := sm_75,sm_80,sm_90,sm_100,sm_120
+BASE_PACK := $(if $(filter no,$(PACK)),,$(B)/xtview.xtpack)
+$(B)/xtview.xtpack: $(XT) bench/problems/base.txt
+	$(call say,PACK,$@)
+	$(Q)XT_JIT=generic XT_PACK= XT_CC= XT_CACHE_DIR=$(abspath $(B)/pack) $(XT) pack bench/problems/base.txt --arch $(PACK_ARCHS) -o $@ >$(B)/pack.log 2>&1 \
+		|| { rm -f $@; echo "no pack of CUDA kernels: $$(cat $(B)/pack.log)"; }
 
 serving: need-build ## xt_compile for CUDA while a sequence grows by one: 2,000 lengths; without a device on the driver double
-	@$(SUBMAKE) $(B)/bench/serving $(B)/tests/libcuda_double.so
-	@$(B)/bench/serving $(abspath $(B)/tests/libcuda_double.so)
+	@$(SUBMAKE) $(B)/bench/serving $(B)/tests/libcuda_double.so $(BASE_PACK)
+	@XT_PACK=$(wildcard $(BASE_PACK)) $(B)/bench/serving $(abspath $(B)/tests/libcuda_double.so) bench/problems/random.txt bench/problems/hard.txt bench/workloads.txt
 
 gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its figures into bench/results/
 	+@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check
@@ -264,7 +270,7 @@ $(B)/package/stamp: $(XT) $(wildcard include/xt/*.h) tools/package/pages.py
 	@touch $@
 
 package-files: need-build # what an install takes
-	+@$(SUBMAKE) lib $(XT) $(B)/package/stamp
+	+@$(SUBMAKE) lib $(XT) $(BASE_PACK) $(B)/package/stamp
 
 install: package-files ## command, library, headers, manual pages; PREFIX=/usr/local DESTDIR=
 	@B=$(B) sh tools/package/install.sh install

@@ -51,8 +51,7 @@ def cuda(out):
     write(out / "skeletons.c", banner("the .cu files of templates/cuda", digest, "cuda")
           + '#include "cuda/skeletons.h"\n\n'
           + "const struct xti_skeleton xti_skeletons[] = {\n" + "".join(rows) + "    {0, 0, 0},\n};\n"
-          + f"const int xti_n_skeletons = {len(rows)};\n"
-          + f'const char xti_templates_hash[] = "{digest}";\n')
+          + f"const int xti_n_skeletons = {len(rows)};\n")
 
 
 # Ops that share a template; the others have one of their own name.

@@ -112,6 +112,36 @@ START_TEST(a_key_is_built_once_and_keys_are_compared_in_full)
 }
 END_TEST
 
+static void *build_five(void *arg)
+{
+    void *out = NULL;
+    int key = 5;
+    xti_memo_get(arg, &key, sizeof key, build_slowly, &key, &out, NULL, NULL);
+    return out;
+}
+
+START_TEST(who_does_not_build_is_told_what_is_there_at_once)
+{
+    struct xti_memo *m = new_memo(10);
+    pthread_t thread;
+    void *out, *built;
+    bool building = true;
+    int key = 5;
+    ck_assert_int_eq(xti_memo_get(m, &key, sizeof key, NULL, NULL, &out, &building, NULL), XT_OK);
+    ck_assert(!out && !building);
+    ck_assert_int_eq(pthread_create(&thread, NULL, build_five, m), 0);
+    while (!building && !out)
+        ck_assert_int_eq(xti_memo_get(m, &key, sizeof key, NULL, NULL, &out, &building, NULL), XT_OK);
+    ck_assert(building && !out); /* the build takes 20 ms */
+    pthread_join(thread, &built);
+    ck_assert_int_eq(xti_memo_get(m, &key, sizeof key, NULL, NULL, &out, &building, NULL), XT_OK);
+    ck_assert_ptr_eq(out, built);
+    unref_thing(out);
+    unref_thing(built);
+    end_memo(m);
+}
+END_TEST
+
 START_TEST(a_key_may_be_kept_by_its_object)
 {
     struct xti_memo *m;
@@ -467,6 +497,7 @@ int main(void)
     tcase_add_test(c, the_least_recently_used_object_is_dropped);
     tcase_add_test(c, an_object_in_use_outlives_its_entry_and_the_memo);
     tcase_add_test(c, the_order_of_use_agrees_with_a_model);
+    tcase_add_test(c, who_does_not_build_is_told_what_is_there_at_once);
     tcase_add_test(c, eight_threads_build_each_of_twenty_keys_once);
     tcase_add_test(c, eight_threads_that_evict_each_other_get_right_objects);
     tcase_add_test(c, a_failed_build_fails_everybody_who_waited_and_is_tried_again);

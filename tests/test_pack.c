@@ -12,7 +12,7 @@ char now_running[2048];
 
 static const char *const lines[] = {"x: f32[40,60]; x.permute(1,0)", "x: u8[7,300]; x.flip(1)",
                                     "x: f16[9,64]; x.pad((1,2),(0,0), value=3)"};
-enum { N_LINES = 3 };
+enum { N_LINES = 3, N_ENTRIES = 2 * N_LINES + 1 };
 static char dir[SCRATCH_PATH], file[SCRATCH_PATH + 32];
 
 static void setup(void)
@@ -64,10 +64,23 @@ static void run_without_nvrtc(const char *pack)
     ck_assert_str_eq(xti_kernel_origin(other), "memory");
     expect(XT_ECOMPILE, xt_kernel_wait(other));
     xt_kernel_free(other);
-    struct xt_graph *g = parse_line("x: c128[8,8,8]; x.permute(2,0,1)");
-    expect(XT_ECOMPILE, xt_compile(ctx, g, NULL, &other));
+    const char *unseen = "x: c128[8,8,8]; x.permute(2,0,1).pad((0,1),(0,0),(0,0))";
+    struct copy c = copy_of(unseen);
+    other = compile_line(ctx, unseen);
+    ck_assert_int_eq(atomic_load(&other->now)->tier, XTI_TIER_ANY);
+    ck_assert_str_eq(xti_kernel_origin(other), "pack");
+    expect(XT_OK, run_copy(other, &c, NULL));
+    ck_assert(copied(&c));
+    expect(XT_ECOMPILE, xt_kernel_wait(other));
     ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "NVRTC"));
+    expect(XT_OK, run_copy(other, &c, NULL));
+    ck_assert(copied(&c));
+    xt_kernel_free(other);
+    struct xt_compile_options o = {.size = sizeof o, .mode = XT_GENERIC};
+    struct xt_graph *g = parse_line(unseen);
+    expect(XT_ECOMPILE, xt_compile(ctx, g, &o, &other));
     xt_graph_free(g);
+    free_copy(&c);
     xt_ctx_free(ctx);
 }
 
@@ -135,7 +148,7 @@ START_TEST(a_damaged_entry_is_as_if_it_were_not_there)
     ck_assert_int_eq(stat(file, &st), 0);
     ck_assert_int_eq(truncate(file, st.st_size - 1), 0); /* the last one is cut */
     FILE *f = fopen(file, "r+b");
-    fseek(f, 24 + 48 * 2 * N_LINES + 32 + 60, SEEK_SET); /* and the first one's key is another */
+    fseek(f, 24 + 48 * N_ENTRIES + 32 + 60, SEEK_SET); /* and the first one's key is another */
     fputc('#', f);
     fclose(f);
     expect(XT_OK, open_with(file, &ctx));
@@ -155,7 +168,7 @@ START_TEST(a_damaged_entry_is_as_if_it_were_not_there)
             free_copy(&c);
         }
     }
-    ck_assert_int_eq(built, 2);
+    ck_assert(built == 1 || built == 2); /* one may be the kernel that runs anything: nobody asks for it */
     xt_ctx_free(ctx);
 }
 END_TEST

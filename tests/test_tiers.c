@@ -388,6 +388,117 @@ START_TEST(a_child_forked_meanwhile_frees_all_and_waits_for_nothing)
 }
 END_TEST
 
+/* ---- with a pack that has the kernel that runs anything */
+
+static char pack[SCRATCH_PATH + 32];
+/* of one structure */
+static const char short_line[] = "x: f16[97,8,64]; x.permute(1,0,2)",
+                  long_line[] = "x: f16[98,8,64]; x.permute(1,0,2)";
+
+static struct xt_ctx *context_with_pack(void)
+{
+    struct xt_ctx *ctx = cuda_context("");
+    struct xt_graph *g = parse_line("x: u8[5]; x");
+    const char *arch = "sm_90";
+    snprintf(pack, sizeof pack, "%s/any.xtpack", dir);
+    expect(XT_OK, xt_pack(ctx, 1, (const struct xt_graph *const[]){g}, 1, &arch, pack));
+    xt_graph_free(g);
+    xt_ctx_free(ctx);
+    struct xt_options o = {.size = sizeof o, .backend = XT_CUDA, .cache_dir = "", .pack = pack};
+    expect(XT_OK, xt_ctx_new(&o, &ctx));
+    return ctx;
+}
+
+static enum xti_cuda_tier tier_of(const struct xt_kernel *k) { return atomic_load(&k->now)->tier; }
+
+static bool reaches(struct xt_kernel *k, enum xti_cuda_tier tier)
+{
+    for (int i = 0; i < 2000 && tier_of(k) != tier; i++)
+        usleep(10000);
+    return tier_of(k) == tier;
+}
+
+START_TEST(an_unseen_structure_runs_at_once_and_gets_better_twice)
+{
+    setenv("XT_DOUBLE_NVRTC_MS", "300", 1);
+    struct xt_ctx *ctx = context_with_pack();
+    struct copy c = copy_of(short_line);
+    int before = compiles();
+    struct xt_kernel *k = compile_in(ctx, short_line, XT_ASYNC);
+    ck_assert_int_eq(tier_of(k), XTI_TIER_ANY); /* its own takes 300 ms */
+    ck_assert_str_eq(xti_kernel_origin(k), "pack");
+    expect(XT_OK, run_copy(k, &c, NULL));
+    ck_assert(copied(&c));
+    struct xt_kernel *other = compile_in(ctx, long_line, XT_ASYNC); /* does not wait */
+    ck_assert_int_eq(tier_of(other), XTI_TIER_ANY);
+    ck_assert(reaches(k, XTI_TIER_STRUCTURE) && reaches(other, XTI_TIER_STRUCTURE));
+    ck_assert_int_eq(compiles(), before + 1);
+    expect(XT_OK, run_copy(k, &c, NULL));
+    ck_assert(copied(&c));
+    for (int i = 0; i < XTI_MANY_USES; i++)
+        xti_better_use(k, &k->better);
+    ck_assert(reaches(k, XTI_TIER_EXACT));
+    expect(XT_OK, run_copy(k, &c, NULL));
+    ck_assert(copied(&c));
+    ck_assert_int_eq(compiles(), before + 2);
+    ck_assert_int_eq(tier_of(other), XTI_TIER_STRUCTURE);
+    expect(XT_OK, xt_kernel_wait(other));
+    ck_assert_int_eq(tier_of(other), XTI_TIER_EXACT);
+    xt_kernel_free(other);
+    xt_kernel_free(k);
+    k = compile_in(ctx, "x: u8[9]; y: u8[7]; concat(0, x, y)", XT_ASYNC);
+    expect(XT_OK, xt_kernel_wait(k)); /* from the one that runs anything to the exact one */
+    ck_assert(is_exact(k));
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+    ck_assert_int_eq(double_count("double_modules"), 0);
+    free_copy(&c);
+}
+END_TEST
+
+START_TEST(modes_that_wait_take_nothing_less)
+{
+    struct xt_ctx *ctx = context_with_pack();
+    for (xt_mode mode = XT_SYNC; mode <= XT_GENERIC; mode += 2) {
+        struct xt_kernel *k = compile_in(ctx, line, mode);
+        ck_assert_int_eq(tier_of(k), mode == XT_SYNC ? XTI_TIER_EXACT : XTI_TIER_STRUCTURE);
+        xt_kernel_free(k);
+    }
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(in_a_callers_context_each_step_is_loaded_by_a_caller)
+{
+    struct xt_ctx *ctx = context_with_pack();
+    struct copy c = copy_of(short_line);
+    void *own;
+    ck_assert(!cu()->cuInit(0) && !cu()->cuCtxCreate_v2(&own, 0, 0));
+    struct xt_kernel *k = compile_in(ctx, short_line, XT_ASYNC);
+    ck_assert_int_eq(tier_of(k), XTI_TIER_ANY);
+    for (int i = 0; i < 2000 && atomic_load(&k->better.state) != XTI_MADE; i++)
+        usleep(10000);
+    ck_assert_int_eq(tier_of(k), XTI_TIER_ANY);
+    int before = compiles();
+    struct xt_kernel *other = compile_in(ctx, long_line, XT_ASYNC);
+    ck_assert_int_eq(tier_of(other), XTI_TIER_STRUCTURE); /* what was made is loaded */
+    xt_kernel_free(compile_in(ctx, short_line, XT_ASYNC));
+    ck_assert_int_eq(tier_of(k), XTI_TIER_STRUCTURE);
+    ck_assert_int_eq(compiles(), before);
+    expect(XT_OK, run_copy(k, &c, NULL));
+    ck_assert(copied(&c));
+    expect(XT_OK, xt_kernel_wait(k));
+    ck_assert(is_exact(k));
+    expect(XT_OK, run_copy(k, &c, NULL));
+    ck_assert(copied(&c));
+    xt_kernel_free(k);
+    xt_kernel_free(other);
+    xt_ctx_free(ctx);
+    ck_assert_int_eq(double_count("double_modules"), 0);
+    free_copy(&c);
+}
+END_TEST
+
 int main(void)
 {
     const char *why = cuda_prove_unable();
@@ -412,6 +523,9 @@ int main(void)
     tcase_add_test(c, runs_of_many_threads_see_one_code_or_the_other_whole);
     tcase_add_test(c, threads_that_wait_for_one_kernel_share_its_compile);
     tcase_add_test(c, a_child_forked_meanwhile_frees_all_and_waits_for_nothing);
+    tcase_add_test(c, an_unseen_structure_runs_at_once_and_gets_better_twice);
+    tcase_add_test(c, modes_that_wait_take_nothing_less);
+    tcase_add_test(c, in_a_callers_context_each_step_is_loaded_by_a_caller);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

@@ -1,14 +1,19 @@
 /* serving.c: what xt_compile costs a server whose sequence grows by one each step: 2,000 lengths of the
- * copies of an attention layer, for a CUDA device. Prints the times of xt_compile a chain, and how many
- * structures there were and how many kernels were compiled for them. Without a device: on the driver double,
- * whose path is the argument; the times are then those of xt alone. Nothing is copied. */
+ * copies of an attention layer, for a CUDA device; and what it costs to meet chains that are like nothing
+ * before, of lists. Prints the times of xt_compile, how many structures there were, and how many kernels were
+ * compiled for them. Nothing is copied.
+ *
+ *     serving DOUBLE [LIST ..]
+ *
+ * Without a device it runs on the driver double DOUBLE: the times are then those of xt alone. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <xt/xt.h>
 
-enum { LENGTHS = 2000, FIRST = 17, CHAINS = 5, MAX_STRUCTURES = 4096 };
+enum { LENGTHS = 2000, FIRST = 17, CHAINS = 5, MAX_STRUCTURES = 4096, MAX_UNSEEN = 1024 };
 
 static const char *const names[CHAINS] = {"split heads", "K^T", "append", "concat", "pad to 64"};
 
@@ -32,12 +37,19 @@ static void chain(int which, int n, char *text, size_t size)
     }
 }
 
-static double now_us(void)
+/* What one call took: on the clock, and of its thread's processor, which other threads do not lengthen. */
+struct took {
+    double wall_us, own_us;
+};
+
+static double us_of(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
+
+static struct took now(void) { return (struct took){us_of(CLOCK_MONOTONIC), us_of(CLOCK_THREAD_CPUTIME_ID)}; }
 
 static int fail(const char *what)
 {
@@ -63,39 +75,116 @@ static void see(const struct xt_kernel *k)
         seen.code[seen.n++] = ptx;
 }
 
-static int compile_one(struct xt_ctx *ctx, int which, int n, double *us)
+/* *k NULL on failure. */
+static void compile_text(struct xt_ctx *ctx, const char *text, xt_mode mode, struct took *us,
+                         struct xt_kernel **k)
+{
+    struct xt_compile_options o = {.size = sizeof o, .mode = mode};
+    struct xt_graph *g;
+    *k = NULL;
+    if (xt_parse(text, 0, NULL, &g))
+        return;
+    struct took from = now(), to;
+    xt_compile(ctx, g, &o, k);
+    to = now();
+    *us = (struct took){to.wall_us - from.wall_us, to.own_us - from.own_us};
+    xt_graph_free(g);
+}
+
+static int compile_one(struct xt_ctx *ctx, int which, int n, struct took *us)
 {
     char text[160];
-    struct xt_graph *g;
     struct xt_kernel *k;
     chain(which, n, text, sizeof text);
-    if (xt_parse(text, 0, NULL, &g))
+    compile_text(ctx, text, XT_MODE_AUTO, us, &k);
+    if (!k)
         return fail(text);
-    double t = now_us();
-    xt_status s = xt_compile(ctx, g, NULL, &k);
-    *us = now_us() - t;
-    if (s)
-        return fail(text);
-    see(k);
     xt_kernel_free(k);
-    xt_graph_free(g);
     return 0;
 }
 
-static int ascending(const void *a, const void *b)
+/* The structure's kernel, for what is counted. */
+static int see_one(struct xt_ctx *ctx, int which, int n)
 {
-    double x = *(const double *)a, y = *(const double *)b;
+    char text[160];
+    struct xt_kernel *k;
+    struct took unused;
+    chain(which, n, text, sizeof text);
+    compile_text(ctx, text, XT_GENERIC, &unused, &k);
+    if (!k)
+        return fail(text);
+    see(k);
+    xt_kernel_free(k);
+    return 0;
+}
+
+static int by_wall(const void *a, const void *b)
+{
+    double x = ((const struct took *)a)->wall_us, y = ((const struct took *)b)->wall_us;
     return (x > y) - (x < y);
 }
 
-static double us[CHAINS][LENGTHS];
+static int by_own(const void *a, const void *b)
+{
+    double x = ((const struct took *)a)->own_us, y = ((const struct took *)b)->own_us;
+    return (x > y) - (x < y);
+}
+
+static void put_times(const char *name, struct took *us, int n)
+{
+    qsort(us, (size_t)n, sizeof *us, by_wall);
+    printf("%-12s %9.1f %9.1f %10.1f", name, us[n / 2].wall_us, us[n * 99 / 100].wall_us, us[n - 1].wall_us);
+    qsort(us, (size_t)n, sizeof *us, by_own);
+    printf(" %9.1f %9.1f %10.1f", us[n / 2].own_us, us[n * 99 / 100].own_us, us[n - 1].own_us);
+}
+
+/* ---- chains like nothing before */
+
+static struct unseen {
+    int n, known;
+    struct took us[MAX_UNSEEN];
+} unseen;
+
+/* Nothing in the pack was of its structure: it runs by the kernel that runs anything. */
+static bool is_unseen(const struct xt_kernel *k)
+{
+    const void *source;
+    size_t bytes;
+    return !xt_kernel_artifact(k, XT_SOURCE, &source, &bytes) && !strncmp(source, "/* xt_any", 9);
+}
+
+/* A line is "name | where | chain", and more columns or none. */
+static void meet(struct xt_ctx *ctx, const char *path)
+{
+    char line[4096];
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        struct xt_kernel *k;
+        line[strcspn(line, "#\n")] = 0;
+        char *text = strstr(line, " | ");
+        text = text ? strstr(text + 3, " | ") : NULL;
+        char *end = text ? strstr(text + 3, " | ") : NULL;
+        if (end)
+            *end = 0;
+        if (!text || unseen.n == MAX_UNSEEN)
+            continue;
+        compile_text(ctx, text + 3, XT_MODE_AUTO, &unseen.us[unseen.n], &k);
+        if (k)
+            *(is_unseen(k) ? &unseen.n : &unseen.known) += 1;
+        xt_kernel_free(k);
+    }
+    if (f)
+        fclose(f);
+}
+
+static struct took us[CHAINS][LENGTHS];
 
 int main(int argc, char **argv)
 {
     struct xt_options o = {.size = sizeof o, .backend = XT_CUDA, .cache_dir = "", .mode = XT_ASYNC};
     struct xt_cache_stats stats = {.size = sizeof stats};
     struct xt_ctx *ctx;
-    double unused;
+    struct took unused;
     if (xt_ctx_new(&o, &ctx))
         return fail("context");
     if (compile_one(ctx, 0, FIRST, &unused) && argc > 1) { /* no driver: nothing is remembered of it */
@@ -103,24 +192,39 @@ int main(int argc, char **argv)
         printf("on the driver double %s\n", argv[1]);
     }
     xt_ctx_free(ctx);
-    seen.n = 0;
     if (xt_ctx_new(&o, &ctx))
         return fail("context");
     for (int i = 0; i < LENGTHS; i++)
         for (int c = 0; c < CHAINS; c++)
             if (compile_one(ctx, c, FIRST + i, &us[c][i]))
                 return 1;
-    printf("%-12s %10s %10s %12s  us of xt_compile, %d lengths from %d\n", "", "p50", "p99", "max", LENGTHS,
-           FIRST);
+    printf("us of xt_compile, %d lengths from %d; own: of the calling thread's processor\n%-12s %9s %9s %10s "
+           "%9s "
+           "%9s %10s\n",
+           LENGTHS, FIRST, "", "p50", "p99", "max", "own p50", "p99", "max");
     for (int c = 0; c < CHAINS; c++) {
-        qsort(us[c], LENGTHS, sizeof us[c][0], ascending);
-        printf("%-12s %10.1f %10.1f %12.1f\n", names[c], us[c][LENGTHS / 2], us[c][LENGTHS * 99 / 100],
-               us[c][LENGTHS - 1]);
+        put_times(names[c], us[c], LENGTHS);
+        printf("\n");
     }
+    for (int i = 0; i < LENGTHS; i++)
+        for (int c = 0; c < CHAINS; c++)
+            if (see_one(ctx, c, FIRST + i))
+                return 1;
     if (xt_cache_get(ctx, &stats))
         return fail("counts");
-    printf("%d structures, %lld compiles, %d kernels of %d chains\n", seen.n, (long long)stats.built,
-           LENGTHS * CHAINS, CHAINS);
     xt_ctx_free(ctx);
+    if (argc > 2 && xt_ctx_new(&o, &ctx))
+        return fail("context");
+    for (int i = 2; i < argc; i++)
+        meet(ctx, argv[i]);
+    if (unseen.n) {
+        put_times("unseen", unseen.us, unseen.n);
+        printf("  the first xt_compile of %d chains of structures never seen; %d were in the pack\n",
+               unseen.n, unseen.known);
+    }
+    if (argc > 2)
+        xt_ctx_free(ctx);
+    printf("%d structures, %lld compiles, %d kernels of %d chains\n", seen.n, (long long)stats.compiled,
+           LENGTHS * CHAINS, CHAINS);
     return 0;
 }

@@ -268,12 +268,14 @@ typedef enum xt_backend { XT_AUTO = 0, XT_REF, XT_CPU, XT_CUDA } xt_backend;
 /* Runs task(arg, i) for every i in [0, n), on any threads, and returns when all are done. */
 typedef void (*xt_parallel_for)(void *pool, int n, void (*task)(void *arg, int i), void *arg);
 
-/* What xt_compile waits for on CUDA. Kernels come in two tiers: of the structure tier one serves every
- * length, stride and offset of a chain (the numbers are parameters), the exact tier is made for one map.
+/* What xt_compile waits for on CUDA. Kernels come in three tiers: one runs anything, a unit at a time; of the
+ * structure tier one serves every length, stride and offset of a chain (the numbers are parameters); the
+ * exact tier is made for one map.
  *   XT_SYNC     the exact kernel, 90 to 170 ms when it is in no cache
- *   XT_ASYNC    the structure's kernel, which the first chain of a structure compiles and all others find.
- *               The exact one is compiled by a thread of the context once the kernel has been used 256 times
- *               (runs, and compiles that found it) or xt_kernel_wait asks, and takes over between two runs
+ *   XT_ASYNC    the structure's kernel if it is in memory or in the pack, else the one that runs anything, if
+ *               the pack has it, else the structure's, compiled. A thread of the context compiles the better
+ *               ones: the structure's at once, the exact one when the kernel has been used 256 times (runs,
+ *               and compiles that found it) or xt_kernel_wait asks. They take over between two runs
  *   XT_GENERIC  the structure's kernel, and never another
  * Chains of some dozens of pieces have the exact tier alone. With an architecture named (arch), XT_ASYNC is
  * XT_SYNC. */
@@ -312,8 +314,8 @@ struct xt_compile_options {
 
 /* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it): a lookup
  * that allocates nothing. Chains with the same map share their plan, on CUDA those with the same structure
- * their compiled code. Cost: microseconds on the CPU; on CUDA 90 to 170 ms for the first chain of a structure
- * (xt_mode), 1 ms when the disk has it, else microseconds.
+ * their compiled code. Cost: microseconds on the CPU; on CUDA 1 ms for the first chain of a structure,
+ * without a pack 90 to 170 ms, or 1 ms when the disk has it (xt_mode), else microseconds.
  * XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
  * measure: times the plans that the copy could have, on buffers of xt's own (as large as the operands, a
  * quarter of the memory at most) and with the context's threads or parallel_for, and keeps the fastest in
@@ -329,10 +331,12 @@ XT_API void xt_kernel_free(struct xt_kernel *k); /* drops one reference */
  */
 XT_API xt_status xt_kernel_wait(struct xt_kernel *k);
 
-/* Compiles n graphs for each architecture ("sm_90"), both tiers (xt_mode), and writes the code into one file.
- * A context that reads it (xt_options.pack, XT_PACK; "": none) runs these chains, and every other of their
- * structures, without NVRTC. A pack is for the version of xt that wrote it. XT_EIO: the file cannot be
- * written. */
+/* Compiles n graphs for each architecture ("sm_90"), structure and exact tier (xt_mode; ctx of XT_GENERIC:
+ * the first alone), and the kernel that runs anything, and writes the code into one file. A context that
+ * reads it (xt_options.pack, XT_PACK; "": none) runs these chains, and every other of their structures,
+ * without NVRTC, on later devices of an architecture's generation, too. The PTX in it serves drivers from
+ * CUDA 11.7 on, where the architecture is as old. A pack is for the version of xt that wrote it. XT_EIO: the
+ * file cannot be written. */
 XT_API xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graphs, int n_archs,
                          const char *const *archs, const char *file);
 
@@ -421,6 +425,7 @@ struct xt_cache_stats {
     int64_t refused;                       /* disk entries that failed a check */
     int64_t stored, store_failed;
     int64_t entries, bytes;                /* on disk now */
+    int64_t compiled;                      /* kernels that NVRTC compiled, in the background, too */
 };
 XT_API xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out);
 XT_API const char *xt_cache_path(struct xt_ctx *ctx); /* NULL: the disk cache is off; xt_cache_why says why */

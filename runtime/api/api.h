@@ -7,6 +7,7 @@
 
 #include "api/measure.h"
 #include "api/shop.h"
+#include "base/hash.h"
 #include "cache/cache.h"
 #include "cache/pack.h"
 #include "cpu/cpu.h"
@@ -30,14 +31,15 @@ struct xt_ctx {
     struct xti_memo *plans;                     /* exact map -> struct xti_shared_plan */
     struct xti_memo *codes;                     /* exact key -> struct xti_shared_code */
     atomic_llong memory_hits, disk_hits, built; /* compiles that succeeded: each counts once */
+    atomic_llong compiled;                      /* by NVRTC */
     xt_mode mode;                               /* of CUDA compiles that name none */
     struct xti_pack *pack;                      /* NULL: none */
     char *helper;                               /* xt_options.helper; NULL: not given */
     struct xti_shop *shop;                      /* where exact kernels are made in the background */
 };
 
-/* Compiled CUDA code: of the structure tier shared by every kernel of the same structure, of the exact tier
- * by every kernel with the same map; and target. */
+/* Compiled CUDA code: of XTI_TIER_ANY by all kernels; of the structure tier shared by every kernel of the
+ * same structure, of the exact tier by every kernel with the same map; and target. */
 struct xti_shared_code {
     atomic_int refs;
     enum xti_cuda_tier tier;
@@ -52,12 +54,18 @@ struct xti_shared_code {
 xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err);
+/* The same, without a compile or a wait: *out NULL when it is neither in memory nor in the pack. */
+xt_status xti_code_find(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
+                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
+                        struct xti_err *err);
 /* The same code, loaded there; c stays as it is. */
 xt_status xti_code_load(const struct xti_shared_code *c, const struct xti_home *home,
                         struct xti_shared_code **out, struct xti_err *err);
-/* What a pack keeps: a key that holds no compiler, for a pack serves where none is; the bytes of code. */
-void xti_code_pack_key(const struct xt_kernel *k, enum xti_cuda_tier tier, const char *name,
-                       const char *source, struct xti_str *key);
+/* What a pack keeps: a key that holds no compiler, for a pack serves where none is; the bytes of code.
+ * digest: of the source but for its first line, which names the architecture. */
+void xti_code_digest(const char *source, char digest[2 * XTI_SHA256_BYTES + 1]);
+void xti_code_pack_key(int arch, enum xti_cuda_tier tier, const char *name, const char *digest,
+                       struct xti_str *key);
 void xti_code_payload(const struct xti_code *c, struct xti_str *b);
 /* The pack that a context reads: given, else XT_PACK, else the one beside the library, if it is there.
  * XT_EIO: of one that was named. */
@@ -119,10 +127,10 @@ struct xt_kernel {
     uint64_t *origin; /* XT_ORIGIN: bytes that lie before the destination's pointer, then before each input's;
                        * NULL: all pointers are starts of buffers */
     bool loads;       /* CUDA: for a device, not for an architecture */
-    struct xti_shared_code *code[2];             /* by tier; NULL: not there, or not yet */
-    const char *code_origin[2];                  /* written before `now`, as code is */
+    struct xti_shared_code *code[XTI_TIERS];     /* by tier; NULL: not there, or not yet */
+    const char *code_origin[XTI_TIERS];          /* written before `now`, as code is */
     _Atomic(const struct xti_shared_code *) now; /* the code that runs; NULL: CPU, or nothing to copy */
-    char *_Atomic launch[2];                     /* launch.json; NULL: nobody has asked */
+    char *_Atomic launch[XTI_TIERS];             /* launch.json; NULL: nobody has asked */
     struct xti_better better;
     unsigned char packed[]; /* the request's key, which begins with the packed graph: layouts, names */
 };

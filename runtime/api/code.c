@@ -1,5 +1,5 @@
 /* code.c: CUDA code by key: memory, then disk, then NVRTC. On disk a key holds everything that the code
- * depends on: format, templates, compiler build, options, target, full source. In memory code of the
+ * depends on: format, compiler build, options, target, full source, templates and all. In memory code of the
  * structure tier is found by the plan's structure, without the source, and code of the exact tier by the key
  * of the disk. Layer 6. */
 #include "api/api.h"
@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "cuda/any.h"
 #include "cuda/driver.h"
 #include "cuda/helper.h"
-#include "cuda/skeletons.h"
+
+enum { LEAST_ARCH = 50 }; /* below it no compiler of today goes */
 
 struct request {
     struct xt_ctx *ctx;
@@ -23,6 +26,8 @@ struct request {
     const struct xti_nvrtc *nvrtc; /* NULL: there is none, for the reason in no_nvrtc */
     struct xti_err no_nvrtc;
     struct xti_str source, key;
+    struct xti_code *found; /* or NULL: where build is to get it */
+    const char *found_in;
 };
 
 /* Payload: two lengths, then PTX and cubin. */
@@ -66,6 +71,18 @@ static void store(struct request *r, const struct xti_code *c)
     xti_str_free(&b);
 }
 
+static bool copy_code(const struct xti_code *from, struct xti_code *c)
+{
+    c->ptx = xti_memdup(from->ptx, from->ptx_bytes);
+    c->ptx_bytes = from->ptx_bytes;
+    c->cubin = from->cubin ? xti_memdup(from->cubin, from->cubin_bytes) : NULL;
+    c->cubin_bytes = from->cubin_bytes;
+    if (c->ptx && (c->cubin || !from->cubin))
+        return true;
+    xti_code_free(c);
+    return false;
+}
+
 static bool from_disk(struct request *r, struct xti_code *c)
 {
     struct xti_blob b = {0};
@@ -78,6 +95,8 @@ static bool from_disk(struct request *r, struct xti_code *c)
     return ok;
 }
 
+/* ---- compilers, and what is kept of their work */
+
 static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_err *err)
 {
     int64_t t = xti_now_ns();
@@ -87,35 +106,97 @@ static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_er
         xti_cuda_compile(r->ctx->helper, r->nvrtc, r->source.s, r->name, r->k->cuda->target.sm, c, err);
     xti_logf(XTI_LOG_TIME, "nvrtc %s sm_%d: %.1f ms", r->name, r->k->cuda->target.sm,
              (double)(xti_now_ns() - t) / 1e6);
-    if (!s)
-        store(r, c);
-    return s;
+    if (s)
+        return s;
+    atomic_fetch_add_explicit(&r->ctx->compiled, 1, memory_order_relaxed);
+    store(r, c);
+    return XT_OK;
 }
 
+/* Of the pack's architectures the nearest below serves, too: by its cubin within a major number, else by its
+ * PTX, which the driver compiles. */
 static bool from_pack(struct request *r, struct xti_code *c)
 {
+    char digest[2 * XTI_SHA256_BYTES + 1], room[512];
     struct xti_blob b = {0};
-    struct xti_str key = {0};
+    int sm = r->k->cuda->target.sm, arch = sm;
     if (!r->ctx->pack)
         return false;
-    xti_code_pack_key(r->k, r->tier, r->name, r->source.s, &key);
-    bool ok = !key.failed && xti_pack_get(r->ctx->pack, key.s, key.n, &b) && decode(&b, c);
-    xti_free(b.data);
-    xti_str_free(&key);
-    return ok;
+    xti_code_digest(r->source.s, digest);
+    for (bool there = false; arch >= LEAST_ARCH && !there; arch -= !there) {
+        struct xti_str key = XTI_STR_ON(room);
+        xti_code_pack_key(arch, r->tier, r->name, digest, &key);
+        there = !key.failed && xti_pack_get(r->ctx->pack, key.s, key.n, &b) && decode(&b, c);
+        xti_free(b.data);
+        xti_str_free(&key);
+    }
+    if (arch < LEAST_ARCH)
+        return false;
+    if (arch / 10 != sm / 10) {
+        xti_free(c->cubin);
+        c->cubin = NULL;
+        c->cubin_bytes = 0;
+    }
+    return true;
+}
+
+static const char *or_empty(const char *s) { return s ? s : ""; }
+
+static void add_field(struct xti_str *key, const void *p, size_t n)
+{
+    xti_str_u64le(key, n);
+    xti_str_addn(key, p, n);
+}
+
+/* NVRTC itself reads the two variables: they are options too. */
+static void make_key(struct request *r)
+{
+    struct xti_str options = {0};
+    xti_nvrtc_options(r->nvrtc, r->k->cuda->target.sm, &options);
+    const char *fixed[] = {"xt code 2",
+                           xti_nvrtc_build(r->nvrtc),
+                           or_empty(options.s),
+                           or_empty(getenv("NVRTC_PREPEND_FLAGS")),
+                           or_empty(getenv("NVRTC_APPEND_FLAGS")),
+                           r->name};
+    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+        add_field(&r->key, fixed[i], strlen(fixed[i]));
+    xti_str_u64le(&r->key, (uint64_t)r->k->cuda->target.sm);
+    add_field(&r->key, r->source.s, r->source.n);
+    r->key.failed |= options.failed;
+    xti_str_free(&options);
+}
+
+static xt_status get_source(struct request *r, struct xti_err *err)
+{
+    return r->source.s ? XT_OK : xti_cuda_emit(r->k->cuda, r->tier, r->name, &r->source, err);
+}
+
+/* Source and key of the disk, which names the compiler: the first time of a process it is looked for and
+ * opened, 5 ms or more. */
+static xt_status describe(struct request *r, struct xti_err *err)
+{
+    xt_status s = get_source(r, err);
+    if (s || r->key.s)
+        return s;
+    r->nvrtc = xti_nvrtc_for(r->k->cuda->target.sm, r->k->loads ? xti_driver_version() : 0, &r->no_nvrtc);
+    make_key(r);
+    return r->key.failed || r->source.failed ? xti_fail(err, XT_ENOMEM, "kernel key") : XT_OK;
 }
 
 /* One process builds while others of the same key wait for its file; whoever cannot wait builds too. */
-static xt_status from_disk_or_nvrtc(struct request *r, struct xti_shared_code *c, struct xti_err *err)
+static xt_status get(struct request *r, struct xti_shared_code *c, struct xti_err *err)
 {
     c->origin = "pack";
     if (from_pack(r, &c->code))
         return XT_OK;
+    xt_status s = describe(r, err);
+    if (s)
+        return s;
     c->origin = "disk";
     if (from_disk(r, &c->code))
         return XT_OK;
     int token = xti_disk_lock(r->ctx->disk, r->key.s, r->key.n);
-    xt_status s = XT_OK;
     if (!from_disk(r, &c->code)) {
         c->origin = "built";
         s = from_nvrtc(r, &c->code, err);
@@ -138,7 +219,7 @@ static xt_status load(struct request *r, struct xti_shared_code *c, struct xti_e
     struct xti_err refusal = {0};
     struct xti_code fresh = {0};
     xt_status s = load_module(c, r->home, &refusal);
-    if (s == XT_EDEVICE && strcmp(c->origin, "built")) {
+    if (s == XT_EDEVICE && strcmp(c->origin, "built") && !describe(r, NULL)) {
         xti_disk_drop(r->ctx->disk, r->key.s, r->key.n);
         if (!from_nvrtc(r, &fresh, NULL)) {
             xti_code_free(&c->code);
@@ -165,68 +246,40 @@ static struct xti_shared_code *new_code(enum xti_cuda_tier tier, const char *nam
     return NULL;
 }
 
-static void add_field(struct xti_str *key, const void *p, size_t n)
+void xti_code_digest(const char *source, char digest[2 * XTI_SHA256_BYTES + 1])
 {
-    xti_str_u64le(key, n);
-    xti_str_addn(key, p, n);
+    unsigned char sum[XTI_SHA256_BYTES];
+    source += strcspn(source, "\n"); /* the first line names the architecture */
+    xti_sha256_of(source, strlen(source), sum);
+    xti_hex(sum, sizeof sum, digest);
 }
 
-void xti_code_pack_key(const struct xt_kernel *k, enum xti_cuda_tier tier, const char *name,
-                       const char *source, struct xti_str *key)
+void xti_code_pack_key(int arch, enum xti_cuda_tier tier, const char *name, const char *digest,
+                       struct xti_str *key)
 {
-    add_field(key, "xt pack 1", 9);
-    add_field(key, xti_templates_hash, strlen(xti_templates_hash));
-    add_field(key, name, strlen(name));
+    const char *field[] = {"xt pack 2", name, digest};
+    for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+        add_field(key, field[i], strlen(field[i]));
     xti_str_u64le(key, tier);
-    xti_str_u64le(key, (uint64_t)k->cuda->target.sm);
-    add_field(key, source, strlen(source));
-}
-
-static const char *or_empty(const char *s) { return s ? s : ""; }
-
-/* NVRTC itself reads the two variables: they are options too. */
-static void make_key(struct request *r)
-{
-    struct xti_str options = {0};
-    xti_nvrtc_options(r->nvrtc, r->k->cuda->target.sm, &options);
-    const char *fixed[] = {"xt code 1",
-                           xti_templates_hash,
-                           xti_nvrtc_build(r->nvrtc),
-                           or_empty(options.s),
-                           or_empty(getenv("NVRTC_PREPEND_FLAGS")),
-                           or_empty(getenv("NVRTC_APPEND_FLAGS")),
-                           r->name};
-    for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
-        add_field(&r->key, fixed[i], strlen(fixed[i]));
-    xti_str_u64le(&r->key, (uint64_t)r->k->cuda->target.sm);
-    add_field(&r->key, r->source.s, r->source.n);
-    r->key.failed |= options.failed;
-    xti_str_free(&options);
-}
-
-/* Source and key of the disk. */
-static xt_status describe(struct request *r, struct xti_err *err)
-{
-    const struct xti_cuda_plan *p = r->k->cuda;
-    xt_status s = xti_cuda_emit(p, r->tier, r->name, &r->source, err);
-    if (s)
-        return s;
-    r->nvrtc = xti_nvrtc_for(p->target.sm, r->k->loads ? xti_driver_version() : 0, &r->no_nvrtc);
-    make_key(r);
-    return r->key.failed || r->source.failed ? xti_fail(err, XT_ENOMEM, "kernel key") : XT_OK;
+    xti_str_u64le(key, (uint64_t)arch);
 }
 
 static xt_status build(void *arg, void **out, struct xti_err *err)
 {
     struct request *r = arg;
     struct xti_shared_code *c = NULL;
-    xt_status s = r->source.s ? XT_OK : describe(r, err);
+    xt_status s = get_source(r, err);
     if (s)
         return s;
     if (!(c = new_code(r->tier, r->name, r->source.s, r->source.n + 1, err)))
         return XT_ENOMEM;
-    if ((s = from_disk_or_nvrtc(r, c, err)))
+    if (r->found) {
+        c->code = *r->found;
+        c->origin = r->found_in;
+        *r->found = (struct xti_code){0};
+    } else if ((s = get(r, c, err))) {
         goto done;
+    }
     if (r->home && (s = load(r, c, err)))
         goto done;
     *out = c;
@@ -238,10 +291,12 @@ done:
 
 static xt_status name_entry(struct request *r, struct xti_err *err)
 {
-    if (r->tier == XTI_TIER_STRUCTURE) {
+    if (r->tier == XTI_TIER_ANY)
+        snprintf(r->name, sizeof r->name, "%s", xti_any_name(r->k->cuda));
+    if (r->tier == XTI_TIER_STRUCTURE)
         xti_cuda_structure_name(r->k->cuda, r->name);
+    if (r->tier != XTI_TIER_EXACT)
         return XT_OK;
-    }
     const char *signature = xti_shared_plan_signature(r->k->shared, err);
     if (signature)
         snprintf(r->name, sizeof r->name, "xt_%s_%.8s", xti_cuda_plan_family(r->k->cuda), signature);
@@ -253,14 +308,37 @@ static xt_status make_memory_key(struct request *r, struct xti_str *key, struct 
     xt_status s = XT_OK;
     xti_str_u64le(key, r->tier);
     xti_str_u64le(key, r->k->loads);
+    xti_str_u64le(key, (uint64_t)r->k->cuda->target.sm);
     xti_str_u64le(key, r->home != NULL);
     xti_str_u64le(key, r->home ? r->home->context : 0);
     xti_str_u64le(key, r->home ? r->home->number : 0);
     if (r->tier == XTI_TIER_STRUCTURE)
         s = xti_cuda_structure(r->k->cuda, key, err);
+    else if (r->tier == XTI_TIER_ANY)
+        xti_str_add(key, r->name);
     else if (!(s = describe(r, err)))
         xti_str_addn(key, r->key.s, r->key.n);
     return s ? s : key->failed ? xti_fail(err, XT_ENOMEM, "kernel key") : XT_OK;
+}
+
+static void drop(struct request *r)
+{
+    xti_str_free(&r->key);
+    xti_str_free(&r->source);
+}
+
+static xt_status take(struct request *r, const struct xti_str *memory_key, struct xti_shared_code **out,
+                      const char **origin, struct xti_err *err)
+{
+    void *code = NULL;
+    bool hit = false;
+    xt_status s = xti_memo_get(r->ctx->codes, memory_key->s, memory_key->n, build, r, &code, &hit, err);
+    if (s)
+        return s;
+    *out = code;
+    *origin = hit ? "memory" : (*out)->origin;
+    xti_logf(XTI_LOG_CACHE, "%s: %s", r->name, *origin);
+    return XT_OK;
 }
 
 xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
@@ -270,21 +348,61 @@ xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_c
     struct request r = {.ctx = ctx, .k = k, .tier = tier, .home = home};
     char room[1024];
     struct xti_str memory_key = XTI_STR_ON(room);
-    void *code = NULL;
-    bool hit = false;
     xt_status s = name_entry(&r, err);
     if (!s)
         s = make_memory_key(&r, &memory_key, err);
     if (!s)
-        s = xti_memo_get(ctx->codes, memory_key.s, memory_key.n, build, &r, &code, &hit, err);
-    if (!s) {
-        *out = code;
-        *origin = hit ? "memory" : (*out)->origin;
-        xti_logf(XTI_LOG_CACHE, "%s: %s", r.name, *origin);
-    }
+        s = take(&r, &memory_key, out, origin, err);
     xti_str_free(&memory_key);
-    xti_str_free(&r.key);
-    xti_str_free(&r.source);
+    drop(&r);
+    return s;
+}
+
+/* Code that was made for a context that no thread of xt's may load into. */
+static bool from_unloaded(const struct request *r, struct xti_code *c)
+{
+    struct request unloaded = {.k = r->k, .tier = r->tier};
+    char room[1024];
+    struct xti_str key = XTI_STR_ON(room);
+    void *there = NULL;
+    if (r->home && r->home->context && !make_memory_key(&unloaded, &key, NULL))
+        xti_memo_get(r->ctx->codes, key.s, key.n, NULL, NULL, &there, NULL, NULL);
+    bool ok = there && copy_code(&((struct xti_shared_code *)there)->code, c);
+    xti_code_unref(there);
+    xti_str_free(&key);
+    return ok;
+}
+
+xt_status xti_code_find(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
+                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
+                        struct xti_err *err)
+{
+    struct xti_code found = {0};
+    struct request r = {.ctx = ctx, .k = k, .tier = tier, .home = home, .found = &found};
+    char room[1024];
+    void *there = NULL;
+    bool building = false;
+    struct xti_str memory_key = XTI_STR_ON(room);
+    *out = NULL;
+    xt_status s = name_entry(&r, err);
+    if (!s)
+        s = make_memory_key(&r, &memory_key, err);
+    if (!s)
+        s = xti_memo_get(ctx->codes, memory_key.s, memory_key.n, NULL, NULL, &there, &building, err);
+    if (there) {
+        *out = there;
+        *origin = "memory";
+    } else if (s || building) { /* the builder has looked into the pack */
+    } else if (from_unloaded(&r, &found)) {
+        r.found_in = "memory";
+        s = take(&r, &memory_key, out, origin, err);
+    } else if (!(s = get_source(&r, err)) && from_pack(&r, &found)) {
+        r.found_in = "pack";
+        s = take(&r, &memory_key, out, origin, err);
+    }
+    xti_code_free(&found);
+    xti_str_free(&memory_key);
+    drop(&r);
     return s;
 }
 
@@ -296,11 +414,7 @@ xt_status xti_code_load(const struct xti_shared_code *c, const struct xti_home *
     if (!d)
         return XT_ENOMEM;
     d->origin = c->origin;
-    d->code.ptx = xti_memdup(c->code.ptx, c->code.ptx_bytes);
-    d->code.cubin = c->code.cubin ? xti_memdup(c->code.cubin, c->code.cubin_bytes) : NULL;
-    d->code.ptx_bytes = c->code.ptx_bytes;
-    d->code.cubin_bytes = c->code.cubin_bytes;
-    if (!d->code.ptx || (c->code.cubin && !d->code.cubin))
+    if (!copy_code(&c->code, &d->code))
         s = xti_fail(err, XT_ENOMEM, "code of %s", c->name);
     if (!s)
         s = load_module(d, home, err);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cuda/any.h"
 #include "graph/parse.h"
 
 enum { ROOM = 4096 }; /* bytes of a request key that need no allocation: chains of twenty operations */
@@ -25,7 +26,7 @@ struct request {
 static void destroy(struct xt_kernel *k)
 {
     xti_free(k->origin);
-    for (int tier = XTI_TIER_STRUCTURE; tier <= XTI_TIER_EXACT; tier++) {
+    for (int tier = 0; tier < XTI_TIERS; tier++) {
         xti_free(atomic_load_explicit(&k->launch[tier], memory_order_relaxed));
         xti_code_unref(k->code[tier]);
     }
@@ -95,16 +96,41 @@ static enum xti_cuda_tier first_tier(const struct request *r, const struct xt_ke
     return exact || !k->cuda->structure.n ? XTI_TIER_EXACT : XTI_TIER_STRUCTURE;
 }
 
+/* False: not there. */
+static bool find_code(const struct request *r, struct xt_kernel *k, enum xti_cuda_tier tier)
+{
+    return !xti_code_find(r->ctx, k, tier, &r->home, &k->code[tier], &k->code_origin[tier], NULL) &&
+           k->code[tier];
+}
+
+/* Code that is there without a compile, of a tier below the one given where there is somebody to make that.
+ */
+static enum xti_cuda_tier find_at_once(const struct request *r, struct xt_kernel *k, enum xti_cuda_tier tier)
+{
+    struct xti_cuda_plan *plan = &k->shared->cuda;
+    if (find_code(r, k, tier))
+        return tier;
+    bool any = !xti_any_make(plan, NULL) && find_code(r, k, XTI_TIER_ANY);
+    return any && xti_better_promise(k, r->ctx->shop, &r->home, tier) ? XTI_TIER_ANY : tier;
+}
+
 static xt_status make_code(const struct request *r, struct xt_kernel *k, struct xti_err *err)
 {
     enum xti_cuda_tier tier = first_tier(r, k);
-    xt_status s =
-        xti_code_get(r->ctx, k, tier, r->load ? &r->home : NULL, &k->code[tier], &k->code_origin[tier], err);
+    bool waits = r->mode != XT_ASYNC || !r->load;
+    xt_status s = XT_OK;
+    if (!waits)
+        tier = find_at_once(r, k, tier);
+    if (!k->code[tier])
+        s = xti_code_get(r->ctx, k, tier, r->load ? &r->home : NULL, &k->code[tier], &k->code_origin[tier],
+                         err);
     if (s)
         return s;
     atomic_init(&k->now, k->code[tier]);
-    if (tier == XTI_TIER_STRUCTURE && r->mode == XT_ASYNC)
-        xti_better_promise(k, r->ctx->shop, &r->home);
+    if (!waits && tier == XTI_TIER_STRUCTURE)
+        xti_better_promise(k, r->ctx->shop, &r->home, XTI_TIER_EXACT);
+    else if (tier == XTI_TIER_ANY)
+        xti_better_want(k, false);
     return XT_OK;
 }
 

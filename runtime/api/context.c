@@ -180,6 +180,7 @@ xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out)
     stats.memory_hits = atomic_load(&ctx->memory_hits);
     stats.disk_hits = atomic_load(&ctx->disk_hits); /* compiles, not entries read */
     stats.built = atomic_load(&ctx->built);
+    stats.compiled = atomic_load(&ctx->compiled);
     xti_give(out, &stats, sizeof stats);
     return xti_publish(XT_OK, NULL);
 }

@@ -1,6 +1,7 @@
 /* pack.c: code of chains made ahead of time, into one file; and which packs a context reads. Layer 6. */
 #include "cache/pack.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,15 +11,20 @@
 #include "base/log.h"
 #include "base/os.h"
 
-static xt_status add_code(struct xti_pack_maker *m, const struct xt_kernel *k, struct xti_err *err)
+static xt_status add_code(struct xti_pack_maker *m, const struct xt_kernel *k,
+                          const struct xti_shared_code *c, struct xti_err *err)
 {
-    const struct xti_shared_code *c = atomic_load(&k->now);
+    char digest[2 * XTI_SHA256_BYTES + 1];
     struct xti_str key = {0}, payload = {0}, what = {0};
-    if (!c)
-        return XT_OK; /* nothing to copy */
-    xti_code_pack_key(k, c->tier, c->name, c->source, &key);
+    xti_code_digest(c->source, digest);
+    xti_code_pack_key(k->cuda->target.sm, c->tier, c->name, digest, &key);
     xti_code_payload(&c->code, &payload);
-    xti_kernel_text(k, &what);
+    if (!payload.failed)
+        xti_ptx_lower(payload.s + payload.n - c->code.ptx_bytes - c->code.cubin_bytes);
+    if (c->tier == XTI_TIER_ANY)
+        xti_str_add(&what, "any chain");
+    else
+        xti_kernel_text(k, &what);
     xt_status s = key.failed || payload.failed || what.failed
                       ? xti_fail(err, XT_ENOMEM, "pack entry")
                       : xti_pack_add(m, key.s, key.n, what.s, payload.s, payload.n, err);
@@ -28,20 +34,78 @@ static xt_status add_code(struct xti_pack_maker *m, const struct xt_kernel *k, s
     return s;
 }
 
+/* What runs every chain; any kernel names the device. */
+static xt_status add_any(struct xti_pack_maker *m, struct xt_ctx *ctx, const struct xt_kernel *k,
+                         struct xti_err *err)
+{
+    struct xti_shared_code *c = NULL;
+    const char *origin;
+    xt_status s = xti_code_get(ctx, k, XTI_TIER_ANY, NULL, &c, &origin, err);
+    if (!s)
+        s = add_code(m, k, c, err);
+    xti_code_unref(c);
+    return s;
+}
+
+/* The first tier, or both: of a context of XT_GENERIC the structure's alone. */
+static int count_tiers(const struct xt_ctx *ctx) { return ctx->mode == XT_GENERIC ? 1 : 2; }
+
+static xt_status compile_tier(struct xt_ctx *ctx, const struct xt_graph *g, const char *arch, int i,
+                              struct xt_kernel **k)
+{
+    static const xt_mode modes[] = {XT_GENERIC, XT_SYNC};
+    struct xt_compile_options o = {.size = sizeof o, .backend = XT_CUDA, .arch = arch, .mode = modes[i]};
+    return xt_compile(ctx, g, &o, k);
+}
+
 static xt_status add_chain(struct xti_pack_maker *m, struct xt_ctx *ctx, const struct xt_graph *g,
                            const char *arch, struct xti_err *err)
 {
-    static const xt_mode modes[] = {XT_GENERIC, XT_SYNC};
     xt_status s = XT_OK;
-    for (int i = 0; i < 2 && !s; i++) {
-        struct xt_compile_options o = {.size = sizeof o, .backend = XT_CUDA, .arch = arch, .mode = modes[i]};
+    for (int i = 0; i < count_tiers(ctx) && !s; i++) {
         struct xt_kernel *k;
-        if ((s = xt_compile(ctx, g, &o, &k)))
+        if ((s = compile_tier(ctx, g, arch, i, &k)))
             return xti_fail(err, s, "%s", xt_last_error()->message);
-        s = add_code(m, k, err);
+        const struct xti_shared_code *c = atomic_load(&k->now);
+        if (c) /* else there is nothing to copy */
+            s = add_code(m, k, c, err);
+        if (!s && c && !i)
+            s = add_any(m, ctx, k, err);
         xt_kernel_free(k);
     }
     return s;
+}
+
+/* Several threads compile all that is wanted; what fails is found out again, and told, by whoever adds it. */
+struct ahead {
+    struct xt_ctx *ctx;
+    const struct xt_graph *const *graph;
+    const char *const *arch;
+    int n, n_archs;
+    atomic_int next;
+};
+
+static void *compile_ahead(void *arg)
+{
+    struct ahead *a = arg;
+    int tiers = count_tiers(a->ctx);
+    for (int i; (i = atomic_fetch_add(&a->next, 1)) < a->n * a->n_archs * tiers;) {
+        struct xt_kernel *k;
+        compile_tier(a->ctx, a->graph[i / tiers % a->n], a->arch[i / tiers / a->n], i % tiers, &k);
+        xt_kernel_free(k);
+    }
+    return NULL;
+}
+
+static void compile_all(struct ahead *a)
+{
+    pthread_t thread[16];
+    long n = sysconf(_SC_NPROCESSORS_ONLN), started = 0;
+    while (started + 1 < n && started < 16 && !pthread_create(&thread[started], NULL, compile_ahead, a))
+        started++;
+    compile_ahead(a);
+    while (started)
+        pthread_join(thread[--started], NULL);
 }
 
 xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graphs, int n_archs,
@@ -54,6 +118,8 @@ xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graph
     if (!ctx || !file || n < 0 || n_archs < 1 || (n && !graphs) || !archs)
         return xti_publish(
             xti_fail(&err, XT_EINVAL, "xt_pack: an argument is NULL, or there is no architecture"), &err);
+    struct ahead ahead = {ctx, graphs, archs, n, n_archs, 0};
+    compile_all(&ahead);
     for (int a = 0; a < n_archs && !s; a++)
         for (int i = 0; i < n && !s; i++)
             s = add_chain(&m, ctx, graphs[i], archs[a], &err);
@@ -63,15 +129,25 @@ xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graph
     return xti_publish(s, &err);
 }
 
+/* The pack that was built with the library: beside it, or installed. */
+static void open_base(struct xt_ctx *ctx)
+{
+    static const char *const places[] = {"xtview.xtpack", "../share/xtview/xtview.xtpack",
+                                         "../../share/xtview/xtview.xtpack"}; /* lib/x86_64-linux-gnu */
+    char path[4096];
+    struct xti_err unread = {0};
+    for (size_t i = 0; i < sizeof places / sizeof *places && !ctx->pack; i++)
+        if (xti_path_beside(places[i], path, sizeof path) && !access(path, R_OK) &&
+            xti_pack_open(path, &ctx->pack, &unread))
+            xti_logf(XTI_LOG_CACHE, "%s", unread.e.message);
+}
+
 xt_status xti_packs_open(struct xt_ctx *ctx, const char *given, struct xti_err *err)
 {
-    char base[4096];
-    struct xti_err unread = {0};
     const char *path = given ? given : xti_env(XTI_ENV_PACK);
     if (path && *path)
         return xti_pack_open(path, &ctx->pack, err);
-    if (!path && xti_path_beside("xtview.xtpack", base, sizeof base) && !access(base, R_OK) &&
-        xti_pack_open(base, &ctx->pack, &unread))
-        xti_logf(XTI_LOG_CACHE, "%s", unread.e.message);
+    if (!path)
+        open_base(ctx);
     return XT_OK;
 }

@@ -1,4 +1,4 @@
-/* shop.c: one thread a context that makes exact CUDA kernels. What always holds: a kernel on the list, or
+/* shop.c: one thread a context that makes better CUDA kernels. What always holds: a kernel on the list, or
  * being made, is held by a reference; whoever changes a state but RESTING to WANTED has the lock; the thread
  * runs in the process that started it alone. Layer 6. */
 #include "api/api.h"
@@ -69,8 +69,8 @@ void xti_better_want(struct xt_kernel *k, bool again)
         return;
     }
     int was = again && atomic_load(&b->state) == XTI_FAILED ? XTI_FAILED : XTI_RESTING;
-    if (!again && atomic_load(&shop->n_wanted) >= MAX_WANTED) {
-        atomic_store(&b->uses, 0); /* later */
+    if (!again && atomic_load(&shop->n_wanted) >= MAX_WANTED) { /* later: at the next use, or after many */
+        atomic_store(&b->uses, atomic_load(&b->tier) == XTI_TIER_EXACT ? 0 : XTI_MANY_USES - 1);
         return;
     }
     if (!atomic_compare_exchange_strong(&b->state, &was, XTI_WANTED))
@@ -82,11 +82,18 @@ void xti_better_want(struct xt_kernel *k, bool again)
 
 /* ---- the thread */
 
-static void publish(struct xt_kernel *k, struct xti_shared_code *c, const char *origin)
+/* The state that follows. */
+static enum xti_better_state publish(struct xt_kernel *k, struct xti_shared_code *c, const char *origin)
 {
-    k->code[XTI_TIER_EXACT] = c;
-    k->code_origin[XTI_TIER_EXACT] = origin;
+    struct xti_better *b = &k->better;
+    k->code[c->tier] = c;
+    k->code_origin[c->tier] = origin;
     atomic_store_explicit(&k->now, c, memory_order_release);
+    if (c->tier == XTI_TIER_EXACT)
+        return XTI_DONE;
+    atomic_store(&b->tier, XTI_TIER_EXACT);
+    atomic_store(&b->uses, 0);
+    return XTI_RESTING;
 }
 
 static void make(struct xti_shop *shop, struct xt_kernel *k)
@@ -96,34 +103,57 @@ static void make(struct xti_shop *shop, struct xt_kernel *k)
     const char *origin = NULL;
     struct xti_err err = {0};
     bool ours = !b->home.context; /* the primary context: held as long as its modules are */
+    enum xti_better_state next = XTI_FAILED;
     set_state(shop, b, XTI_MAKING);
-    xt_status s = xti_code_get(shop->ctx, k, XTI_TIER_EXACT, ours ? &b->home : NULL, &c, &origin, &err);
+    xt_status s =
+        xti_code_get(shop->ctx, k, atomic_load(&b->tier), ours ? &b->home : NULL, &c, &origin, &err);
     if (s)
-        xti_logf(XTI_LOG_CACHE, "exact kernel: %s", err.e.message);
+        xti_logf(XTI_LOG_CACHE, "better kernel: %s", err.e.message);
     else if (ours)
-        publish(k, c, origin);
+        next = publish(k, c, origin);
     else
-        b->made = c;
+        next = XTI_MADE, b->made = c;
     b->err = err;
-    set_state(shop, b, s ? XTI_FAILED : ours ? XTI_DONE : XTI_MADE);
+    set_state(shop, b, next);
+}
+
+/* Takes one off the list: who waits for the structure's code runs a kernel that is far from the best. */
+static struct xt_kernel *pick(struct xt_kernel **list)
+{
+    struct xt_kernel **at = list;
+    while (*at && atomic_load(&(*at)->better.tier) == XTI_TIER_EXACT)
+        at = &(*at)->better.next;
+    at = *at ? at : list;
+    struct xt_kernel *k = *at;
+    *at = k->better.next;
+    return k;
+}
+
+/* Puts what came meanwhile in front. */
+static void add_new(struct xti_shop *shop, struct xt_kernel **list)
+{
+    struct xt_kernel *new = take_all(shop), **end = &new;
+    while (*end)
+        end = &(*end)->better.next;
+    *end = *list;
+    *list = new;
 }
 
 static void *work(void *arg)
 {
     struct xti_shop *shop = arg;
     while (!atomic_load(&shop->closed)) {
-        struct xt_kernel *k = take_all(shop);
-        if (!k)
-            while (sem_wait(&shop->wake)) {
-            }
-        for (struct xt_kernel *next; k; k = next) {
-            next = k->better.next;
+        struct xt_kernel *list = NULL;
+        while (add_new(shop, &list), list) {
+            struct xt_kernel *k = pick(&list);
             atomic_fetch_sub(&shop->n_wanted, 1);
             if (atomic_load(&shop->closed))
                 set_state(shop, &k->better, XTI_CLOSED);
             else
                 make(shop, k);
             xt_kernel_free(k);
+        }
+        while (sem_wait(&shop->wake)) {
         }
     }
     return NULL;
@@ -191,16 +221,19 @@ void xti_shop_unref(struct xti_shop *shop)
 
 /* ---- kernels */
 
-void xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct xti_home *home)
+bool xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct xti_home *home,
+                        enum xti_cuda_tier tier)
 {
     pthread_mutex_lock(&shop->lock);
     bool there = start(shop);
     pthread_mutex_unlock(&shop->lock);
     if (!there)
-        return;
+        return false;
     atomic_fetch_add_explicit(&shop->refs, 1, memory_order_relaxed);
     k->better.shop = shop;
     k->better.home = *home;
+    atomic_init(&k->better.tier, tier);
+    return true;
 }
 
 void xti_better_free(struct xt_kernel *k)
@@ -213,6 +246,7 @@ static xt_status load_made(struct xt_kernel *k, struct xti_err *err)
 {
     struct xti_better *b = &k->better;
     struct xti_shared_code *loaded = NULL;
+    enum xti_better_state next = XTI_MADE;
     pthread_mutex_lock(&b->shop->lock);
     bool mine = atomic_load(&b->state) == XTI_MADE;
     if (mine)
@@ -220,10 +254,14 @@ static xt_status load_made(struct xt_kernel *k, struct xti_err *err)
     pthread_mutex_unlock(&b->shop->lock);
     if (!mine)
         return XT_OK;
-    xt_status s = xti_code_load(b->made, &b->home, &loaded, err);
-    if (!s)
-        publish(k, loaded, b->made->origin);
-    set_state(b->shop, b, s ? XTI_MADE : XTI_DONE);
+    struct xti_shared_code *made = b->made;
+    xt_status s = xti_code_load(made, &b->home, &loaded, err);
+    if (!s) {
+        next = publish(k, loaded, made->origin);
+        b->made = NULL;
+        xti_code_unref(made);
+    }
+    set_state(b->shop, b, next);
     return s;
 }
 

@@ -1,7 +1,8 @@
-/* shop.h: exact CUDA kernels made in the background, while kernels of the structure tier run. Layer 6.
+/* shop.h: better CUDA kernels made in the background, while others run. Layer 6.
  *
  * A kernel's path: RESTING until it has been used often or xt_kernel_wait asks; WANTED on the shop's list;
- * MAKING in the shop's thread; then DONE (its `now` is the exact code), MADE (compiled, and loaded by the
+ * MAKING in the shop's thread; then RESTING again (its `now` is the structure's code; the exact one may be
+ * wanted), DONE (it is the exact code), MADE (compiled, and loaded by the
  * next caller whose current context is the kernel's: contexts that a caller made are his to touch) or FAILED.
  * CLOSED: the context is gone, and with it the shop. */
 #ifndef XTI_API_SHOP_H
@@ -26,6 +27,7 @@ enum { XTI_MANY_USES = 256 };
 struct xti_better {
     struct xti_shop *shop; /* a reference */
     struct xti_home home;
+    _Atomic(enum xti_cuda_tier) tier; /* the next */
     atomic_int state, uses;
     struct xt_kernel *next;       /* on the shop's list, which holds a reference */
     struct xti_shared_code *made; /* MADE: not loaded yet */
@@ -38,8 +40,9 @@ xt_status xti_shop_new(struct xt_ctx *ctx, struct xti_shop **out, struct xti_err
 void xti_shop_close(struct xti_shop *shop);
 void xti_shop_unref(struct xti_shop *shop);
 
-/* k, which runs the structure tier, is promised its exact code. When no thread can be had it is not. */
-void xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct xti_home *home);
+/* k is promised code of a tier, and then of those above it. False: no thread can be had. */
+bool xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct xti_home *home,
+                        enum xti_cuda_tier tier);
 void xti_better_free(struct xt_kernel *k);
 
 /* Puts k on the list if it was RESTING (or FAILED, when again). Takes no lock and allocates nothing. */

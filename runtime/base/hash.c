@@ -27,14 +27,18 @@ static void compress(uint32_t h[8], const unsigned char *p)
         w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
     memcpy(v, h, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        uint32_t s1 = rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25);
-        uint32_t t1 = v[7] + s1 + ((v[4] & v[5]) ^ (~v[4] & v[6])) + k[i] + w[i];
-        uint32_t s0 = rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22);
-        uint32_t t2 = s0 + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + t2;
+    for (int i = 0; i < 64; i += 8) {
+#define V(n) v[((n) + 8 - j) % 8] /* the eight words turn by one a step: their names do, once unrolled */
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; j++) {
+            uint32_t s1 = rotr(V(4), 6) ^ rotr(V(4), 11) ^ rotr(V(4), 25);
+            uint32_t t1 = V(7) + s1 + ((V(4) & V(5)) ^ (~V(4) & V(6))) + k[i + j] + w[i + j];
+            uint32_t s0 = rotr(V(0), 2) ^ rotr(V(0), 13) ^ rotr(V(0), 22);
+            uint32_t t2 = s0 + ((V(0) & V(1)) ^ (V(0) & V(2)) ^ (V(1) & V(2)));
+            V(3) += t1;
+            V(7) = t1 + t2;
+        }
+#undef V
     }
     for (int i = 0; i < 8; i++)
         h[i] += v[i];

@@ -70,7 +70,8 @@ void xti_memo_free(struct xti_memo *m); /* unrefs everything; no other thread ma
  * thread builds, others that ask for the key wait for its result; a failed build is not remembered, and its
  * error goes to everybody who waited. *hit: not built by this call. build returns a reference that the memo
  * takes over; it runs without a lock held and may ask for other keys. A forked child builds anew what others
- * were building. out NULL on failure, err and hit may be NULL. */
+ * were building. build NULL: what is not there is not waited for; *out is NULL then, and *hit says whether it
+ * is being built. *out NULL on failure; err and hit may be NULL. */
 xt_status xti_memo_get(struct xti_memo *m, const void *key, size_t key_bytes,
                        xt_status (*build)(void *arg, void **object, struct xti_err *err), void *arg,
                        void **out, bool *hit, struct xti_err *err);

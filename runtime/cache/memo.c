@@ -343,6 +343,12 @@ xt_status xti_memo_get(struct xti_memo *m, const void *key, size_t key_bytes,
         pthread_mutex_unlock(&m->lock);
         return XT_OK;
     }
+    if (!build) {
+        if (hit)
+            *hit = e != NULL;
+        pthread_mutex_unlock(&m->lock);
+        return XT_OK;
+    }
     if (e)
         return wait_for(m, e->flight, out, err);
     if (hit)

@@ -10,24 +10,25 @@
 /* ---- emit.c, structure.c: plan -> source. Deterministic: the same map, target and templates give the same
  * bytes. */
 
-/* A kernel for one map, whose numbers (extents, strides, offsets, divisors, blocks of a piece) are literals;
- * or for every map of one structure: then they are a parameter. */
-enum xti_cuda_tier { XTI_TIER_STRUCTURE, XTI_TIER_EXACT };
+/* A kernel for every plan (any.h); for every map of one structure, whose numbers (extents, strides, offsets,
+ * divisors, blocks of a piece) are a parameter; for one map: then they are literals. Each is better than the
+ * one before. */
+enum xti_cuda_tier { XTI_TIER_ANY, XTI_TIER_STRUCTURE, XTI_TIER_EXACT, XTI_TIERS };
 
 /* Emits one translation unit with two entries: <name> wants buffers that begin at multiples of 16 bytes,
  * <name>_e only of the element. Parameters of both, in order: dst, the sources read (in
  * the normalised order), of the structure tier the numbers (p->numbers of p, of p->elem: one struct), then
  * the fill values (16 bytes for each fill piece, in piece order). name, of the exact tier:
- * "xt_<family>_<first 8 hex digits of the signature>"; of the structure tier: xti_cuda_structure_name.
- * XT_EUNSUPPORTED: the parameters do not fit; in the structure tier that is so from some dozens of pieces on,
- * and the exact tier serves. */
+ * "xt_<family>_<first 8 hex digits of the signature>"; of the structure tier: xti_cuda_structure_name;
+ * XTI_TIER_ANY has entries, parameters and a name of its own. XT_EUNSUPPORTED: the parameters do not fit; in
+ * the structure tier that is so from some dozens of pieces on, and the exact tier serves. */
 xt_status xti_cuda_emit(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, const char *name,
                         struct xti_str *source, struct xti_err *err);
 
-/* Appends what a kernel of the structure tier is found by, made with the plan: some 50 bytes a piece; the
- * target is in it, templates and compiler are not.
- * post: two plans have equal keys <=> equal sources of the structure tier, under xti_cuda_structure_name.
- * XT_EUNSUPPORTED: the tier does not serve this plan. */
+/* Appends what a kernel of the structure tier is found by, made with the plan: some 50 bytes a piece; target,
+ * templates and compiler are not in it.
+ * post: two plans of one target have equal keys <=> equal sources of the structure tier, under
+ * xti_cuda_structure_name. XT_EUNSUPPORTED: the tier does not serve this plan. */
 xt_status xti_cuda_structure(const struct xti_cuda_plan *p, struct xti_str *key, struct xti_err *err);
 /* "xt_<family>_<8 hex digits of the key's hash>". */
 enum { XTI_CUDA_NAME_CHARS = 64 };
@@ -42,6 +43,9 @@ struct xti_code {
     size_t cubin_bytes;
 };
 void xti_code_free(struct xti_code *c);
+/* Makes the PTX say the oldest version that has all it uses, in place: NVRTC says its own, which older
+ * drivers refuse. (ptx.c) */
+void xti_ptx_lower(char *ptx);
 
 /* The newest NVRTC of this machine whose code for sm_<sm> runs under a CUDA driver of version `driver`
  * (xti_driver_version; 0: code for some other machine, no driver is asked). Lives as long as the process.

@@ -16,7 +16,9 @@ typedef struct CUstream_st *xti_cu_stream;
 
 enum {
     XTI_CU_SUCCESS = 0,
+    XTI_CU_INVALID_IMAGE = 200,
     XTI_CU_NO_BINARY_FOR_GPU = 209,
+    XTI_CU_UNSUPPORTED_PTX_VERSION = 222,
     XTI_CU_CAPTURE_FIRST = 900, /* cuStreamBeginCapture's family of errors: 900 to 908 */
     XTI_CU_CAPTURE_LAST = 908,
     XTI_CU_CAPTURE_RELAXED = 2,

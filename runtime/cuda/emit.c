@@ -8,6 +8,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "cuda/any.h"
 #include "cuda/writer.h"
 #include "cuda/skeletons.h"
 
@@ -62,6 +63,10 @@ static void override(const char *name, struct xti_str *source)
 static void put_source(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, const char *name,
                        const char *elem, struct xti_str *b)
 {
+    if (tier == XTI_TIER_ANY) {
+        xti_any_source(p, b);
+        return;
+    }
     bool exact = tier == XTI_TIER_EXACT;
     struct xti_writing a = {.p = p, .tier = tier, .prefix = "xt_a", .text = b};
     struct xti_writing e = {.p = p->elem, .tier = tier, .prefix = "xt_e", .twin = &a, .text = b};

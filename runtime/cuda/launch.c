@@ -2,9 +2,12 @@
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/hash.h"
+#include "cuda/any.h"
 #include "cuda/module.h"
+#include "cuda/writer.h"
 
 /* Most kernels have a handful of parameters; the others use a larger frame. */
 enum { FEW_PARAMS = 32, MOST_PARAMS = 4096 };
@@ -42,6 +45,24 @@ static xt_status launch(const struct call *c, void **param, uintptr_t *address)
     return r ? xti_driver_fail(c->module->api, "cuLaunchKernel", r, c->err) : XT_OK;
 }
 
+/* One launch a source, and more where pieces are many. */
+static xt_status launch_any(const struct call *c)
+{
+    const struct xti_cuda_plan *p = c->plan;
+    const struct xti_any *any = atomic_load_explicit(&p->any, memory_order_acquire);
+    xti_cu_result r = XTI_CU_SUCCESS;
+    for (int i = 0; i < any->n && !r; i++) {
+        const struct xti_any_launch *l = &any->launch[i];
+        uintptr_t dst = c->dst, src = dst; /* read where nothing is */
+        if (l->src < p->map.n_srcs)
+            src = (uintptr_t)c->src[p->origin.src_of[l->src]] + (uintptr_t)p->origin.src_bytes[l->src];
+        void *param[] = {&dst, &src, (void *)(uintptr_t)l->numbers};
+        r = c->module->api->launch(c->module->entry[any->entry], (unsigned)l->grid, 1, 1, XTI_CUDA_THREADS, 1,
+                                   1, 0, c->stream, param, NULL);
+    }
+    return r ? xti_driver_fail(c->module->api, "cuLaunchKernel", r, c->err) : XT_OK;
+}
+
 static xt_status launch_few(const struct call *c)
 {
     void *param[FEW_PARAMS];
@@ -58,6 +79,8 @@ __attribute__((noinline)) static xt_status launch_many(const struct call *c)
 
 static xt_status launch_here(const struct call *c)
 {
+    if (c->tier == XTI_TIER_ANY)
+        return launch_any(c);
     return count_params(c->plan) <= FEW_PARAMS ? launch_few(c) : launch_many(c);
 }
 
@@ -129,6 +152,35 @@ static void put_bytes(const void *bytes, size_t n, struct xti_str *b)
     xti_str_add(b, "\"}");
 }
 
+static void put_launch(const char *entry, int64_t grid, int threads, struct xti_str *b)
+{
+    xti_str_addf(b,
+                 "{\"entry\": \"%s\", \"grid\": [%" PRId64
+                 ", 1, 1], \"block\": [%d, 1, 1], \"shared\": 0, \"params\": [",
+                 entry, grid, threads);
+}
+
+static void put_any_launches(const struct xti_cuda_plan *p, const char *name, struct xti_str *b)
+{
+    char entry[64];
+    const struct xti_any *any = atomic_load_explicit(&p->any, memory_order_acquire);
+    snprintf(entry, sizeof entry, "%s%s", name, xti_any_suffix[any->entry]);
+    for (int i = 0; i < any->n; i++) {
+        const struct xti_any_launch *l = &any->launch[i];
+        xti_str_add(b, i ? ", " : "[");
+        put_launch(entry, l->grid, XTI_CUDA_THREADS, b);
+        put_pointer("dst", -1, p->origin.dst_bytes, b);
+        xti_str_add(b, ", ");
+        if (l->src < p->map.n_srcs)
+            put_pointer("src", p->origin.src_of[l->src], p->origin.src_bytes[l->src], b);
+        else
+            put_pointer("dst", -1, p->origin.dst_bytes, b);
+        put_bytes(l->numbers, sizeof l->numbers, b);
+        xti_str_add(b, "]}");
+    }
+    xti_str_add(b, "]");
+}
+
 /* Buffers are taken to be aligned to 16 bytes. */
 void xti_cuda_launch_json(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, const char *name,
                           struct xti_str *b)
@@ -137,10 +189,12 @@ void xti_cuda_launch_json(const struct xti_cuda_plan *p, enum xti_cuda_tier tier
         xti_str_add(b, "[]");
         return;
     }
-    xti_str_addf(b,
-                 "[{\"entry\": \"%s\", \"grid\": [%" PRId64
-                 ", 1, 1], \"block\": [%d, 1, 1], \"shared\": 0, \"params\": [",
-                 name, p->grid, p->threads_per_block);
+    if (tier == XTI_TIER_ANY) {
+        put_any_launches(p, name, b);
+        return;
+    }
+    xti_str_add(b, "[");
+    put_launch(name, p->grid, p->threads_per_block, b);
     put_pointer("dst", -1, p->origin.dst_bytes, b);
     for (int i = 0; i < p->map.n_srcs; i++) {
         xti_str_add(b, p->table && i == 0 ? ", {\"kind\": \"pointers\", \"of\": [" : ", ");

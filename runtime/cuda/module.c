@@ -29,11 +29,13 @@ bool xti_module_is_home(const struct xti_module *m, xti_cu_context ctx)
     return ctx == m->ctx && (!m->ctx_id || context_id(m->api, ctx) == m->ctx_id);
 }
 
-/* A cubin that is not for this device: the PTX may be. */
+/* A cubin that is not for this device, or of a newer CUDA than the driver: the PTX may be for both. */
 static xti_cu_result load_image(const struct xti_cu_api *api, const struct xti_code *c, xti_cu_module *out)
 {
     xti_cu_result r = c->cubin ? api->module_load(out, c->cubin) : XTI_CU_NO_BINARY_FOR_GPU;
-    return r == XTI_CU_NO_BINARY_FOR_GPU ? api->module_load(out, c->ptx) : r;
+    bool refused =
+        r == XTI_CU_NO_BINARY_FOR_GPU || r == XTI_CU_INVALID_IMAGE || r == XTI_CU_UNSUPPORTED_PTX_VERSION;
+    return refused ? api->module_load(out, c->ptx) : r;
 }
 
 /* With lazy loading the code of a function reaches the device when something is asked of it. */
@@ -51,14 +53,17 @@ static xt_status find_entry(struct xti_module *m, int i, const char *name, struc
 
 static xt_status load(struct xti_module *m, const struct xti_code *c, const char *name, struct xti_err *err)
 {
-    char elem[160];
+    static const char *const two[] = {"", "_e"};
+    bool any = xti_any_is_name(name);
+    char entry[160];
+    xt_status s = XT_OK;
     xti_cu_result r = load_image(m->api, c, &m->module);
     if (r)
         return xti_driver_fail(m->api, "cuModuleLoadData", r, err);
-    snprintf(elem, sizeof elem, "%s_e", name);
-    xt_status s = find_entry(m, 0, name, err);
-    if (!s)
-        s = find_entry(m, 1, elem, err);
+    for (int i = 0; i < (any ? XTI_ANY_ENTRIES : 2) && !s; i++) {
+        snprintf(entry, sizeof entry, "%s%s", name, any ? xti_any_suffix[i] : two[i]);
+        s = find_entry(m, i, entry, err);
+    }
     if (s)
         m->api->module_unload(m->module);
     return s;

@@ -2,6 +2,7 @@
 #ifndef XTI_CUDA_MODULE_H
 #define XTI_CUDA_MODULE_H
 
+#include "cuda/any.h"
 #include "cuda/driver.h"
 
 struct xti_module {
@@ -11,8 +12,8 @@ struct xti_module {
     xti_cu_device device;
     bool primary; /* ctx is the device's primary one, retained by us */
     xti_cu_module module;
-    xti_cu_function entry[2];     /* <name>, <name>_e */
-    struct xti_module *next_idle; /* once nobody uses it */
+    xti_cu_function entry[XTI_ANY_ENTRIES]; /* <name>, <name>_e; of an xti_any_name one a suffix */
+    struct xti_module *next_idle;           /* once nobody uses it */
 };
 
 /* The context that was loaded into, and no later one at the same address. */

@@ -190,6 +190,7 @@ static void release(struct xti_cuda_plan *p)
     xti_str_free(&p->numbers);
     xti_str_free(&p->structure);
     xti_str_free(&p->refused);
+    xti_free(atomic_load_explicit(&p->any, memory_order_relaxed));
 }
 
 void xti_cuda_plan_free(struct xti_cuda_plan *p)

@@ -3,6 +3,8 @@
 #ifndef XTI_CUDA_PLAN_H
 #define XTI_CUDA_PLAN_H
 
+#include <stdatomic.h>
+
 #include "base/str.h"
 #include "base/why.h"
 #include "map/map.h"
@@ -30,6 +32,7 @@ enum xti_cuda_from { XTI_FROM_COPY, XTI_FROM_REVERSE, XTI_FROM_SPLAT, XTI_FROM_F
 
 struct xti_rows;
 struct xti_box;
+struct xti_any;
 
 /* One part of a launch, a piece or several that make rows together: `blocks` consecutive blocks starting at
  * first_block run the family's skeleton. Extents and tiles are in units of the plan's map. */
@@ -73,7 +76,9 @@ struct xti_cuda_plan {
     struct xti_str numbers;   /* parameter of the structure tier's entry: words of 4 bytes (index32) or 8 */
     struct xti_str structure; /* what decides that tier's source (structure.c); of elem, and where the tier
                                  does not serve: empty */
-    struct xti_str refused;   /* "piece 0: rows: inner source stride 3\n" .. */
+    struct xti_any
+        *_Atomic any;       /* its launches by the kernel that runs any plan (any.h); owned; NULL: not yet */
+    struct xti_str refused; /* "piece 0: rows: inner source stride 3\n" .. */
 };
 
 /* Plans m for t. On failure *p is zeroed. m is not kept.

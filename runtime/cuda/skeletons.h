@@ -10,6 +10,5 @@ struct xti_skeleton {
 };
 extern const struct xti_skeleton xti_skeletons[]; /* by name */
 extern const int xti_n_skeletons;
-extern const char xti_templates_hash[]; /* of all of them: 64 hex digits; part of a cache key */
 
 #endif

@@ -47,7 +47,6 @@ xt_status xti_cuda_structure_make(struct xti_cuda_plan *p, struct xti_err *err)
     p->structure = (struct xti_str){0};
     if (!p->n_steps)
         return XT_OK;
-    xti_str_u64le(&key, (uint64_t)p->target.sm);
     number(p, "xt_a", &key);
     number(p->elem, "xt_e", &key);
     if (fits(p) && fits(p->elem))

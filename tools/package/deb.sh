@@ -93,6 +93,7 @@ time, on NVIDIA GPUs by code compiled at run time, where the driver and
 NVRTC are found.'
 
 take libxtview0 "usr/lib/$triple/libxtview.so.*" usr/libexec/xtview/xt-cc
+[ ! -e "$work/all/usr/share/xtview" ] || take libxtview0 usr/share/xtview
 mkdir -p "$work/libxtview0/DEBIAN"
 echo 'libxtview 0 libxtview0 (>= 0.1.0)' >"$work/libxtview0/DEBIAN/shlibs"
 echo 'activate-noawait ldconfig' >"$work/libxtview0/DEBIAN/triggers"

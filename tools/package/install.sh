@@ -38,6 +38,7 @@ install_all() {
     put 755 "$B/xt-cc" "$DESTDIR$LIBEXECDIR/xt-cc"
     put 644 "$B/libxtview.so.0" "$DESTDIR$LIBDIR/libxtview.so.$version"
     put 644 "$B/libxtview.a" "$DESTDIR$LIBDIR/libxtview.a"
+    [ ! -e "$B/xtview.xtpack" ] || put 644 "$B/xtview.xtpack" "$DESTDIR$PREFIX/share/xtview/xtview.xtpack"
     $STRIP "$DESTDIR$BINDIR/xt" "$DESTDIR$LIBEXECDIR/xt-cc"
     $STRIP --strip-unneeded "$DESTDIR$LIBDIR/libxtview.so.$version"
     $STRIP -g "$DESTDIR$LIBDIR/libxtview.a"
@@ -60,7 +61,8 @@ uninstall() {
     trap 'rm -rf "$DESTDIR"' EXIT
     install_all
     (cd "$DESTDIR" && find . -type f -o -type l) | while read -r f; do rm -f "$real/$f"; done
-    rmdir "$real$LIBEXECDIR" "$real$INCLUDEDIR/xt" "$real$LIBDIR/cmake/xtview" 2>/dev/null || true
+    rmdir "$real$LIBEXECDIR" "$real$INCLUDEDIR/xt" "$real$LIBDIR/cmake/xtview" "$real$PREFIX/share/xtview" \
+        2>/dev/null || true
 }
 
 case ${1:-} in
