@@ -361,10 +361,10 @@ XT_API xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const
  *       one, or in a page that holds none.
  * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
- * Any thread. Takes no lock and allocates nothing, but: XT_REF evaluates through temporaries (XT_ENOMEM), and
- * CPU copies of some MiB start threads unless the context has a parallel_for or one thread, and more than 64
- * inputs of which one has XT_ORIGIN take memory. CPU copies need up to 96 KiB of the thread's stack, and so
- * does xt_compile. With XT_CHECK=1 also XT_EINTERNAL, after writing. */
+ * Any thread. Takes no lock and allocates nothing, but: XT_REF unpacks the chain (XT_ENOMEM), CPU copies
+ * of some MiB start threads unless the context has a parallel_for or one thread, and more than 64 inputs of
+ * which one has XT_ORIGIN take memory. CPU copies need up to 96 KiB of the thread's stack, so does
+ * xt_compile. With XT_CHECK=1 also XT_EINTERNAL, after writing. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
 /* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device

@@ -99,7 +99,7 @@ static xt_status run_reference(const struct xt_kernel *k, void *dst, const void 
     struct xt_graph *g;
     xt_status s = xti_graph_unpack(k->packed, &g, err);
     if (!s)
-        s = xti_graph_eval_within(g, dst, src, k->map->src_lo, k->map->src_hi, err);
+        s = xti_graph_eval(g, dst, src, err);
     xt_graph_free(g);
     return s;
 }

@@ -1,8 +1,8 @@
-/* graph_eval.c: evaluates a graph node by node, by the definition of each operation, without any map.
- * In: a graph and host buffers. Out: the output's elements, written through the destination's layout. Every
- * node becomes a dense row-major temporary, freed after its last use. It shares no code with the fuser,
- * because it is what the fuser is tested against: each operation is one function from an output index to an
- * input index. Layer 2. */
+/* graph_eval.c: evaluates a graph element by element, by the definition of each operation, without any map.
+ * In: a graph and host buffers. Out: the output's elements, written through the destination's layout. An
+ * element is followed from operation to operation to where it comes from; there are no temporaries. It shares
+ * no code with the fuser, because it is what the fuser is tested against: each operation is one function from
+ * an output index to an input index. Layer 2. */
 #include "map/map.h"
 
 #include <string.h>
@@ -194,17 +194,7 @@ static const origin_fn origin[] = {
 };
 /* clang-format on */
 
-/* --------------------------------------------------------------------------------------------- the nodes */
-
-struct eval {
-    const struct xt_graph *g;
-    const int64_t *lo, *hi; /* [inputs] addresses that may be read, inclusive; NULL: all */
-    struct temp {
-        char *bytes;  /* dense and row-major; NULL before and after its use */
-        int last_use; /* the last node that reads it; -1: not needed */
-    } * temp;
-    struct xti_err *err;
-};
+/* -------------------------------------------------------------------------------------------- an element */
 
 /* The next index of a shape in row-major order; false after the last. */
 static bool next_index(int rank, const int64_t *shape, int64_t *at)
@@ -224,147 +214,57 @@ static int64_t address(int rank, const int64_t *at, const int64_t *strides, int6
     return offset;
 }
 
-/* Row-major number of an index. */
-static int64_t number_of(const struct xti_node *x, const int64_t *in)
-{
-    int64_t flat = 0;
-    for (int j = 0; j < x->rank; j++)
-        flat = flat * x->shape[j] + in[j];
-    return flat;
-}
-
-static int64_t node_numel(const struct xti_node *n)
-{
-    int64_t numel = 0;
-    return xti_product(n->rank, n->shape, &numel) ? numel : INT64_MAX;
-}
-
-/* Elements that may not be read stay zero: the output does not need them. */
-static void eval_input(const struct eval *e, const struct xti_node *n, size_t esize, const char *src,
-                       char *out)
-{
-    int64_t at[XT_MAX_RANK] = {0};
-    do {
-        int64_t from = address(n->rank, at, n->strides, n->offset);
-        if (!e->lo || (from >= e->lo[n->input] && from <= e->hi[n->input]))
-            memcpy(out, src + from * (int64_t)esize, esize);
-        out += esize;
-    } while (next_index(n->rank, n->shape, at));
-}
-
 /* Subtracts the lengths of the arguments before the one that holds index at. */
-static void from_concat(const struct eval *e, const struct xti_node *n, const int64_t *at, int *arg,
+static void from_concat(const struct xt_graph *g, const struct xti_node *n, const int64_t *at, int *arg,
                         int64_t *in)
 {
     int64_t axis = n->attr[0];
     memcpy(in, at, sizeof *in * (size_t)n->rank);
-    for (*arg = 0; in[axis] >= e->g->node[n->arg[*arg]].shape[axis]; ++*arg)
-        in[axis] -= e->g->node[n->arg[*arg]].shape[axis];
+    for (*arg = 0; in[axis] >= g->node[n->arg[*arg]].shape[axis]; ++*arg)
+        in[axis] -= g->node[n->arg[*arg]].shape[axis];
 }
 
-static void eval_op(const struct eval *e, const struct xti_node *n, size_t esize, char *out)
-{
-    int64_t at[XT_MAX_RANK] = {0}, in[XT_MAX_RANK];
-    do {
-        int arg = 0;
-        bool inside = true;
-        if (n->op == XT_OP_CONCAT)
-            from_concat(e, n, at, &arg, in);
-        else
-            inside = origin[n->op](n, &e->g->node[n->arg[0]], at, &arg, in);
-        const void *from = n->value;
-        if (inside)
-            from = e->temp[n->arg[arg]].bytes + number_of(&e->g->node[n->arg[arg]], in) * (int64_t)esize;
-        memcpy(out, from, esize);
-        out += esize;
-    } while (next_index(n->rank, n->shape, at));
-}
-
-static xt_status eval_node(struct eval *e, xt_node i, const void *const *src)
-{
-    const struct xti_node *n = &e->g->node[i];
-    size_t esize = xt_dtype_bytes(n->dtype);
-    int64_t numel = node_numel(n);
-    char *out = e->temp[i].bytes = xti_alloc_array((size_t)numel, esize);
-    if (!out)
-        return xti_fail_at(e->err, XT_ENOMEM, i, -1, "no memory for %lld elements of node %d",
-                           (long long)numel, i);
-    if (numel == 0)
-        return XT_OK;
-    if (n->op != XT_OP_INPUT)
-        eval_op(e, n, esize, out);
-    else if (src && src[n->input])
-        eval_input(e, n, esize, src[n->input], out);
-    else if (!e->lo || e->hi[n->input] >= e->lo[n->input])
-        return xti_fail_at(e->err, XT_EINVAL, i, -1, "input %d is NULL", n->input);
-    return XT_OK;
-}
-
-/* Marks the nodes that the output needs, and with which node each is needed last. */
-static void mark_uses(struct eval *e)
-{
-    for (xt_node i = 0; i < e->g->n_nodes; i++)
-        e->temp[i].last_use = -1;
-    e->temp[e->g->out].last_use = e->g->out;
-    for (xt_node i = e->g->out; i >= 0; i--)
-        for (int k = 0; e->temp[i].last_use >= 0 && k < e->g->node[i].n_args; k++)
-            if (e->temp[e->g->node[i].arg[k]].last_use < 0)
-                e->temp[e->g->node[i].arg[k]].last_use = i;
-}
-
-static void free_unneeded(struct eval *e, xt_node i)
-{
-    const struct xti_node *n = &e->g->node[i];
-    for (int k = 0; k < n->n_args; k++) {
-        struct temp *t = &e->temp[n->arg[k]];
-        if (t->last_use == i) {
-            xti_free(t->bytes);
-            t->bytes = NULL;
-        }
-    }
-}
-
-static void write_output(const struct xt_graph *g, const char *bytes, char *dst)
+/* The fill value or the input that element `at` of the output comes from; at becomes an index there. */
+static const struct xti_node *origin_of(const struct xt_graph *g, int64_t *at, bool *fill)
 {
     const struct xti_node *n = &g->node[g->out];
-    size_t esize = xt_dtype_bytes(n->dtype);
-    int64_t at[XT_MAX_RANK] = {0}, dense[XT_MAX_RANK];
-    xti_dense_strides(n->rank, n->shape, dense);
-    if (node_numel(n) == 0)
-        return;
-    do {
-        const int64_t *st = g->out_dense ? dense : g->out_strides;
-        int64_t to = address(n->rank, at, st, g->out_dense ? 0 : g->out_offset);
-        memcpy(dst + to * (int64_t)esize, bytes, esize);
-        bytes += esize;
-    } while (next_index(n->rank, n->shape, at));
+    int64_t in[XT_MAX_RANK];
+    for (*fill = false; n->op != XT_OP_INPUT;) {
+        int arg = 0;
+        if (n->op == XT_OP_CONCAT)
+            from_concat(g, n, at, &arg, in);
+        else if (!origin[n->op](n, &g->node[n->arg[0]], at, &arg, in)) {
+            *fill = true;
+            break;
+        }
+        n = &g->node[n->arg[arg]];
+        memcpy(at, in, sizeof *at * (size_t)n->rank);
+    }
+    return n;
 }
 
 xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const *src, struct xti_err *err)
 {
-    return xti_graph_eval_within(g, dst, src, NULL, NULL, err);
-}
-
-xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src,
-                                const int64_t *lo, const int64_t *hi, struct xti_err *err)
-{
-    struct eval e = {.g = g, .lo = lo, .hi = hi, .err = err};
-    xt_status s = XT_OK;
+    int64_t at[XT_MAX_RANK] = {0}, in[XT_MAX_RANK], dense[XT_MAX_RANK], numel;
     if (g->out < 0)
         return xti_fail(err, XT_EINVAL, "the graph has no output");
-    if (!(e.temp = xti_alloc_array((size_t)g->n_nodes, sizeof *e.temp)))
-        return xti_fail(err, XT_ENOMEM, "no memory for the temporaries of %d nodes", g->n_nodes);
-    mark_uses(&e);
-    for (xt_node i = 0; s == XT_OK && i <= g->out; i++) {
-        if (e.temp[i].last_use < 0)
-            continue;
-        s = eval_node(&e, i, src);
-        free_unneeded(&e, i);
-    }
-    if (s == XT_OK)
-        write_output(g, e.temp[g->out].bytes, dst);
-    for (xt_node i = 0; i < g->n_nodes; i++)
-        xti_free(e.temp[i].bytes);
-    xti_free(e.temp);
-    return s;
+    const struct xti_node *out = &g->node[g->out];
+    int64_t bytes = (int64_t)xt_dtype_bytes(out->dtype);
+    const int64_t *strides = g->out_dense ? dense : g->out_strides;
+    xti_dense_strides(out->rank, out->shape, dense);
+    if (xti_product(out->rank, out->shape, &numel) && numel == 0)
+        return XT_OK;
+    do {
+        bool fill;
+        memcpy(in, at, sizeof in);
+        const struct xti_node *n = origin_of(g, in, &fill);
+        if (!fill && (!src || !src[n->input]))
+            return xti_fail(err, XT_EINVAL, "input %d is NULL", n->input);
+        const void *from = n->value;
+        if (!fill)
+            from = (const char *)src[n->input] + bytes * address(n->rank, in, n->strides, n->offset);
+        memcpy((char *)dst + bytes * address(out->rank, at, strides, g->out_dense ? 0 : g->out_offset), from,
+               (size_t)bytes);
+    } while (next_index(out->rank, out->shape, at));
+    return XT_OK;
 }

@@ -106,14 +106,12 @@ void xti_map_eval(const struct xti_map *m, void *dst, const void *const *src);
 void xti_map_visit(const struct xti_map *m,
                    bool (*visit)(void *arg, const struct xti_piece *p, int64_t d, int64_t s), void *arg);
 
-/* The chain without any map: evaluates the graph node by node, each into a dense temporary, by the definition
- * of its operation. Independent of the fuser: what fuse is tested against. dst and src[i] are buffer starts;
- * only the output's addresses are written. XT_ENOMEM when a temporary does not fit. */
+/* The chain without any map: each element of the output is followed through the operations to its origin, by
+ * the definition of each. Independent of the fuser: what fuse is tested against. dst and src[i] are buffer
+ * starts; of the sources only what the output holds is read, and src[i] may be NULL where that is nothing;
+ * only the output's addresses are written. Allocates nothing. XT_EINVAL: an input that is read is NULL; what
+ * comes before its first element has been written. */
 xt_status xti_graph_eval(const struct xt_graph *g, void *dst, const void *const *src, struct xti_err *err);
-/* The same where a buffer holds only what the map needs: of source i the elements lo[i]..hi[i] may be read,
- * none when hi[i] < lo[i], and then src[i] may be NULL. */
-xt_status xti_graph_eval_within(const struct xt_graph *g, void *dst, const void *const *src,
-                                const int64_t *lo, const int64_t *hi, struct xti_err *err);
 
 /* ---- sig.c */
 
