@@ -77,7 +77,7 @@ void peers_release(struct peers *p); /* what was prepared in this process */
 /* ---- measure.c. Seconds are medians; 0: not measured */
 struct bench_row {
     const struct bench_workload *work;
-    char strategy[32], map_class[16];
+    char strategy[32], way[32], map_class[16];
     int pieces, naive_steps, samples;
     int64_t bytes_read, bytes_written;
     int64_t lines_read,

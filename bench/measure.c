@@ -252,6 +252,7 @@ int bench_measure(struct xt_ctx *ctx, struct peers *peers, const struct bench_wo
     out->samples = samples < MAX_SAMPLES ? samples : MAX_SAMPLES;
     out->estimate_seconds = xt_kernel_estimate(s.k);
     snprintf(out->strategy, sizeof out->strategy, "%s", info.strategy);
+    snprintf(out->way, sizeof out->way, "%s", info.way);
     snprintf(out->map_class, sizeof out->map_class, "%s", info.map_class);
     out->pieces = info.n_pieces;
     out->bytes_read = info.bytes_read;

@@ -147,6 +147,23 @@ for c in run explain emit bench pack env cache help; do
     expect "$c is in the list" '"$xt" | grep -q "^  xt $c "'
 done
 
+# bench
+bad 'a typo of a workload' "'kv_append'?" bench kv_apend
+bad 'no such file' 'nowhere.txt' bench "$dir/nowhere.txt"
+bad 'a chain with a typo' "'permute'?" bench 'x: f32[4,6]; x.permut(1,0)'
+printf 'good | here | x: u8[2,3]; x\nbad | here | x: u8[2,3]; x.reshape(7)\n' >"$dir/w.txt"
+bad 'a bad chain in a file, before anything is timed' 'reshape' bench "$dir/w.txt"
+bad 'no number' "--grow 'ten' 1024" bench --grow ten
+bad 'no number of chains' "'few'" bench --random 1 few
+bad 'no type' 'f33' bench --as f33 "$dir/w.txt"
+printf '# nothing\n' >"$dir/w.txt"
+bad 'an empty list' 'no chains' bench "$dir/w.txt"
+export XT_THREADS=1
+"$xt" bench --quick --busy crop_step 'x: u8[64,64]; x.flip(0)' --json "$dir/b.json" >"$dir/out" 2>"$dir/err"
+expect 'bench NAME CHAIN' 'grep -q "^crop_step " "$dir/out" && grep -q "^chain " "$dir/out" && [ ! -s "$dir/err" ]'
+expect 'and a report' 'grep -q "x.flip(0)" "$dir/b.json"'
+unset XT_THREADS
+
 # the others
 "$xt" >&- 2>"$dir/err"
 status=$?

@@ -11,6 +11,7 @@
 #include "bench/strided.c"
 /* Every part is here as it stands: what is tested is static there, and linking does not depend on the
  * command. */
+#include "bench/busy.c"
 #include "bench/contest.c"
 #include "bench/limit.c"
 #include "bench/measure.c"
@@ -435,6 +436,26 @@ START_TEST(the_report_is_json_with_ratios_or_null)
 }
 END_TEST
 
+START_TEST(a_busy_machine_is_told_by_spreads_and_by_other_programs)
+{
+    ck_assert(!is_busy(0, 2, 2, 0.08));
+    ck_assert(!is_busy(0.2, 2, 2, 0.08));
+    ck_assert(is_busy(0.8, 2, 2, 0.08));
+    ck_assert(!is_busy(0.8, 2, 1, 0.08));
+    ck_assert(is_busy(1.5, 2, 1, 0.08));
+    ck_assert(is_busy(0, 64, 1, 0.2));
+    struct bench_row rows[] = {{.spread = 0.5}, {.spread = 0.3}, {.spread = 0.01}};
+    struct busy b;
+    char text[512];
+    busy_begin(&b);
+    ck_assert(busy_text(&b, rows, 3, text, sizeof text) && strstr(text, "differ by 30 %"));
+    struct busy later;
+    for (double own = 0; own < 0.05; own = later.own - b.own) /* its own work is no other program's */
+        busy_begin(&later);
+    ck_assert(later.wall > b.wall && later.all >= b.all);
+}
+END_TEST
+
 START_TEST(a_chain_that_cannot_be_measured_says_why)
 {
     struct bench_workload w = {.name = "n", .where = "w", .chain = "x: f32[2"};
@@ -463,6 +484,7 @@ int main(void)
     tcase_add_test(c, another_dtype_replaces_those_declared_and_nothing_else);
     tcase_add_test(c, a_grown_chain_has_longer_first_extents_and_nothing_else_changed);
     tcase_add_test(c, the_report_is_json_with_ratios_or_null);
+    tcase_add_test(c, a_busy_machine_is_told_by_spreads_and_by_other_programs);
     tcase_add_test(c, a_chain_that_cannot_be_measured_says_why);
     suite_add_tcase(s, c);
     return run_suite(s);

@@ -50,20 +50,19 @@ static int fail_unknown(const struct command *c, const struct option_row *rows, 
 {
     char name[64], could_be[256] = "";
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
-    struct meant m = {.typed = name + 2};
+    struct meant m = {.typed = name};
     int starts = 0;
     for (int i = 0; i <= n; i++) {
-        const char *row = i < n ? rows[i].name : "help";
+        char row[64];
+        snprintf(row, sizeof row, "--%s", i < n ? rows[i].name : help_row.name);
         meant_look(&m, row);
-        if (strncmp(row, name + 2, strlen(name + 2)))
+        if (strncmp(row, name, strlen(name)))
             continue;
         size_t at = strlen(could_be);
-        snprintf(could_be + at, sizeof could_be - at, "%s--%s", starts++ ? " or " : "", row);
+        snprintf(could_be + at, sizeof could_be - at, "%s%s", starts++ ? " or " : "", row);
     }
-    if (starts > 1)
-        return fail_option(c, "%s: is it %s?", name, could_be);
-    return fail_option(c, "there is no option %s%s%s%s", name, m.word ? ": did you mean '--" : "",
-                       m.word ? m.word : "", m.word ? "'?" : "");
+    return starts > 1 ? fail_option(c, "%s: is it %s?", name, could_be)
+                      : fail_option(c, "there is no option %s%s", name, meant_text(&m));
 }
 
 static int refuse(const struct command *c, const struct option_row *rows, int n, int found, const char *word)

@@ -149,16 +149,18 @@ static int distance(const char *a, const char *b)
 
 void meant_look(struct meant *m, const char *word)
 {
-    int d = distance(m->typed, word), nearer = m->word ? m->distance : strlen(m->typed) < 6 ? 2 : FAR;
+    int d = distance(m->typed, word), nearer = *m->word ? m->distance : strlen(m->typed) < 6 ? 2 : FAR;
     if (d < nearer) {
-        m->word = word;
+        snprintf(m->word, sizeof m->word, "%s", word);
         m->distance = d;
     }
 }
 
 const char *meant_text(const struct meant *m)
 {
-    static char text[LONGEST + 32];
-    snprintf(text, sizeof text, m->word ? ": did you mean '%s'?" : "", m->word);
+    static char text[sizeof m->word + 32];
+    if (!*m->word)
+        return "";
+    snprintf(text, sizeof text, ": did you mean '%s'?", m->word);
     return text;
 }

@@ -19,10 +19,10 @@ int fail_chain(const char *chain);
  * \x1b. Returns dst: NUL-terminated, cut at size, at least 1. */
 char *clean(char *dst, size_t size, const char *s);
 
-/* The word that was meant: let `meant` look at every word there is, then meant.word is the nearest, or NULL.
- */
+/* The word that was meant: let it look at every word there is, then `word` is the nearest, or "". */
 struct meant {
-    const char *typed, *word;
+    const char *typed;
+    char word[40];
     int distance;
 };
 void meant_look(struct meant *m, const char *word);

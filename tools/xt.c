@@ -49,8 +49,7 @@ static int fail_unknown(const char *name)
                     "'CHAIN'");
     for (int i = 0; i < COMMANDS; i++)
         meant_look(&m, commands[i]->name);
-    return m.word ? fail("there is no command '%s'%s", name, meant_text(&m))
-                  : fail("there is no command '%s': `xt` alone lists them", name);
+    return fail("there is no command '%s'%s", name, *m.word ? meant_text(&m) : ": `xt` alone lists them");
 }
 
 static int cmd_help(int argc, char **argv)

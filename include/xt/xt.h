@@ -382,6 +382,7 @@ struct xt_kernel_info {
     int64_t bytes_read;         /* elements loaded x element size; of huge masks at most this */
     int64_t bytes_written;
     int64_t dst_min_bytes;      /* a destination buffer needs at least this many bytes */
+    const char *way;            /* the strategy in plain words: "a plain copy", "a transpose" */
 };
 /* The first call makes the signature: XT_ENOMEM. */
 XT_API xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out);

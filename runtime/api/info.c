@@ -1,5 +1,5 @@
 /* info.c: what a kernel says of itself in numbers. Layer 6. */
-#include "api/api.h"
+#include "api/explain.h"
 
 #include <string.h>
 
@@ -108,6 +108,7 @@ xt_status xt_kernel_get(const struct xt_kernel *k, struct xt_kernel_info *out)
         .bytes_read = bytes_read(k->map),
         .bytes_written = k->map->numel * k->map->esize,
         .dst_min_bytes = k->map->n_pieces ? (k->map->dst_hi + 1) * k->map->esize : 0,
+        .way = xti_kernel_way(k),
     };
     xti_give(out, &info, sizeof info);
     return xti_publish(XT_OK, NULL);

@@ -207,6 +207,26 @@ static void others_text(const struct xt_kernel *k, const char *main, double all,
     }
 }
 
+/* The step that writes the most bytes. */
+static int main_step(const struct xt_kernel *k)
+{
+    double most = -1;
+    int best = 0;
+    for (int i = 0; i < n_steps(k); i++) {
+        double bytes = step_bytes(k, i);
+        if (bytes > most)
+            most = bytes, best = i;
+    }
+    return best;
+}
+
+const char *xti_kernel_way(const struct xt_kernel *k)
+{
+    return !k->map->n_pieces      ? "nothing to copy"
+           : k->backend == XT_REF ? "the reference"
+                                  : words_of(k, main_step(k)).what;
+}
+
 void xti_explain_way(const struct xt_kernel *k, struct xti_str *b)
 {
     const struct xti_piece *piece = xti_main_piece(k->map);
@@ -216,10 +236,8 @@ void xti_explain_way(const struct xt_kernel *k, struct xti_str *b)
         xti_str_add(b, "the reference: each operation by its definition, element by element");
         return;
     }
-    int best = 0;
     double all = (double)k->map->numel * k->map->esize;
-    for (int i = 1; i < n_steps(k); i++)
-        best = step_bytes(k, i) > step_bytes(k, best) ? i : best;
+    int best = main_step(k);
     struct words w = words_of(k, best);
     xti_str_add(b, w.what);
     if (w.how) {

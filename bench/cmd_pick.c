@@ -1,0 +1,164 @@
+/* cmd_pick.c: workload lines from names, files and chains of the command line. */
+#include "cmd_pick.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/tool.h"
+
+enum { RANDOM_CHAINS = 60, MAX_CHAINS = 100000, MAX_GROW = 1024 };
+
+/* s as a number from least to most; 0, or EXIT_BAD_INPUT after a message. NULL: *out stays. */
+static int number(const char *what, const char *s, unsigned long long least, unsigned long long most,
+                  unsigned long long *out)
+{
+    char *end;
+    if (!s)
+        return 0;
+    errno = 0;
+    unsigned long long v = strtoull(s, &end, 10);
+    if (*s < '0' || *s > '9' || *end || errno || v < least || v > most)
+        return fail("bench: %s: '%s' is no number from %llu to %llu", what, s, least, most);
+    *out = v;
+    return 0;
+}
+
+static bool replace(struct bench_workload *w, char *chain)
+{
+    if (!chain)
+        return false;
+    free(w->chain);
+    w->chain = chain;
+    return true;
+}
+
+static int rewrite_all(const struct pick *p, struct bench_workload *w, int n)
+{
+    unsigned long long grow = 1;
+    xt_dtype unused;
+    bool ok = true;
+    if (p->dtype && xt_dtype_parse(p->dtype, &unused))
+        return fail_last("bench: --as");
+    if (number("--grow", p->grow, 1, MAX_GROW, &grow))
+        return EXIT_BAD_INPUT;
+    for (int i = 0; i < n && ok; i++) {
+        if (p->dtype)
+            ok = replace(&w[i], bench_chain_as(w[i].chain, p->dtype));
+        if (ok && grow > 1)
+            ok = replace(&w[i], bench_chain_grown(w[i].chain, (int)grow));
+    }
+    return ok ? 0 : fail("bench: out of memory");
+}
+
+/* All, so that the last one does not fail after minutes. */
+static int parse_all(const struct bench_workload *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        struct xt_graph *g = NULL;
+        if (xt_parse(w[i].chain, 0, NULL, &g))
+            return fail_chain(w[i].chain);
+        xt_graph_free(g);
+    }
+    return 0;
+}
+
+/* The line of a workload that is built in; NULL: there is none of that name. */
+static const char *built_in(struct meant *m)
+{
+    for (const char *line = bench_workloads_text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        char word[64];
+        if (*line == '#' || sscanf(line, "%63s", word) != 1)
+            continue;
+        if (!strcmp(word, m->typed))
+            return line;
+        meant_look(m, word);
+    }
+    return NULL;
+}
+
+static int add_file(const char *path, FILE *text)
+{
+    char part[4096];
+    size_t n;
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return fail("bench: %s: %s", path, strerror(errno));
+    while ((n = fread(part, 1, sizeof part, f)))
+        fwrite(part, 1, n, text);
+    fputc('\n', text);
+    int status = ferror(f) ? fail("bench: %s: %s", path, strerror(errno)) : 0;
+    fclose(f);
+    return status;
+}
+
+static void add_chain(const char *chain, FILE *text)
+{
+    fprintf(text, "chain | the command line | ");
+    for (; *chain; chain++)
+        fputc(*chain == '\n' ? ' ' : *chain, text);
+    fputc('\n', text);
+}
+
+static int add_word(const char *word, FILE *text)
+{
+    struct meant m = {.typed = word};
+    const char *line = built_in(&m);
+    if (line)
+        fprintf(text, "%.*s\n", (int)strcspn(line, "\n"), line);
+    else if (!access(word, F_OK))
+        return add_file(word, text);
+    else if (strchr(word, ';'))
+        add_chain(word, text);
+    else
+        return fail("bench: there is no workload and no file '%s'%s", word, meant_text(&m));
+    return 0;
+}
+
+/* The lines; malloc'ed. NULL after a message. */
+static char *workload_text(const struct pick *p)
+{
+    char *text = NULL;
+    size_t size;
+    unsigned long long seed = 0, chains = RANDOM_CHAINS;
+    if (p->seed) {
+        if (p->n > 1)
+            return fail("bench: --random takes one number of chains, got '%s', too", p->words[1]), NULL;
+        if (number("--random", p->seed, 0, UINT64_MAX, &seed) ||
+            number("--random: chains", p->n ? p->words[0] : NULL, 1, MAX_CHAINS, &chains))
+            return NULL;
+        return bench_random_chains(seed, (int)chains);
+    }
+    FILE *f = open_memstream(&text, &size);
+    int status = f ? 0 : fail("bench: out of memory");
+    if (f && !p->n)
+        fputs(bench_workloads_text, f);
+    for (int i = 0; i < p->n && !status; i++)
+        status = add_word(p->words[i], f);
+    if (f && fclose(f) && !status)
+        status = fail("bench: out of memory");
+    if (status) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+int pick_workloads(const struct pick *p, struct bench_workload **out)
+{
+    char why[256], *text = workload_text(p);
+    if (!text)
+        return -1;
+    int n = bench_workloads_read(text, out, why, sizeof why);
+    free(text);
+    if (n < 0)
+        return fail("bench: %s%s%s", p->n == 1 ? p->words[0] : "", p->n == 1 ? ": " : "", why), -1;
+    if (!n)
+        return fail("bench: %s: no chains in it", p->words[0]), -1;
+    if (!rewrite_all(p, *out, n) && !parse_all(*out, n))
+        return n;
+    bench_workloads_free(*out, n);
+    *out = NULL;
+    return -1;
+}
