@@ -52,6 +52,19 @@ static int rewrite_all(const struct pick *p, struct bench_workload *w, int n)
     return ok ? 0 : fail("bench: out of memory");
 }
 
+/* They come from a file, and go to a terminal. */
+static int clean_names(struct bench_workload *w, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char name[256], *copy = strdup(clean(name, sizeof name, w[i].name));
+        if (!copy)
+            return fail("bench: out of memory");
+        free(w[i].name);
+        w[i].name = copy;
+    }
+    return 0;
+}
+
 /* All, so that the last one does not fail after minutes. */
 static int parse_all(const struct bench_workload *w, int n)
 {
@@ -156,7 +169,7 @@ int pick_workloads(const struct pick *p, struct bench_workload **out)
         return fail("bench: %s%s%s", p->n == 1 ? p->words[0] : "", p->n == 1 ? ": " : "", why), -1;
     if (!n)
         return fail("bench: %s: no chains in it", p->words[0]), -1;
-    if (!rewrite_all(p, *out, n) && !parse_all(*out, n))
+    if (!clean_names(*out, n) && !rewrite_all(p, *out, n) && !parse_all(*out, n))
         return n;
     bench_workloads_free(*out, n);
     *out = NULL;

@@ -232,15 +232,13 @@ static void add(struct summary *m, double x, const char *name)
     }
 }
 
-#define BUSY_SPREAD 0.1 /* as in report.html */
-
 /* Widths of the first columns, and the column that only peers fill. */
-enum { NAME = 22, WAY = 12, PEER = COLUMNS - 1 };
+enum { NAME = 22, WAY = 27, PEER = COLUMNS - 1 };
 
 static void row_table(FILE *f, const struct bench_row *r, const bool *shown, struct summary *all)
 {
     int best = best_peer(r);
-    fprintf(f, "%-*s %-*s %7.1f %7.1f %9.5f %5.0f%%", NAME, r->work->name, WAY, r->strategy,
+    fprintf(f, "%-*s %-*s %7.1f %7.1f %9.5f %5.0f%%", NAME, r->work->name, WAY, r->way,
             (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
     for (int i = 0; i < COLUMNS; i++) {
         if (shown[i])
@@ -254,7 +252,7 @@ static void row_table(FILE *f, const struct bench_row *r, const bool *shown, str
 
 static void summary_table(FILE *f, const bool *shown, const struct summary *all)
 {
-    fprintf(f, "%-68s", "geometric mean");
+    fprintf(f, "%-*s", NAME + WAY + 34, "geometric mean");
     for (int i = 0; i < COLUMNS; i++)
         if (shown[i])
             ratio(f, exp(all[i].log_sum / all[i].n));
@@ -269,7 +267,7 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
     struct summary all[COLUMNS] = {{0}};
     bool shown[COLUMNS];
-    fprintf(f, "%-*s %-*s %7s %7s %9s %6s", NAME, "copy", WAY, "strategy", "read MB", "wr. MB", "ms",
+    fprintf(f, "%-*s %-*s %7s %7s %9s %6s", NAME, "copy", WAY, "way", "read MB", "wr. MB", "ms",
             "spread");
     for (int i = 0; i < COLUMNS; i++) {
         shown[i] = is_measured(&columns[i], rows, n);
@@ -279,18 +277,10 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
     if (shown[PEER])
         fprintf(f, " %-13s", "which");
     fprintf(f, " %5s\n", "steps");
-    int busy = 0;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         row_table(f, &rows[i], shown, all);
-        busy += rows[i].spread > BUSY_SPREAD;
-    }
     if (n > 1)
         summary_table(f, shown, all);
-    if (busy)
-        fprintf(f,
-                "This machine is busy, or shared: %d of %d rows spread by more than %.0f %%. Trust no single "
-                "figure.\n",
-                busy, n, BUSY_SPREAD * 100);
     fputs("\nRatios: their time / xt's time, so more is better.\n"
           "  x limit   the same lines of memory read and written as contiguous streams, by as many threads, "
           "the "

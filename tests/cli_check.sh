@@ -160,7 +160,8 @@ printf '# nothing\n' >"$dir/w.txt"
 bad 'an empty list' 'no chains' bench "$dir/w.txt"
 export XT_THREADS=1
 "$xt" bench --quick --busy crop_step 'x: u8[64,64]; x.flip(0)' --json "$dir/b.json" >"$dir/out" 2>"$dir/err"
-expect 'bench NAME CHAIN' 'grep -q "^crop_step " "$dir/out" && grep -q "^chain " "$dir/out" && [ ! -s "$dir/err" ]'
+expect 'bench NAME CHAIN' \
+    'grep -q "^crop_step " "$dir/out" && grep -q "^chain " "$dir/out" && ! [ -s "$dir/err" ]'
 expect 'and a report' 'grep -q "x.flip(0)" "$dir/b.json"'
 unset XT_THREADS
 

@@ -162,7 +162,7 @@ def terminals():
     p = subprocess.run([XT, "run", wide, "one.npy", "-o", "/dev/null"], capture_output=True)
     check("elsewhere there is none", p.returncode == 0 and not p.stderr, p.stderr)
     status, out, err = run("x; x.T", "a.npy", "-o", "o.npy", "-v")
-    check("-v", status == 0 and re.match(r"xt: u8\[3,2\], .* GB/s", err) and not out, err)
+    check("-v", status == 0 and re.match(r"xt: u8\[3,2\] by a \w+.*: .* GB/s", err) and not out, err)
 
 
 def memory():
@@ -327,6 +327,10 @@ def hostile():
         open("e.npy", "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(b)) + b + bytes(8))
         shown_safely(f"a header's {key}", run("x; x", "e.npy", "-o", "o.npy")[2])
     shown_safely("a chain", run(f"x; x.{evil}(1)", "a.npy", "-o", "o.npy")[2])
+    open("w.txt", "w", errors="surrogateescape").write(evil.replace("\n", "") + " | w | x: u8[8]; x\n")
+    one = {**os.environ, "XT_THREADS": "1"}
+    p = subprocess.run([XT, "bench", "-q", "w.txt"], capture_output=True, env=one)
+    shown_safely("a workload's name", p.stdout.decode(errors="surrogateescape"))
     p = subprocess.run([XT, evil], capture_output=True)
     shown_safely("a command", p.stderr.decode(errors="surrogateescape"))
     shown_safely("an option", run(f"--{evil}")[2])

@@ -112,8 +112,8 @@ static void tell(const struct job *j)
     char text[512];
     double seconds = bar_seconds(&j->bar), bytes = (double)(j->info.bytes_read + j->info.bytes_written);
     fprintf(stderr,
-            "xt: %s, %s: %.3g MB read, %.3g MB written in %.3g ms, %.3g GB/s; with the file %.3g ms\n",
-            shape_text(text, sizeof text, j->result.dtype, j->result.rank, j->result.shape), j->info.strategy,
+            "xt: %s by %s: %.3g MB read, %.3g MB written in %.3g ms, %.3g GB/s; with the file %.3g ms\n",
+            shape_text(text, sizeof text, j->result.dtype, j->result.rank, j->result.shape), j->info.way,
             (double)j->info.bytes_read / 1e6, (double)j->info.bytes_written / 1e6, j->copy_seconds * 1e3,
             bytes / 1e9 / j->copy_seconds, seconds * 1e3);
 }
