@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "api/api.h"
+#include "api/explain.h"
 
 static char *explained(const struct xt_kernel *k, int flags)
 {
@@ -29,7 +29,7 @@ struct level {
 struct walk {
     struct level level[MOST];
     int n, bytes;           /* levels, outermost first; bytes that each of their points moves */
-    const int32_t *want; /* for each byte of the destination the byte of the source; -1: of a fill */
+    const int32_t *want;    /* for each byte of the destination the byte of the source; -1: of a fill */
     unsigned char *written; /* how often each byte of the destination was */
     int64_t wrong;
 };
@@ -216,6 +216,118 @@ START_TEST(blocks_are_printed_as_far_apart_as_they_lie)
 }
 END_TEST
 
+/* ---- the picture and the words */
+
+static const char *const small[] = {
+    "x: u8[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)",
+    "x: u8[2,3]; y: u8[1,3]; concat(0, x, y).pad((1,1),(0,2), value=250)",
+    "x: u8[2,3]:[1,4]+1; x.flip(0).tile(2,2)",
+    "x: u8[3,4]; x.T -> [4,3]:[8,2]+1",
+    "x: u8[5]; x.unfold(0,3,1)",
+    "x: u8[4,4]; x.tril(1, value=250)",
+    "x: u8[]; x.expand(2,2)",
+    "x: u8[0,4]; y: u8[3,4]; concat(0, x, y).T.roll(1,0)",
+    "x: u8[2,3,4]; x.permute(2,0,1)",
+};
+
+/* Sources hold the numbers that the picture gives their elements. */
+START_TEST(the_elements_of_the_picture_are_those_that_are_copied)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, small[_i]);
+    unsigned char from[3][256] = {{0}}, to[256] = {0};
+    const void *src[3] = {from[0], from[1], from[2]};
+    struct xti_layout l;
+    for (int input = 0; input < k->map->n_srcs; input++) {
+        xti_packed_input(k->packed, input, &l);
+        int64_t n = 1;
+        for (int i = 0; i < l.rank; i++)
+            n *= l.shape[i];
+        for (int i = 0; i < n; i++) {
+            int64_t at = l.offset;
+            for (int a = l.rank - 1, rest = i; a >= 0; rest /= (int)l.shape[a--])
+                at += rest % l.shape[a] * l.strides[a];
+            from[input][at] = (unsigned char)(input * XTI_SMALL + i);
+        }
+    }
+    expect(XT_OK, xt_run(k, to, src, NULL));
+    struct xti_cell cell[XTI_SMALL];
+    ck_assert(xti_small_cells(k, cell));
+    xti_packed_output(k->packed, &l);
+    for (int i = 0, n = (int)k->map->numel; i < n; i++) {
+        int64_t at = l.offset;
+        for (int a = l.rank - 1, rest = i; a >= 0; rest /= (int)l.shape[a--])
+            at += rest % l.shape[a] * l.strides[a];
+        int told = cell[i].input < 0 ? 250 : cell[i].input * XTI_SMALL + cell[i].number;
+        ck_assert_msg(to[at] == told, "%s: element %d is %d, told %d", small[_i], i, to[at], told);
+    }
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(places_lead_back_to_the_strides_and_tiles_have_their_bytes)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, nests[_i]);
+    struct xti_layout in, out;
+    struct xti_tile t;
+    xti_packed_output(k->packed, &out);
+    for (int i = 0; i < k->map->n_pieces; i++) {
+        const struct xti_piece *p = &k->map->piece[i];
+        for (int j = 0; j < p->n_dims; j++) {
+            struct xti_place place = xti_place_of(&out, p->dim[j].n, p->dim[j].d);
+            ck_assert(place.last < place.first || place.step * out.strides[place.last] == p->dim[j].d);
+            if (p->src < 0)
+                continue;
+            xti_packed_input(k->packed, p->src, &in);
+            place = xti_place_of(&in, p->dim[j].n, p->dim[j].s);
+            ck_assert(place.last < place.first || place.step * in.strides[place.last] == p->dim[j].s);
+        }
+    }
+    const struct xti_step *s = xti_main_step(k);
+    if (xti_tile_of(k, s, &t)) {
+        ck_assert_int_eq(t.writes * t.write_bytes, t.bytes);
+        ck_assert_int_le(t.reads * t.read_bytes, t.bytes);
+        ck_assert_int_le(t.bytes, s->bytes);
+    }
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+static void count_parts(void *pool, int n, void (*task)(void *arg, int i), void *arg)
+{
+    *(int *)pool = n;
+    for (int i = 0; i < n; i++)
+        task(arg, i);
+}
+
+START_TEST(as_many_threads_are_told_as_run)
+{
+    static const char *const lines[] = {"x: f32[1000,1000]; x.T", "x: f32[30,30]; x.T",
+                                        "x: u8[8,3,107,427]; x.pad((0,0),(0,0),(1,1),(1,1))",
+                                        "x: u8[3000,900]; x.tril(0)", "x: u8[4000001]; x.flip(0)"};
+    int parts = 1;
+    struct xt_options o = {sizeof o, .backend = XT_CPU, .threads = 3, .parallel_for = count_parts,
+                           .pool = &parts};
+    o.cache_dir = "";
+    struct xt_ctx *ctx;
+    expect(XT_OK, xt_ctx_new(&o, &ctx));
+    struct xt_kernel *k = compile_line(ctx, lines[_i]);
+    void *src = calloc(1, (size_t)xt_src_min_bytes(k, 0)), *dst = calloc(1, (size_t)k->map->dst_hi * 4 + 4);
+    expect(XT_OK, xt_run(k, dst, (const void *[]){src}, NULL));
+    char *text = explained(k, 0), want[32];
+    snprintf(want, sizeof want, "; %d thread%s\n", parts, parts == 1 ? "" : "s");
+    ck_assert_msg(strstr(text, want), "%d parts: %s", parts, text);
+    free(text);
+    free(src);
+    free(dst);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 /* ---- time */
 
 START_TEST(explaining_4096_pieces_takes_a_moment)
@@ -245,6 +357,11 @@ int main(void)
     tcase_add_loop_test(loops, the_loops_that_are_printed_walked_do_the_copy, 0,
                         (int)(sizeof nests / sizeof *nests));
     tcase_add_test(loops, blocks_are_printed_as_far_apart_as_they_lie);
+    tcase_add_loop_test(loops, places_lead_back_to_the_strides_and_tiles_have_their_bytes, 0,
+                        (int)(sizeof nests / sizeof *nests));
+    tcase_add_loop_test(loops, the_elements_of_the_picture_are_those_that_are_copied, 0,
+                        (int)(sizeof small / sizeof *small));
+    tcase_add_loop_test(loops, as_many_threads_are_told_as_run, 0, 5);
     suite_add_tcase(s, loops);
     tcase_set_timeout(time, 60);
     tcase_add_test(time, explaining_4096_pieces_takes_a_moment);
