@@ -90,7 +90,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp
+	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
@@ -212,9 +212,9 @@ serving: need-build ## xt_compile for CUDA while a sequence grows by one: 2,000 
 	@$(SUBMAKE) $(B)/bench/serving $(B)/tests/libcuda_double.so $(BASE_PACK)
 	@XT_PACK=$(wildcard $(BASE_PACK)) $(B)/bench/serving $(abspath $(B)/tests/libcuda_double.so) bench/problems/random.txt bench/problems/hard.txt bench/workloads.txt
 
-gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its figures into bench/results/
-	+@$(SUBMAKE) lib $(XT) $(B)/tests/gpu_check
-	@$(B)/tests/gpu_check --json bench/results/gpu-$(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown).json
+gpu-check: need-build ## golden chains, workloads and random chains on the GPU, then its times beside peers: into bench/results/
+	+@$(SUBMAKE) lib $(XT) $(BASE_PACK) $(B)/tests/gpu_check $(B)/bench/serving
+	@B=$(B) XT_PACK=$(wildcard $(BASE_PACK)) $(PYTHON) tests/gpu_check.py
 
 # Counts at full size what CUDA kernels ask of the memory, in the PTX interpreter.
 $(B)/tests/transactions: $(B)/obj/tests/transactions.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(LIB_A)

@@ -3,7 +3,7 @@
  * before, of lists. Prints the times of xt_compile, how many structures there were, and how many kernels were
  * compiled for them. Nothing is copied.
  *
- *     serving DOUBLE [LIST ..]
+ *     serving DOUBLE [--lengths N] [LIST ..]
  *
  * Without a device it runs on the driver double DOUBLE: the times are then those of xt alone. */
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <xt/xt.h>
 
-enum { LENGTHS = 2000, FIRST = 17, CHAINS = 5, MAX_STRUCTURES = 4096, MAX_UNSEEN = 1024 };
+enum { MAX_LENGTHS = 2000, FIRST = 17, CHAINS = 5, MAX_STRUCTURES = 4096, MAX_UNSEEN = 1024 };
 
 static const char *const names[CHAINS] = {"split heads", "K^T", "append", "concat", "pad to 64"};
 
@@ -177,7 +177,7 @@ static void meet(struct xt_ctx *ctx, const char *path)
         fclose(f);
 }
 
-static struct took us[CHAINS][LENGTHS];
+static struct took us[CHAINS][MAX_LENGTHS];
 
 int main(int argc, char **argv)
 {
@@ -185,6 +185,11 @@ int main(int argc, char **argv)
     struct xt_cache_stats stats = {.size = sizeof stats};
     struct xt_ctx *ctx;
     struct took unused;
+    int lengths = MAX_LENGTHS, lists = 2;
+    if (argc > 3 && !strcmp(argv[2], "--lengths")) {
+        lengths = atoi(argv[3]) < MAX_LENGTHS ? atoi(argv[3]) : MAX_LENGTHS;
+        lists = 4;
+    }
     if (xt_ctx_new(&o, &ctx))
         return fail("context");
     if (compile_one(ctx, 0, FIRST, &unused) && argc > 1) { /* no driver: nothing is remembered of it */
@@ -194,37 +199,37 @@ int main(int argc, char **argv)
     xt_ctx_free(ctx);
     if (xt_ctx_new(&o, &ctx))
         return fail("context");
-    for (int i = 0; i < LENGTHS; i++)
+    for (int i = 0; i < lengths; i++)
         for (int c = 0; c < CHAINS; c++)
             if (compile_one(ctx, c, FIRST + i, &us[c][i]))
                 return 1;
     printf("us of xt_compile, %d lengths from %d; own: of the calling thread's processor\n%-12s %9s %9s %10s "
            "%9s "
            "%9s %10s\n",
-           LENGTHS, FIRST, "", "p50", "p99", "max", "own p50", "p99", "max");
+           lengths, FIRST, "", "p50", "p99", "max", "own p50", "p99", "max");
     for (int c = 0; c < CHAINS; c++) {
-        put_times(names[c], us[c], LENGTHS);
+        put_times(names[c], us[c], lengths);
         printf("\n");
     }
-    for (int i = 0; i < LENGTHS; i++)
+    for (int i = 0; i < lengths; i++)
         for (int c = 0; c < CHAINS; c++)
             if (see_one(ctx, c, FIRST + i))
                 return 1;
     if (xt_cache_get(ctx, &stats))
         return fail("counts");
     xt_ctx_free(ctx);
-    if (argc > 2 && xt_ctx_new(&o, &ctx))
+    if (argc > lists && xt_ctx_new(&o, &ctx))
         return fail("context");
-    for (int i = 2; i < argc; i++)
+    for (int i = lists; i < argc; i++)
         meet(ctx, argv[i]);
     if (unseen.n) {
         put_times("unseen", unseen.us, unseen.n);
         printf("  the first xt_compile of %d chains of structures never seen; %d were in the pack\n",
                unseen.n, unseen.known);
     }
-    if (argc > 2)
+    if (argc > lists)
         xt_ctx_free(ctx);
     printf("%d structures, %lld compiles, %d kernels of %d chains\n", seen.n, (long long)stats.compiled,
-           LENGTHS * CHAINS, CHAINS);
+           lengths * CHAINS, CHAINS);
     return 0;
 }
