@@ -32,7 +32,7 @@ static const struct { const char *strategy, *line; } chains[] = {
     {"rows",       "x: %s[7,9,64]; x.permute(1,0,2)"},
     {"broadcast",  "x: %s[33]; x.unsqueeze(1).expand(33,96)"},
     {"reversed",   "x: %s[13,64]; x.flip(1)"},
-    {"reversed",   "x: %s[5,61]; x[:, 57:2:-1]"},
+    {"reversed",   "x: %s[9,64]; x[:, 63:2:-1] -> [9,61]:[64,1]"},
     {"tile",       "x: %s[96,80]; x.permute(1,0)"},
     {"tile",       "x: %s[67,131]; x.permute(1,0)"},
     {"tile",       "x: %s[3,40,5,24]; x.permute(0,3,2,1)"},
@@ -189,6 +189,54 @@ START_TEST(long_rows_ask_for_few_sectors_more_than_they_need)
 }
 END_TEST
 
+/* clang-format off */
+/* Channels joined, taken apart, turned round, left out, repeated; rows that are whole items, and others; both
+ * sides aligned and not. */
+static const char *const weaves[] = {
+    "x: %s[3,40,64]; x.permute(1,2,0)",
+    "x: %s[5,3,130]; x.permute(0,2,1)",
+    "x: %s[2,4,320]; x.permute(0,2,1)",
+    "x: %s[2,3,133]; x.permute(0,2,1) -> [2,133,3]:[407,3,1]+5",
+    "x: %s[40,64,3]; x.permute(2,0,1)",
+    "x: %s[6,160,2]; x.permute(0,2,1)",
+    "x: %s[6,163,2]; x[1:, 1:161].permute(0,2,1)",
+    "x: %s[3,300,4]; x[:, 3:291, 1:4].permute(2,0,1)",
+    "x: %s[7,128,3]; x.flip(1)",
+    "x: %s[7,131,3]; x.flip(1)",
+    "x: %s[7,131,3]; x.flip(2)",
+    "x: %s[7,131,3]; x.flip(1).flip(2)[:, 1:]",
+    "x: %s[5,160,4]; x[..., 1:]",
+    "x: %s[5,163,4]; x[..., :3]",
+    "x: %s[5,160,4]; x[..., ::3]",
+    "x: %s[9,512]; x[:, ::2]",
+    "x: %s[9,513]; x[:, ::-2]",
+    "x: %s[9,600]; x[:, 1::3]",
+    "x: %s[9,601]; x[1:, 597:3:-4] -> [8,149]:[151,1]+1",
+    "x: %s[4,150]; x.unsqueeze(2).expand(4,150,2).reshape(4,300)",
+    "x: %s[3,149]; x.unsqueeze(2).expand(3,149,3).reshape(3,447)",
+    "x: %s[200]; x.unfold(0,3,1)",
+};
+/* clang-format on */
+enum { N_WEAVES = sizeof weaves / sizeof *weaves };
+
+START_TEST(weaves_of_every_kind_copy_every_width)
+{
+    char line[256];
+    struct proof p;
+    if (cuda_skipped())
+        return;
+    for (int c = 0; c < N_WEAVES; c++)
+        for (int d = 0; d + 1 < N_DTYPES; d++) /* all but c128 */
+            for (int k = 0; k < 2 * N_ARCHS; k++) {
+                if (!test_full() && k != (c + d) % (2 * N_ARCHS))
+                    continue;
+                snprintf(line, sizeof line, weaves[c], dtypes[d]);
+                prove(line, archs[k / 2], k % 2, &p);
+                ck_assert_msg(!strcmp(p.strategy, "weave"), "%s: %s", line, p.strategy);
+            }
+}
+END_TEST
+
 START_TEST(two_hundred_inputs_share_a_few_functions)
 {
     struct proof p;
@@ -330,7 +378,10 @@ START_TEST(blocks_past_the_grid_limit_and_wide_indices_copy_too)
     static const char *const lines[] = {"x: f32[100,120]; x.permute(1,0)",
                                         "x: u8[5,6]; y: u8[5,7]; concat(1, x, y, x).flip(0)",
                                         "x: f16[300,40]; x[:, 3:39].pad((1,1),(0,1))",
-                                        "x: f32[30,40]; x.tril(0)", "x: u8[7,901]; x[:, 2:900]"};
+                                        "x: f32[30,40]; x.tril(0)",
+                                        "x: u8[7,901]; x[:, 2:900]",
+                                        "x: u8[40,201,3]; x.flip(1)",
+                                        "x: f16[3,1500]; x.permute(1,0)"};
     if (cuda_skipped())
         return;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
@@ -346,37 +397,48 @@ START_TEST(blocks_past_the_grid_limit_and_wide_indices_copy_too)
 }
 END_TEST
 
-/* What next to nothing is wasted on: whole tiles and whole rows. */
+static void wastes_nothing(const char *shape, const char *dtype, int sm)
+{
+    char line[128];
+    struct proof p;
+    snprintf(line, sizeof line, shape, dtype);
+    prove(line, sm, false, &p);
+    const struct ptx_report *r = &p.report;
+    ck_assert_msg(p.load_ratio <= 1.03 && p.store_ratio <= 1.03, "%s: %.3f and %.3f of the sectors needed",
+                  line, p.load_ratio, p.store_ratio);
+    ck_assert_msg((double)r->shared_load_wavefronts <= 1.05 * (double)r->shared_load_ideal &&
+                      (double)r->shared_store_wavefronts <= 1.05 * (double)r->shared_store_ideal,
+                  "%s: bank conflicts", line);
+}
+
+/* What next to nothing is wasted on: whole tiles, whole rows, whole items of weaves. */
 START_TEST(whole_tiles_move_whole_sectors_without_bank_conflicts)
 {
     static const char *const shape[] = {"x: %s[256,256]; x.permute(1,0)",
                                         "x: %s[2,128,3,128]; x.permute(2,3,0,1)", "x: %s[65536]; x",
                                         "x: %s[64,1024]; x[:, 256:768]", "x: %s[16,1024]; x.flip(1)"};
+    static const char *const woven[] = {"x: %s[3,64,128]; x.permute(1,2,0)",
+                                        "x: %s[64,128,3]; x.permute(2,0,1)", "x: %s[32,256,3]; x.flip(1)",
+                                        "x: %s[32,512,2]; x.permute(2,0,1)", "x: %s[4,8192]; x.permute(1,0)"};
     if (cuda_skipped())
         return;
-    for (int d = 0; d < N_DTYPES; d++)
-        for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) {
-            char line[128];
-            struct proof p;
-            snprintf(line, sizeof line, shape[i], dtypes[d]);
-            prove(line, archs[(d + (int)i) % N_ARCHS], false, &p);
-            const struct ptx_report *r = &p.report;
-            ck_assert_msg(p.load_ratio <= 1.03 && p.store_ratio <= 1.03,
-                          "%s: %.3f and %.3f of the sectors needed", line, p.load_ratio, p.store_ratio);
-            ck_assert_msg((double)r->shared_load_wavefronts <= 1.05 * (double)r->shared_load_ideal &&
-                              (double)r->shared_store_wavefronts <= 1.05 * (double)r->shared_store_ideal,
-                          "%s: bank conflicts", line);
-        }
+    for (int d = 0; d < N_DTYPES; d++) {
+        for (int i = 0; i < 5; i++)
+            wastes_nothing(shape[i], dtypes[d], archs[(d + i) % N_ARCHS]);
+        for (int i = 0; i < 5 && d + 1 < N_DTYPES; i++)
+            wastes_nothing(woven[i], dtypes[d], archs[(d + i) % N_ARCHS]);
+    }
 }
 END_TEST
 
 START_TEST(predicted_sectors_are_those_that_are_counted)
 {
     static const char *const lines[] = {
-        "x: f32[256,256]; x.permute(1,0)",     "x: f16[2,128,3,128]; x.permute(2,3,0,1)",
-        "x: u8[64,1024]; x[:, 256:768]",       "x: f32[2048,8,8]; x.permute(0,2,1)",
-        "x: f32[511,509]; x.permute(1,0)",     "x: u8[4,64,320,3]; x.permute(0,3,1,2)",
-        "x: f32[600,2047]; x.pad((0,0),(1,0))"};
+        "x: f32[256,256]; x.permute(1,0)",      "x: f16[2,128,3,128]; x.permute(2,3,0,1)",
+        "x: u8[64,1024]; x[:, 256:768]",        "x: f32[2048,8,8]; x.permute(0,2,1)",
+        "x: f32[511,509]; x.permute(1,0)",      "x: u8[4,64,320,3]; x.permute(0,3,1,2)",
+        "x: f32[600,2047]; x.pad((0,0),(1,0))", "x: f16[4,3,64,320]; x.permute(0,2,3,1)",
+        "x: u8[99,1001,3]; x.flip(1)",          "x: f32[60,4099]; x[:, ::2]"};
     if (cuda_skipped())
         return;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -585,6 +647,7 @@ int main(void)
     tcase_add_test(c, thousands_of_pieces_compile_in_two_seconds);
     tcase_add_test(c, rows_of_segments_copy_every_width_that_shares_no_alignment);
     tcase_add_test(c, long_rows_ask_for_few_sectors_more_than_they_need);
+    tcase_add_test(c, weaves_of_every_kind_copy_every_width);
     tcase_add_test(c, two_hundred_inputs_share_a_few_functions);
     tcase_add_test(c, golden_chains_copy_what_the_map_says);
     tcase_add_test(c, random_chains_copy_what_the_map_says);

@@ -16,6 +16,7 @@ struct xti_cuda_target {
 
 /* The rows of xti_cuda_families (family.h), in the order in which they are asked. */
 enum xti_cuda_family {
+    XTI_CUDA_WEAVE,
     XTI_CUDA_TILE,
     XTI_CUDA_SEGMENTS,
     XTI_CUDA_CONTIGUOUS,

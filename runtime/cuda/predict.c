@@ -8,6 +8,7 @@
 #include "cuda/box.h"
 #include "cuda/family.h"
 #include "cuda/segments.h"
+#include "cuda/weave.h"
 
 enum { WARP = 32, BLOCKS_OF_SM = 16, SHARED_OF_SM = 200 << 10 };
 
@@ -121,6 +122,32 @@ static void predict_tile(const struct xti_cuda_plan *p, const struct xti_cuda_st
     out->in_flight = fmin(out->in_flight, chunks * 16 * fmin(BLOCKS_OF_SM, SHARED_OF_SM / (double)b->bytes));
 }
 
+/* A warp's items lie one after another on both sides, and it asks for their words in that order. */
+static void predict_weave(const struct xti_cuda_plan *p, const struct xti_cuda_step *s,
+                          const struct xti_piece *q, struct xti_cuda_prediction *out)
+{
+    struct xti_weave v;
+    xti_weave_make(p, q, &v, NULL);
+    double unit = p->map.esize, rows = units_of(q) / ((double)v.pixels * v.channels),
+           items = rows * (double)v.groups;
+    double window = (double)((v.pixels - 1) * (int64_t)xti_abs64(v.sw) + v.span) * unit,
+           run = (double)(v.pixels * (v.packed ? v.channels : 1)) * unit,
+           runs = rows * (v.packed ? 1 : v.channels);
+    double loads = ceil((double)(v.groups * v.fetched) / WARP), stores = ceil(run / (WARP * 16));
+    out->load.requested +=
+        sectors_of(window / loads, rows * v.windows * loads, v.shifted ? 16 : XTI_SECTOR_BYTES);
+    out->store.requested += sectors_of(run / stores, runs * stores, v.aligned ? XTI_SECTOR_BYTES : 16);
+    out->instructions += items * (30 + 4.0 * q->n_dims + v.windows * v.fetched * (v.fetched > 1 ? 11 : 5) +
+                                  v.windows * v.chunks * (v.shifted ? 16 : 0) +
+                                  v.outs * ((unit < 2   ? 8
+                                             : unit < 4 ? 4
+                                                        : 0) +
+                                            (v.packed && v.outs > 1 ? 12 : 5)));
+    out->in_flight =
+        fmin(out->in_flight, fmin(BLOCKS_OF_SM, (double)SHARED_OF_SM / fmax(1, (double)s->shared_bytes)) *
+                                 XTI_CUDA_THREADS * 16 * v.windows * v.fetched);
+}
+
 /* A warp's requests are 512 bytes long and begin at multiples of 16; its last lane asks for a word more. A
  * row that ends within 16 bytes does so in two stores at each end. */
 static void predict_segments(const struct xti_cuda_plan *p, const struct xti_cuda_step *s,
@@ -167,6 +194,8 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
         }
         if (s->family == XTI_CUDA_TILE)
             predict_tile(p, s, out);
+        else if (s->family == XTI_CUDA_WEAVE)
+            predict_weave(p, s, q, out);
         else if (s->family == XTI_CUDA_GENERIC)
             predict_generic(p, s, q, out);
         else

@@ -1,0 +1,33 @@
+/* weave.h: how pixels of a few channels are shared by the threads of weave.cu: what one takes, and which
+ * words of 16 bytes of the source it comes from. Layer 4. */
+#ifndef XTI_CUDA_WEAVE_H
+#define XTI_CUDA_WEAVE_H
+
+#include "cuda/plan.h"
+
+/* Channel c of pixel i comes from unit sw * i + sc * c of the source, but for the other dims of the piece. In
+ * the destination pixels lie side by side, each with its channels (packed), or every channel has a row of its
+ * own. A thread takes an item: `group` pixels of a row, with all channels. */
+struct xti_weave {
+    int pixel, channel; /* dims of the piece; channel -1: there is one */
+    int64_t pixels, sw, sc;
+    int channels;
+    bool packed, apart; /* apart: each channel has a window of the source, else one serves all */
+    int group, period;  /* period: pixels from one that begins at a multiple of 16 bytes to the next */
+    int64_t groups;     /* items of a row */
+    bool whole;         /* rows are whole items */
+    bool aligned;       /* pixel 0 of every row of the destination begins at a multiple of 16 bytes */
+    bool shifted;       /* windows begin anywhere, else at multiples of 16 bytes */
+    int64_t low;        /* unit that an item's window begins with; 0: its first pixel's */
+    int span;           /* units of a window */
+    int chunks;         /* words of a window */
+    int fetched;        /* aligned words that it may lie in */
+    int windows, outs;  /* of an item; words that it makes */
+    int stage;          /* words of shared memory that a warp wants */
+};
+
+/* False, with the reason: an affine piece with a source is not made so, or threads would idle. */
+bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_weave *v,
+                    struct xti_why *why);
+
+#endif

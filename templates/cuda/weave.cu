@@ -1,0 +1,177 @@
+/* weave.cu: a thread takes an item, XT_GROUP pixels of a row: words of 16 bytes of the source in, words of
+ * the destination out, and constant byte permutes between. Where an item's words lie side by side in memory,
+ * a warp moves those of its 32 items together, and they change lanes through shared memory: its accesses are
+ * whole lines. Neither side needs an alignment: an item's words are aligned ones of the destination, so that
+ * a row's first item may begin before the row; what it needs of the source is fetched in aligned words and
+ * shifted.
+ *
+ * - XT_AT: item i -> *s, *d: pixel 0 of channel 0 of its row; *u: the item in its row. XT_POINTS items
+ * - destination: rows of XT_PIXELS pixels, XT_PIXEL units each, side by side. Where XT_PIXEL is 1, all
+ * channels have a row, XT_TO_CHANNEL units apart. XT_WHOLE: rows are whole items. XT_ALIGNED: they begin at
+ * multiples of 16 bytes; else every XT_PERIOD-th pixel does, and the one to begin with is found by XT_INVERSE
+ * - source: pixels lie XT_STEP units apart, downwards where XT_BACK. An item has XT_WINDOWS windows of it,
+ *   XT_FROM_CHANNEL units apart, the first XT_LOW units below its first pixel. A window is XT_CHUNKS words,
+ * and lies in XT_FETCHED aligned ones, from their begin on unless XT_SHIFTED. XT_EXTENT units in all, and a
+ * word that begins below XT_WORDS lies inside. XT_INSIDE: all do
+ * - _permute: the windows' words -> XT_OUTS words */
+#define XT_NAME(name) XT_PASTE(XT_BODY, name)
+#define XT_G          (16 / XT_UNIT)
+#define XT_MIXED_OUT  (XT_PIXEL > 1 && XT_OUTS > 1)
+/* The place of word e of a warp, n of them an item: no bank conflicts on either side of the exchange. */
+#define XT_PLACE(e, n) ((n) % 2 ? (e) : (e) ^ ((e) >> 3 & 7))
+/* Windows in the order in which they lie in the source. */
+#define XT_SEAT(lane) (XT_BACK ? 31 - (lane) : (lane))
+
+/* Stores what lies in 0 .. n - 1 of a word of units begin, begin + 1, .., in the largest aligned pieces. */
+XT_FN void XT_NAME(_part)(unsigned char *p, const unsigned char *slot, const xt_signed begin,
+                          const xt_signed n)
+{
+    int at = begin < 0 ? (int)-begin * XT_UNIT : 0;
+    const int end = n - begin < XT_G ? (int)(n - begin) * XT_UNIT : 16;
+#pragma unroll 1
+    while (at < end) {
+        const int room = end - at;
+        if (room >= 8 && at % 8 == 0) {
+            *(xt_b8 *)(p + at) = *(const xt_b8 *)(slot + at);
+            at += 8;
+        } else if (XT_UNIT < 8 && room >= 4 && at % 4 == 0) {
+            *(xt_b4 *)(p + at) = *(const xt_b4 *)(slot + at);
+            at += 4;
+        } else if (XT_UNIT < 4 && room >= 2 && at % 2 == 0) {
+            *(xt_b2 *)(p + at) = *(const xt_b2 *)(slot + at);
+            at += 2;
+        } else {
+            *(xt_b1 *)(p + at) = *(const xt_b1 *)(slot + at);
+            at += 1;
+        }
+    }
+}
+
+/* The window that begins `shift` bytes on in the fetched words. */
+XT_FN void XT_NAME(_shift)(const xt_b16 *word, const int shift, xt_b4 *to)
+{
+    xt_b4 a[4 * XT_CHUNKS + 2], b[4 * XT_CHUNKS + 1];
+    XT_UNROLL
+    for (int k = 0; k < 4 * XT_CHUNKS + 2; k++) {
+        const xt_b4 near = k < 4 * XT_FETCHED ? word[k / 4].w[k % 4] : 0;
+        const xt_b4 far = k + 2 < 4 * XT_FETCHED ? word[(k + 2) / 4].w[(k + 2) % 4] : 0;
+        a[k] = shift & 8 ? far : near;
+    }
+    XT_UNROLL
+    for (int k = 0; k < 4 * XT_CHUNKS + 1; k++)
+        b[k] = XT_UNIT < 8 && shift & 4 ? a[k + 1] : a[k];
+    XT_UNROLL
+    for (int k = 0; k < 4 * XT_CHUNKS; k++)
+        to[k] = XT_UNIT < 4 ? __funnelshift_r(b[k], b[k + 1], shift % 4 * 8) : b[k];
+}
+
+/* The word that begins at unit `unit` of the source; what lies outside it is not read. */
+XT_FN xt_b16 XT_NAME(_word)(const unsigned char *src, const xt_index unit, xt_b16 *slot, const xt_index *t)
+{
+    const unsigned char *p = src + (long long)(xt_signed)unit * XT_UNIT;
+    if (XT_INSIDE || unit < XT_WORDS)
+        return *(const xt_b16 *)p;
+    *slot = xt_zero();
+#pragma unroll 1
+    for (int k = 0; k < XT_G; k++)
+        if (unit + k < XT_EXTENT)
+            ((XT_B(XT_UNIT) *)slot)[k] = ((const XT_B(XT_UNIT) *)p)[k];
+    return *slot;
+}
+
+XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
+                   const xt_index block, const xt_index *t, xt_b16 *tile)
+{
+    const unsigned int lane = threadIdx.x % 32;
+    xt_b16 *const stage = tile + threadIdx.x / 32 * XT_STAGE;
+    const xt_index item = block * XT_THREADS + threadIdx.x;
+    if (item - lane >= XT_POINTS)
+        return;
+    xt_index s, d, u;
+    XT_AT(t, item < XT_POINTS ? item : XT_POINTS - 1, 0, &s, &d, &u, &u);
+    xt_signed at = u * XT_GROUP; /* the item's first pixel */
+#if !XT_ALIGNED
+    at -= ((unsigned int)(xt_size)(dst + (xt_size)d * XT_UNIT) & 15) / (16 / XT_PERIOD) * XT_INVERSE %
+          XT_PERIOD;
+#endif
+    s += (XT_BACK ? -at : at) * XT_STEP - XT_LOW;
+    d += at * XT_PIXEL;
+    xt_b16 word[XT_WINDOWS * XT_FETCHED];
+    int shift[XT_WINDOWS];
+    XT_UNROLL
+    for (int k = 0; k < XT_WINDOWS; k++) {
+        const xt_index own = s + k * XT_FROM_CHANNEL;
+        shift[k] = XT_SHIFTED ? (int)((xt_size)src + (xt_size)own * XT_UNIT) & 15 : 0;
+        const xt_index start = own - shift[k] / XT_UNIT - XT_SEAT(lane) * (XT_FETCHED * XT_G);
+        XT_UNROLL
+        for (int c = 0; c < XT_FETCHED; c++) {
+            const unsigned int e = lane + c * 32;
+            const int i = k * XT_FETCHED + c;
+            const xt_index unit =
+                XT_FETCHED > 1 ? __shfl_sync(0xffffffffu, start, XT_SEAT(e / XT_FETCHED)) + e * XT_G : own;
+            word[i] = XT_NAME(_word)(src, unit, stage + XT_PLACE(i * 32 + lane, XT_FETCHED), t);
+        }
+    }
+    xt_b4 in[4 * XT_WINDOWS * XT_CHUNKS], out[4 * XT_OUTS];
+#if XT_FETCHED > 1
+    XT_UNROLL
+    for (int i = 0; i < XT_WINDOWS * XT_FETCHED; i++)
+        stage[XT_PLACE(i * 32 + lane, XT_FETCHED)] = word[i];
+    __syncwarp();
+    XT_UNROLL
+    for (int i = 0; i < XT_WINDOWS * XT_FETCHED; i++) {
+        const int e = (i / XT_FETCHED * 32 + XT_SEAT(lane)) * XT_FETCHED + i % XT_FETCHED;
+        word[i] = stage[XT_PLACE(e, XT_FETCHED)];
+    }
+    __syncwarp(); /* no lane writes there again before all have read; nor is a read put off */
+#elif !XT_INSIDE
+    __syncwarp();
+#endif
+    XT_UNROLL
+    for (int k = 0; k < XT_WINDOWS; k++) {
+        if (XT_SHIFTED)
+            XT_NAME(_shift)(word + k * XT_FETCHED, shift[k], in + 4 * XT_CHUNKS * k);
+        XT_UNROLL
+        for (int j = 0; j < 4 * XT_CHUNKS && !XT_SHIFTED; j++)
+            in[4 * XT_CHUNKS * k + j] = word[k * XT_FETCHED + j / 4].w[j % 4];
+    }
+    XT_NAME(_permute)(in, out);
+    xt_b16 made[XT_OUTS];
+    XT_UNROLL
+    for (int j = 0; j < 4 * XT_OUTS; j++)
+        made[j / 4].w[j % 4] = out[j];
+#if XT_MIXED_OUT
+    XT_UNROLL
+    for (int c = 0; c < XT_OUTS; c++)
+        stage[XT_PLACE(lane * XT_OUTS + c, XT_OUTS)] = made[c];
+    __syncwarp();
+#endif
+    const xt_index end = d - lane * (XT_OUTS * XT_G);
+    const xt_signed first = at * XT_PIXEL - lane * (XT_OUTS * XT_G);
+    XT_UNROLL
+    for (int c = 0; c < XT_OUTS; c++) {
+        const unsigned int e = lane + c * 32, of = XT_MIXED_OUT ? e / XT_OUTS : lane;
+        const xt_index to =
+            XT_MIXED_OUT ? __shfl_sync(0xffffffffu, end, of) + e * XT_G : d + c * XT_TO_CHANNEL;
+        const xt_signed begin = XT_WHOLE       ? 0
+                                : XT_MIXED_OUT ? __shfl_sync(0xffffffffu, first, of) + (xt_signed)(e * XT_G)
+                                               : at * XT_PIXEL;
+        const xt_signed n = XT_PIXELS * XT_PIXEL;
+        unsigned char *p = dst + (long long)(xt_signed)to * XT_UNIT;
+        xt_b16 *slot = stage + (XT_MIXED_OUT ? XT_PLACE(e, XT_OUTS) : lane);
+        if (item - lane + of >= XT_POINTS)
+            continue;
+        const xt_b16 x = XT_MIXED_OUT ? *slot : made[c];
+        if (XT_WHOLE || (begin >= 0 && begin + XT_G <= n)) {
+            *(xt_b16 *)p = x;
+            continue;
+        }
+        *slot = x;
+        XT_NAME(_part)(p, (const unsigned char *)slot, begin, n);
+    }
+}
+#undef XT_NAME
+#undef XT_G
+#undef XT_MIXED_OUT
+#undef XT_PLACE
+#undef XT_SEAT
