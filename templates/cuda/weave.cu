@@ -17,8 +17,11 @@
 #define XT_NAME(name) XT_PASTE(XT_BODY, name)
 #define XT_G          (16 / XT_UNIT)
 #define XT_MIXED_OUT  (XT_PIXEL > 1 && XT_OUTS > 1)
-/* The place of word e of a warp, n of them an item: no bank conflicts on either side of the exchange. */
-#define XT_PLACE(e, n) ((n) % 2 ? (e) : (e) ^ ((e) >> 3 & 7))
+/* Word e of a warp, n of them an item, has place XT_MIX(e, n) in shared memory, so that there are no bank
+ * conflicts on either side of the exchange: that of e + 32 lies 32 further, and with e the first word of an
+ * item, XT_NEXT(place of e, c, n) is that of e + c. */
+#define XT_MIX(e, n)         ((n) & ((n)-1) ? (e) : (e) ^ ((e) >> 3 & 3))
+#define XT_NEXT(place, c, n) ((n) & ((n)-1) ? (place) + (c) : (place) ^ (c))
 /* Windows in the order in which they lie in the source. */
 #define XT_SEAT(lane) (XT_BACK ? 31 - (lane) : (lane))
 
@@ -84,6 +87,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 {
     const unsigned int lane = threadIdx.x % 32;
     xt_b16 *const stage = tile + threadIdx.x / 32 * XT_STAGE;
+    xt_b16 *const fetched = stage + XT_MIX(lane, XT_FETCHED), *const mixed = stage + XT_MIX(lane, XT_OUTS);
     const xt_index item = block * XT_THREADS + threadIdx.x;
     if (item - lane >= XT_POINTS)
         return;
@@ -109,19 +113,20 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             const int i = k * XT_FETCHED + c;
             const xt_index unit =
                 XT_FETCHED > 1 ? __shfl_sync(0xffffffffu, start, XT_SEAT(e / XT_FETCHED)) + e * XT_G : own;
-            word[i] = XT_NAME(_word)(src, unit, stage + XT_PLACE(i * 32 + lane, XT_FETCHED), t);
+            word[i] = XT_NAME(_word)(src, unit, fetched + i * 32, t);
         }
     }
     xt_b4 in[4 * XT_WINDOWS * XT_CHUNKS], out[4 * XT_OUTS];
 #if XT_FETCHED > 1
     XT_UNROLL
     for (int i = 0; i < XT_WINDOWS * XT_FETCHED; i++)
-        stage[XT_PLACE(i * 32 + lane, XT_FETCHED)] = word[i];
+        fetched[i * 32] = word[i];
     __syncwarp();
     XT_UNROLL
     for (int i = 0; i < XT_WINDOWS * XT_FETCHED; i++) {
-        const int e = (i / XT_FETCHED * 32 + XT_SEAT(lane)) * XT_FETCHED + i % XT_FETCHED;
-        word[i] = stage[XT_PLACE(e, XT_FETCHED)];
+        const int k = i / XT_FETCHED, c = i % XT_FETCHED,
+                  place = XT_MIX(XT_SEAT(lane) * XT_FETCHED, XT_FETCHED);
+        word[i] = stage[k * 32 * XT_FETCHED + XT_NEXT(place, c, XT_FETCHED)];
     }
     __syncwarp(); /* no lane writes there again before all have read; nor is a read put off */
 #elif !XT_INSIDE
@@ -143,7 +148,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #if XT_MIXED_OUT
     XT_UNROLL
     for (int c = 0; c < XT_OUTS; c++)
-        stage[XT_PLACE(lane * XT_OUTS + c, XT_OUTS)] = made[c];
+        stage[XT_NEXT(XT_MIX(lane * XT_OUTS, XT_OUTS), c, XT_OUTS)] = made[c];
     __syncwarp();
 #endif
     const xt_index end = d - lane * (XT_OUTS * XT_G);
@@ -158,7 +163,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                                                : at * XT_PIXEL;
         const xt_signed n = XT_PIXELS * XT_PIXEL;
         unsigned char *p = dst + (long long)(xt_signed)to * XT_UNIT;
-        xt_b16 *slot = stage + (XT_MIXED_OUT ? XT_PLACE(e, XT_OUTS) : lane);
+        xt_b16 *slot = XT_MIXED_OUT ? mixed + c * 32 : stage + lane;
         if (item - lane + of >= XT_POINTS)
             continue;
         const xt_b16 x = XT_MIXED_OUT ? *slot : made[c];
@@ -173,5 +178,6 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_NAME
 #undef XT_G
 #undef XT_MIXED_OUT
-#undef XT_PLACE
+#undef XT_MIX
+#undef XT_NEXT
 #undef XT_SEAT
