@@ -29,6 +29,7 @@ struct xti_cuda_words xti_cuda_family_words(enum xti_cuda_family f)
 {
     static const struct xti_cuda_words words[XTI_CUDA_FAMILY_COUNT] = {
         [XTI_CUDA_TILE] = {"a transpose", "boxes change their order in shared memory"},
+        [XTI_CUDA_WEAVE] = {"elements in and out of step", "threads permute the bytes of wide accesses"},
         [XTI_CUDA_SEGMENTS] = {"rows from several places", "threads store 16 aligned bytes at a time"},
         [XTI_CUDA_CONTIGUOUS] = {"a plain copy", "it is copied whole"},
         [XTI_CUDA_FILL] = {"a fill with one value", NULL},

@@ -6,10 +6,13 @@
 #include <inttypes.h>
 
 #include "cuda/family.h"
+#include "cuda/predict.h"
 
 enum { WARP = 32, WARPS = XTI_CUDA_THREADS / WARP };
 /* 16-byte words of a thread: more of them would take too many registers. */
 enum { MOST_FETCHED = 8, MOST_OUTS = 4 };
+/* Units from pixel to pixel in the source, all of which are read. */
+enum { MOST_STEP = 8 };
 /* Items of a row with ragged ends. */
 enum { LEAST_GROUPS = 8 };
 
@@ -34,7 +37,7 @@ static int align_rows(const struct xti_cuda_plan *p, const struct xti_piece *q, 
 }
 
 /* Which dims are the pixels and their channels. */
-static bool find_dims(const struct xti_piece *q, struct xti_weave *v, struct xti_why *why)
+static bool find_dims(const struct xti_piece *q, int unit, struct xti_weave *v, struct xti_why *why)
 {
     int last = q->n_dims - 1;
     const struct xti_dim *d = q->dim;
@@ -45,7 +48,7 @@ static bool find_dims(const struct xti_piece *q, struct xti_weave *v, struct xti
         v->channel = last;
     } else {
         for (int i = 0; i < last; i++)
-            if (d[i].s && magnitude(d[i].s) * (d[i].n - 1) < magnitude(d[last].s) &&
+            if (d[i].s && magnitude(d[i].s) <= (magnitude(d[last].s) - 1) / (d[i].n - 1) &&
                 (v->channel < 0 || magnitude(d[i].s) < magnitude(d[v->channel].s)))
                 v->channel = i;
     }
@@ -57,7 +60,7 @@ static bool find_dims(const struct xti_piece *q, struct xti_weave *v, struct xti
     }
     if (v->channels > MOST_OUTS)
         return xti_refuse(why, "pixels of %lld channels", (long long)d[v->channel].n);
-    if (!v->sw || magnitude(v->sw) > 16 * MOST_FETCHED)
+    if (!v->sw || magnitude(v->sw) > MOST_STEP || magnitude(v->sw) * unit > XTI_SECTOR_BYTES)
         return xti_refuse(why, "source stride %lld of pixels", (long long)v->sw);
     if (v->channels == 1 && v->sw == 1)
         return xti_refuse(why, "pixels of one channel in order");
@@ -66,14 +69,14 @@ static bool find_dims(const struct xti_piece *q, struct xti_weave *v, struct xti
 
 static void size_items(int unit, struct xti_weave *v)
 {
-    int run = v->packed ? v->channels * unit : unit, most = 16 * MOST_FETCHED;
+    int run = v->packed ? v->channels * unit : unit;
     int of_source = 16 / power_in(magnitude(v->sw) * unit);
     v->period = 16 / power_in(run);
     v->group = v->period > of_source ? v->period : of_source;
-    v->apart = magnitude(v->sc) * (v->channels - 1) > 2 * magnitude(v->sw) + MOST_OUTS;
+    v->apart = v->channels > 1 && magnitude(v->sc) > (2 * magnitude(v->sw) + MOST_OUTS) / (v->channels - 1);
     int64_t across = v->apart ? 0 : magnitude(v->sc) * (v->channels - 1),
             span = magnitude(v->sw) * (v->group - 1) + across + 1;
-    v->span = span > most ? most : (int)span;
+    v->span = (int)span;
     v->windows = v->apart ? v->channels : 1;
     v->low = (v->sw < 0 ? v->sw * (v->group - 1) : 0) - (!v->apart && v->sc < 0 ? across : 0);
     v->outs = v->packed ? v->group * run / 16 : v->channels;
@@ -105,7 +108,7 @@ static bool align_items(const struct xti_cuda_plan *p, const struct xti_piece *q
     if (dst < 16 / v->period)
         return xti_refuse(why, "rows of the destination are aligned to %d bytes, pixels to %d", dst,
                           16 / v->period);
-    if (!v->packed && v->channel >= 0 && q->dim[v->channel].d * unit % 16)
+    if (!v->packed && v->channel >= 0 && (uint64_t)q->dim[v->channel].d * (uint64_t)unit % 16)
         return xti_refuse(why, "channels of the destination are not multiples of 16 bytes apart");
     v->aligned = dst % 16 == 0;
     v->shifted = !begin_on_words(p, q, v);
@@ -131,7 +134,7 @@ bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_piece *q, st
     int unit = p->map.esize;
     if (unit > 8)
         return xti_refuse(why, "units of %d bytes", unit);
-    if (!find_dims(q, v, why))
+    if (!find_dims(q, unit, v, why))
         return false;
     size_items(unit, v);
     if (!align_items(p, q, v, why))

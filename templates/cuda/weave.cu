@@ -104,15 +104,16 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     int shift[XT_WINDOWS];
     XT_UNROLL
     for (int k = 0; k < XT_WINDOWS; k++) {
-        const xt_index own = s + k * XT_FROM_CHANNEL;
-        shift[k] = XT_SHIFTED ? (int)((xt_size)src + (xt_size)own * XT_UNIT) & 15 : 0;
-        const xt_index start = own - shift[k] / XT_UNIT - XT_SEAT(lane) * (XT_FETCHED * XT_G);
+        xt_index begin = s + k * XT_FROM_CHANNEL; /* the window's word */
+        shift[k] = XT_SHIFTED ? (int)((xt_size)src + (xt_size)begin * XT_UNIT) & 15 : 0;
+        begin -= shift[k] / XT_UNIT;
+        const xt_index start = begin - XT_SEAT(lane) * (XT_FETCHED * XT_G);
         XT_UNROLL
         for (int c = 0; c < XT_FETCHED; c++) {
             const unsigned int e = lane + c * 32;
             const int i = k * XT_FETCHED + c;
             const xt_index unit =
-                XT_FETCHED > 1 ? __shfl_sync(0xffffffffu, start, XT_SEAT(e / XT_FETCHED)) + e * XT_G : own;
+                XT_FETCHED > 1 ? __shfl_sync(0xffffffffu, start, XT_SEAT(e / XT_FETCHED)) + e * XT_G : begin;
             word[i] = XT_NAME(_word)(src, unit, fetched + i * 32, t);
         }
     }
