@@ -115,7 +115,7 @@ bad 'unknown instruction set' 'XT_ISA sse9 avx512' explain 'x: u8[2]; x'
 export XT_THREADS=1 XT_ISA= XT_MACHINE=zen1
 bad 'unknown machine' 'XT_MACHINE zen1 generic zen5' explain 'x: u8[2]; x'
 unset XT_THREADS XT_ISA XT_MACHINE
-bad 'output directory' 'nowhere' run 'x; x' "$dir/a.npy" -o "$dir/nowhere/o.npy"
+bad 'output directory' 'nowhere directory' run 'x; x' "$dir/a.npy" -o "$dir/nowhere/o.npy"
 expect 'nothing left behind' '[ -z "$(find "$dir" -mindepth 1 -name "*tmp*")" ]'
 
 # options, as getopt_long has them
@@ -139,6 +139,13 @@ bad 'unknown option of xt' '--frob xt --help' --frob
 bad 'a typo of a command' "'run'?" rn
 bad 'no command' 'command run explain' 'x: u8[2]; x'
 bad 'no chain' 'chain OUT.npy' run
+bad 'no file' 'input file - OUT.npy' run 'x; x' -o "$dir/none.npy"
+bad 'the file first' 'chain first a.npy' run "$dir/a.npy" 'x; x' -o "$dir/none.npy"
+bad 'a file to explain' 'file a.npy' explain "$dir/a.npy"
+bad 'inputs without a name' 'inputs first x:' run 'x.T' "$dir/a.npy" -o "$dir/none.npy"
+bad 'a shape in parentheses' 'brackets' run 'x: u8(2,3); x' "$dir/a.npy" -o "$dir/none.npy"
+bad 'the start of an option' "'--output'?" run 'x; x' "$dir/a.npy" -out "$dir/none.npy"
+bad 'the start of a workload' "'head_split'?" bench head
 bad 'no arch' '--arch DIR' emit 'x: u8[2]; x' --dir "$dir/none"
 for c in run explain emit bench pack env cache help; do
     "$xt" $c --help >"$dir/out"

@@ -42,6 +42,8 @@ __attribute__((format(printf, 2, 3))) static int fail_option(const struct comman
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
+    if (strchr(why, '?'))
+        return fail("%s%s%s", c->name ? c->name : "", c->name ? ": " : "", why);
     return c->name ? fail("%s: %s; see xt %s --help", c->name, why, c->name) : fail("%s; see xt --help", why);
 }
 
@@ -79,12 +81,12 @@ static int refuse(const struct command *c, const struct option_row *rows, int n,
     return fail_unknown(c, rows, n, word);
 }
 
-/* -output instead of --output: getopt takes the first for -o utput. */
+/* -output, or -out, instead of --output: getopt takes the first for -o utput. */
 static const char *single_dash(const struct option_row *rows, int n, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
         for (int k = 0; k < n && argv[i][0] == '-'; k++)
-            if (!strcmp(argv[i] + 1, rows[k].name))
+            if (strlen(argv[i]) > 3 && !strncmp(argv[i] + 1, rows[k].name, strlen(argv[i] + 1)))
                 return rows[k].name;
     return NULL;
 }
@@ -105,7 +107,7 @@ int take_options(const struct command *c, const struct option_row *rows, int n, 
     char *at = letters + 2;
     const char *dash = single_dash(rows, n, argc, argv);
     if (dash)
-        return fail_option(c, "there is no option -%s: did you mean '--%s'?", dash, dash), -1;
+        return fail_option(c, "did you mean '--%s'?", dash), -1;
     for (int i = 0; i < n; i++) {
         longs[i].name = rows[i].name;
         longs[i].has_arg = rows[i].value ? required_argument : no_argument;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Parses and compiles; *k and *ctx are the caller's to free, also on failure. */
 static int compile(const char *chain, const struct xt_compile_options *opt, struct xt_ctx **ctx,
@@ -74,7 +75,7 @@ static int cmd_explain(int argc, char **argv)
     const char *backend = NULL, *arch = NULL, *svg = NULL;
     bool want_json = false, want_time = false, want_why = false;
     const struct option_row rows[] = {
-        {"backend", 'b', "NAME", "cpu, cuda or ref", &backend, NULL},
+        {"backend", 'b', "cpu|cuda|ref", "where it would run; ref is the slow reference", &backend, NULL},
         {"arch", 'a', "ARCH", "CUDA for this architecture, as sm_90; needs no GPU", &arch, NULL},
         {"why", 'w', NULL, "every piece, and why other ways were refused", NULL, &want_why},
         {"svg", 's', "FILE", "writes the picture, too", &svg, NULL},
@@ -89,6 +90,8 @@ static int cmd_explain(int argc, char **argv)
         return EXIT_BAD_INPUT;
     if (want_json && want_time)
         return fail("explain: --time prints a line, not JSON: xt bench --json has both");
+    if (first < argc && !access(argv[first], F_OK))
+        return fail_usage(&explain_command, "'%s' is a file, not a chain", argv[first]);
     if (argc - first != 1)
         return fail_usage(&explain_command, "one chain, got %d arguments", argc - first);
     opt.arch = arch;

@@ -2,6 +2,7 @@
  * chain, or "name | where | chain", as bench/workloads.txt has them; '#' begins a comment. */
 #include "tool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static int read_list(struct pack *p, const char *path)
     int status = 0;
     FILE *f = fopen(path, "r");
     if (!f)
-        return fail("pack: %s cannot be opened", path);
+        return fail("pack: %s: %s", path, strerror(errno));
     while (!status && getline(&line, &room, f) >= 0) {
         line[strcspn(line, "#")] = 0;
         char *chain = chain_of(line);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "job.h"
 #include "tool.h"
@@ -79,9 +80,7 @@ static int compile(struct job *j)
     j->result.size = sizeof j->result;
     int status = xt_ctx_new(NULL, &j->ctx) ? fail_last("run") : job_graph(j, &g);
     if (!status && xt_input_count(g) != j->n)
-        status =
-            fail_usage(&run_command, "the chain has %d inputs, and there are %d files ('-': standard input)",
-                       xt_input_count(g), j->n);
+        status = fail("run: inputs of the chain: %d, files given: %d", xt_input_count(g), j->n);
     if (!status && (xt_compile(j->ctx, g, &j->opt, &j->kernel) || xt_kernel_get(j->kernel, &j->info) ||
                     xt_kernel_shape(j->kernel, -1, &j->result) || xt_output_get(g, &o)))
         status = fail_last("compile");
@@ -109,13 +108,16 @@ static int open_inputs(struct job *j, char **paths)
 /* To stderr: stdout may be the result. */
 static void tell(const struct job *j)
 {
-    char text[512];
+    char text[512], moved[32];
     double seconds = bar_seconds(&j->bar), bytes = (double)(j->info.bytes_read + j->info.bytes_written);
-    fprintf(stderr,
-            "xt: %s by %s: %.3g MB read, %.3g MB written in %.3g ms, %.3g GB/s; with the file %.3g ms\n",
+    if (bytes < 1e5)
+        snprintf(moved, sizeof moved, "%.0f bytes", bytes);
+    else
+        snprintf(moved, sizeof moved, "%.1f MB", bytes / 1e6);
+    fprintf(stderr, "xt: %s by %s: %s moved in %.3g ms, %.2f GB/s; with the file %.3g ms\n",
             shape_text(text, sizeof text, j->result.dtype, j->result.rank, j->result.shape), j->info.way,
-            (double)j->info.bytes_read / 1e6, (double)j->info.bytes_written / 1e6, j->copy_seconds * 1e3,
-            bytes / 1e9 / j->copy_seconds, seconds * 1e3);
+            moved, j->copy_seconds * 1e3, j->copy_seconds > 0 ? bytes / 1e9 / j->copy_seconds : 0.0,
+            seconds * 1e3);
 }
 
 static int cmd_run(int argc, char **argv)
@@ -127,17 +129,21 @@ static int cmd_run(int argc, char **argv)
         {"output", 'o', "OUT.npy", "where the result goes; - is standard output", &j.path, NULL},
         {"force", 'f', NULL, "also to a terminal", NULL, &j.force},
         {"verbose", 'v', NULL, "says shape, way and GB/s", NULL, &verbose},
-        {"backend", 'b', "NAME", "cpu, cuda or ref, the slow reference", &backend, NULL},
+        {"backend", 'b', "cpu|cuda|ref", "where it runs; ref is the slow reference", &backend, NULL},
     };
     int first = take_options(&run_command, rows, sizeof rows / sizeof *rows, argc, argv);
     if (first < 0 || parse_backend(backend, &j.opt.backend))
         return EXIT_BAD_INPUT;
     if (first == argc)
         return fail_usage(&run_command, "no chain");
-    if (!j.path)
-        return fail_usage(&run_command, "no -o");
+    if (!access(argv[first], F_OK))
+        return fail_usage(&run_command, "the chain comes first, and '%s' is a file", argv[first]);
     j.chain = argv[first];
     j.n = argc - first - 1;
+    if (!j.n)
+        return fail_usage(&run_command, "no input file (- is standard input)");
+    if (!j.path)
+        return fail_usage(&run_command, "no -o (-o - is standard output)");
     if (j.n > MAX_FILES)
         return fail_usage(&run_command, "more than %d files", MAX_FILES);
     j.in = calloc((size_t)j.n + 1, sizeof *j.in);

@@ -92,7 +92,8 @@ static int make_temp(struct output *o)
         close(o->fd);
     }
     guard_file(NULL);
-    int status = fail("%s: a temporary file beside it: %s", o->path, strerror(errno));
+    int status = errno == ENOENT ? fail("%s: there is no such directory", o->path)
+                                 : fail("%s: a temporary file beside it: %s", o->path, strerror(errno));
     free(o->temp);
     o->temp = NULL;
     return status;

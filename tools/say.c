@@ -149,7 +149,11 @@ static int distance(const char *a, const char *b)
 
 void meant_look(struct meant *m, const char *word)
 {
-    int d = distance(m->typed, word), nearer = *m->word ? m->distance : strlen(m->typed) < 6 ? 2 : FAR;
+    size_t n = strlen(m->typed);
+    int d = n >= 3 && !strncmp(word, m->typed, n) ? 1 : distance(m->typed, word), nearer = *m->word
+                                                                                               ? m->distance
+                                                                                           : n < 6 ? 2
+                                                                                                   : FAR;
     if (d < nearer) {
         snprintf(m->word, sizeof m->word, "%s", word);
         m->distance = d;

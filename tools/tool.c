@@ -14,7 +14,7 @@ int parse_backend(const char *s, xt_backend *out)
     for (int i = 0; i < 3; i++)
         if (!strcmp(s, name[i]))
             *out = value[i];
-    return *out ? 0 : fail("--backend: '%s' is not ref, cpu or cuda", s);
+    return *out ? 0 : fail("--backend: '%s' is not cpu, cuda or ref", s);
 }
 
 char *whole_text(xt_status (*fill)(const void *, char *, size_t, size_t *), const void *arg)

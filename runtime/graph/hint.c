@@ -110,7 +110,11 @@ bool xti_hint_name(struct xti_parser *p, struct xti_token word)
     struct nearest best = nothing_near(word);
     for (int i = 0; i < p->n_symbols; i++)
         consider(&best, p->symbol[i].s, p->symbol[i].n);
-    return fail_unknown(p, XT_ESYNTAX, word, "", " is not declared", &best);
+    return fail_unknown(p, XT_ESYNTAX, word, "",
+                        p->n_symbols
+                            ? " is not declared"
+                            : " is not declared: inputs come first, as in x: f32[2,3]; x.permute(1,0)",
+                        &best);
 }
 
 bool xti_hint_dtype(struct xti_parser *p, struct xti_token word)

@@ -97,6 +97,8 @@ static bool parse_declaration(struct xti_parser *p, struct declared *d)
             return xti_hint_dtype(p, p->tok);
         xti_lex_next(p);
     }
+    if (xti_lex_is(p, "("))
+        return xti_parse_fail(p, XT_ESYNTAX, p->tok.s, "a shape stands in brackets, as in f32[2,3]");
     if (!xti_lex_is(p, "["))
         return true;
     if (!xti_lex_list(p, &d->rank, d->shape))
@@ -151,8 +153,10 @@ static bool declare(struct xti_parser *p, struct xti_token name)
     if (i < p->n_given && !merge_given(p, &d, &p->given[i]))
         return false;
     if (!d.dtype && d.rank < 0)
-        return xti_parse_fail(p, XT_ESYNTAX, name.s, "'%.*s' is not declared, and nothing was given for it",
-                              width(name), name.s);
+        return xti_parse_fail(
+            p, XT_ESYNTAX, name.s,
+            "input %.*s has no element type and shape, as in x: f32[2,3], and nothing was given for it",
+            width(name), name.s);
     if (!d.dtype || d.rank < 0)
         return xti_parse_fail(p, XT_ESYNTAX, name.s, "input %.*s has no %s: nothing was given for it",
                               width(name), name.s, d.dtype ? "shape" : "element type");
