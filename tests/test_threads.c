@@ -418,7 +418,9 @@ static xt_status whole_life(const char *line, xt_backend backend, const struct x
     else
         ck_assert_ptr_null(k);
     if (!s)
-        s = xt_explain(k, 0, text, sizeof text, &need);
+        s = xt_explain(k, XT_WHY, text, sizeof text, &need);
+    if (!s)
+        s = xt_explain(k, XT_SVG, text, sizeof text, &need);
     if (!s)
         s = xt_explain(k, XT_JSON, text, sizeof text, &need);
     if (!s)
