@@ -9,7 +9,7 @@
 
 #include "say.h"
 
-enum { MAX_OPTIONS = 24, LONG = 256 /* + row: what getopt_long calls an option */, HELP_COLUMN = 24 };
+enum { MAX_OPTIONS = 24, LONG = 256 /* + row: what getopt_long calls an option */, HELP_COLUMN = 28 };
 
 static const struct option_row help_row = {"help", 'h', NULL, "this text", NULL, NULL};
 
