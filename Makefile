@@ -4,7 +4,7 @@
 #   B=dir                    build directory
 #   WERROR=1                 warnings are errors
 #   V=1                      shows the commands; V=0 a line for each part of the work alone
-#   PACK=yes                 CUDA kernels ahead of time, which take half a minute of NVRTC the first time
+#   PACK=no                  no CUDA kernels ahead of time, which take half a minute of NVRTC the first time
 #   BOOTSTRAP=no             installs nothing that is missing, says what to type instead
 
 DEBUG ?= 0
@@ -90,7 +90,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving
+	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
@@ -200,7 +200,7 @@ $(B)/bench/serving: $(B)/obj/bench/serving/serving.o $(LIB_A) | $(XT_CC)
 # What every context finds beside the library: kernels of common structures and those that run anything, for the
 # first device of each generation. Compiles are kept, so that only kernels that a change touched are made again.
 # Without NVRTC there is no pack.
-PACK ?= no
+PACK ?= $(if $(SAN),no,yes)
 PACK_ARCHS := sm_75,sm_80,sm_90,sm_100,sm_120
 BASE_PACK := $(if $(filter no,$(PACK)),,$(B)/xtview.xtpack)
 $(B)/xtview.xtpack: $(XT) bench/problems/base.txt

@@ -191,6 +191,108 @@ START_TEST(arguments_of_xt_pack_are_checked)
 }
 END_TEST
 
+/* ---- the base pack, which make puts beside the library */
+
+static char base[4200];
+
+static bool has_base(void)
+{
+    bool there = find_beside("../xtview.xtpack", base);
+    if (!there)
+        printf("skipped: the base pack: it was not built (PACK=no)\n");
+    return there;
+}
+
+/* each(ctx, chain) for the chains that the pack was made of. */
+static int for_each_chain(struct xt_ctx *ctx, void (*each)(struct xt_ctx *, const char *))
+{
+    char text[1024];
+    int n = 0;
+    FILE *f = fopen("bench/problems/base.txt", "r");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(text, sizeof text, f)) {
+        char *chain = strstr(text, " | ");
+        chain = *text != '#' && chain ? strstr(chain + 3, " | ") : NULL;
+        if (!chain)
+            continue;
+        chain[strcspn(chain, "\n")] = 0;
+        each(ctx, chain + 3);
+        n++;
+    }
+    fclose(f);
+    return n;
+}
+
+static void has_its_structure(struct xt_ctx *ctx, const char *chain)
+{
+    struct xt_kernel *k = compile_line(ctx, chain);
+    ck_assert_msg(atomic_load(&k->now)->tier == XTI_TIER_STRUCTURE, "%s", chain);
+    xt_kernel_free(k);
+}
+
+/* Devices that came after the first of their generation, and drivers that are older than the compiler. */
+static const struct {
+    const char *sm, *driver;
+} machines[] = {{"75", "13000"},  {"80", "13000"},  {"86", "13000"},  {"89", "13000"},  {"90", "13000"},
+                {"100", "13000"}, {"103", "13000"}, {"120", "13000"}, {"121", "13000"}, {"75", "11070"},
+                {"86", "11070"},  {"90", "11080"},  {"89", "12040"},  {"100", "12080"}, {"122", "12080"}};
+
+START_TEST(every_machine_runs_with_the_base_pack_alone)
+{
+    struct xt_ctx *ctx;
+    const char *unseen = "x: i16[7,9,11]; x.permute(2,0,1).roll(2,1).pad((1,0),(0,0),(0,3))";
+    if (!has_base())
+        return;
+    setenv("XT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+    setenv("XT_DOUBLE_SM", machines[_i].sm, 1);
+    setenv("XT_DOUBLE_DRIVER", machines[_i].driver, 1);
+    expect(XT_OK, open_with(base, &ctx));
+    ck_assert_int_ge(for_each_chain(ctx, has_its_structure), 40);
+    struct copy c = copy_of(unseen);
+    struct xt_kernel *k = compile_line(ctx, unseen);
+    ck_assert_int_eq(atomic_load(&k->now)->tier, XTI_TIER_ANY);
+    expect(XT_OK, run_copy(k, &c, NULL));
+    ck_assert(copied(&c));
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+    free_copy(&c);
+}
+END_TEST
+
+/* ptxas knows in which version of PTX an instruction came. */
+static void assembles(struct xt_ctx *ctx, const char *chain)
+{
+    char path[SCRATCH_PATH + 32], command[SCRATCH_PATH + 256];
+    const void *ptx;
+    size_t bytes;
+    struct xt_kernel *k = compile_line(ctx, chain);
+    expect(XT_OK, xt_kernel_artifact(k, XT_PTX, &ptx, &bytes));
+    const char *version = strstr(ptx, ".version ");
+    ck_assert(version && strncmp(version, ".version 9", 10));
+    snprintf(path, sizeof path, "%s/one.ptx", dir);
+    FILE *f = fopen(path, "w");
+    ck_assert(f && fwrite(ptx, 1, bytes, f) == bytes && !fclose(f));
+    snprintf(command, sizeof command, "PATH=$PATH:/usr/local/cuda/bin ptxas -arch=sm_%s -o /dev/null %s 2>&1",
+             getenv("XT_DOUBLE_SM"), path);
+    ck_assert_msg(system(command) == 0, "%s", chain);
+    xt_kernel_free(k);
+}
+
+START_TEST(ptx_in_the_base_pack_has_the_version_that_it_says)
+{
+    static const char *const sm[] = {"75", "90", "100"};
+    struct xt_ctx *ctx;
+    if (!has_base() || system("PATH=$PATH:/usr/local/cuda/bin command -v ptxas >/dev/null"))
+        return;
+    setenv("XT_NVRTC", "/nonexistent/libnvrtc.so", 1);
+    setenv("XT_DOUBLE_SM", sm[_i], 1);
+    expect(XT_OK, open_with(base, &ctx));
+    for_each_chain(ctx, assembles);
+    assembles(ctx, "x: i16[7,9,11]; x.permute(2,0,1).roll(2,1).pad((1,0),(0,0),(0,3))");
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 /* Asked in a child: an NVRTC that was found stays. */
 static const char *unable(void)
 {
@@ -218,6 +320,9 @@ int main(void)
     tcase_add_test(c, a_pack_that_cannot_be_read_is_named);
     tcase_add_test(c, a_damaged_entry_is_as_if_it_were_not_there);
     tcase_add_test(c, arguments_of_xt_pack_are_checked);
+    tcase_add_loop_test(c, every_machine_runs_with_the_base_pack_alone, 0,
+                        (int)(sizeof machines / sizeof *machines));
+    tcase_add_loop_test(c, ptx_in_the_base_pack_has_the_version_that_it_says, 0, 3);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

@@ -208,6 +208,12 @@ static void print_head(void)
            "rereads", "banks", "inst/16B", "KB/SM", "regs", "spills", "st<ld", "est.", "planner");
 }
 
+/* Is the planner's estimate more than a tenth away from the one that was counted? */
+static bool is_off(const struct block_sample *s)
+{
+    return s->planned > 0 && fabs(s->planned - s->estimate) > 0.1 * s->estimate;
+}
+
 static void print_row(const struct row *r)
 {
     const struct block_sample *s = &r->s;
@@ -219,20 +225,23 @@ static void print_row(const struct row *r)
         printf("%-22s %-28s not counted\n", r->name, s->family);
         return;
     }
+    char planned[16] = "-";
+    if (s->planned > 0)
+        snprintf(planned, sizeof planned, "%.2f%s", s->planned, is_off(s) ? " off" : "");
     printf("%-22s %-28s %6.2f %6.2f %7.2f %6.2f %8.1f %8.1f %5d %6d %6s %5.2f %8s\n", r->name, s->family,
            s->load_ratio, s->store_ratio, s->rereads, s->wavefront_ratio, s->instructions_per_16b,
            s->in_flight / 1024, s->registers, s->spill_bytes,
            s->store_before_load < 0 ? "?"
            : s->store_before_load   ? "yes"
                                     : "no",
-           s->estimate, "-");
+           s->estimate, planned);
 }
 
 /* Geometric means; rows that ask for nothing have ratio 1. */
 static void print_sums(const struct shared *all)
 {
     double load = 0, store = 0, waves = 0, inst = 0, estimate = 0, least = 1;
-    int n = 0, bad = 0, spills = 0, early = 0, below = 0;
+    int n = 0, bad = 0, spills = 0, early = 0, below = 0, off = 0;
     for (int i = 0; i < all->n; i++) {
         const struct block_sample *s = &all->row[i].s;
         bad += *s->error != 0;
@@ -248,13 +257,15 @@ static void print_sums(const struct shared *all)
         spills += s->spill_bytes > 0;
         early += s->store_before_load > 0;
         below += s->estimate < 0.9;
+        off += is_off(s);
     }
     if (n)
         printf("%d rows, %d failed; geometric means: loads %.3f, stores %.3f, banks %.3f, inst/16B %.1f, "
                "estimate "
-               "%.3f (least %.2f, %d below 0.90); %d spill, %d store before their last load\n",
+               "%.3f (least %.2f, %d below 0.90); %d spill, %d store before their last load; "
+               "the planner's estimate is off by more than a tenth in %d\n",
                n, bad, exp(load / n), exp(store / n), exp(waves / n), exp(inst / n), exp(estimate / n), least,
-               below, spills, early);
+               below, spills, early, off);
     else
         printf("%d rows, %d failed\n", n, bad);
 }
@@ -280,13 +291,13 @@ static void put_json_row(FILE *f, const struct row *r)
             "\"load_ratio\": %.3f, \"store_ratio\": %.3f, \"rereads\": %.2f, \"wavefront_ratio\": %.3f, "
             "\"instructions_per_16B\": %.1f, \"bytes_in_flight_per_sm\": %.0f, \"registers\": %d, "
             "\"spill_bytes\": %d, \"stores_before_last_load\": %s, \"blocks\": %" PRId64
-            ", \"estimate\": %.2f}",
+            ", \"estimate\": %.2f, \"planner\": %.2f}",
             s->load_ratio, s->store_ratio, s->rereads, s->wavefront_ratio, s->instructions_per_16b,
             s->in_flight, s->registers, s->spill_bytes,
             s->store_before_load < 0 ? "null"
             : s->store_before_load   ? "true"
                                      : "false",
-            s->blocks, s->estimate);
+            s->blocks, s->estimate, s->planned);
 }
 
 static bool put_json(const struct shared *all, const struct options *opt)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "cuda/predict.h"
 #include "cuda/cuda.h"
 #include "support/cubin.h"
 #include "support/cuda_params.h"
@@ -307,7 +308,7 @@ enum { MOST_PARTS = 16, LEAST_OF_A_PART = 4 };
 
 static bool run_parts(struct sampler *s, int n)
 {
-    int64_t lo, hi, all = grid_of(&s->made);
+    int64_t lo = 0, hi = 0, all = grid_of(&s->made);
     int parts = 0;
     while (part_of(&s->made, parts, &lo, &hi))
         parts++;
@@ -418,6 +419,8 @@ static bool sample(struct sampler *s, int n)
     if (!s->out->blocks)
         return fail(s->out, "plan", "nothing to launch");
     name_families(&s->made, s->out);
+    struct xti_cuda_prediction planned;
+    s->out->planned = xti_cuda_predict(&s->made.plan, &planned) ? planned.fraction : 0;
     name_kernel(&s->made, s->out->kernel);
     s->out->known = s->opt->hash_only || (s->opt->known && !strcmp(s->opt->known, s->out->kernel));
     if (s->out->known)

@@ -24,6 +24,7 @@ struct block_sample {
     int registers, spill_bytes, resident, shared_bytes;
     int store_before_load; /* -1: not known */
     double estimate;
+    double planned; /* what the planner estimates (predict.h) without counting; 0: it does not */
 };
 
 struct block_sample_options {
