@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "api/api.h"
+#include "cuda/cubin.h"
 #include "support/cuda_program.h"
 #include "support/scratch.h"
 
@@ -418,6 +419,23 @@ static bool reaches(struct xt_kernel *k, enum xti_cuda_tier tier)
     return tier_of(k) == tier;
 }
 
+/* Does explain name the tier that runs, and the registers that its cubin has? */
+static bool explained(const struct xt_kernel *k, const char *tier)
+{
+    char text[16384], want[160];
+    const struct xti_shared_code *c = atomic_load(&k->now);
+    struct xti_cubin_entry e = {0};
+    snprintf(want, sizeof want, "%s%s", c->name, c->tier == XTI_TIER_ANY ? "_16" : "");
+    if (!xti_cubin_read(c->code.cubin, c->code.cubin_bytes, want, &e) || e.registers < 8)
+        return false;
+    snprintf(want, sizeof want, "  code      %s tier, %s: %d registers", tier, c->name, e.registers);
+    expect(XT_OK, xt_explain(k, 0, text, sizeof text, NULL));
+    bool ok = strstr(text, want);
+    snprintf(want, sizeof want, "\"registers\": %d, ", e.registers);
+    expect(XT_OK, xt_explain(k, XT_JSON, text, sizeof text, NULL));
+    return ok && strstr(text, want);
+}
+
 START_TEST(an_unseen_structure_runs_at_once_and_gets_better_twice)
 {
     setenv("XT_DOUBLE_NVRTC_MS", "300", 1);
@@ -427,12 +445,14 @@ START_TEST(an_unseen_structure_runs_at_once_and_gets_better_twice)
     struct xt_kernel *k = compile_in(ctx, short_line, XT_ASYNC);
     ck_assert_int_eq(tier_of(k), XTI_TIER_ANY); /* its own takes 300 ms */
     ck_assert_str_eq(xti_kernel_origin(k), "pack");
+    ck_assert(explained(k, "any"));
     expect(XT_OK, run_copy(k, &c, NULL));
     ck_assert(copied(&c));
     struct xt_kernel *other = compile_in(ctx, long_line, XT_ASYNC); /* does not wait */
     ck_assert_int_eq(tier_of(other), XTI_TIER_ANY);
     ck_assert(reaches(k, XTI_TIER_STRUCTURE) && reaches(other, XTI_TIER_STRUCTURE));
     ck_assert_int_eq(compiles(), before + 1);
+    ck_assert(explained(k, "structure"));
     expect(XT_OK, run_copy(k, &c, NULL));
     ck_assert(copied(&c));
     for (int i = 0; i < XTI_MANY_USES; i++)
@@ -441,6 +461,7 @@ START_TEST(an_unseen_structure_runs_at_once_and_gets_better_twice)
     expect(XT_OK, run_copy(k, &c, NULL));
     ck_assert(copied(&c));
     ck_assert_int_eq(compiles(), before + 2);
+    ck_assert(explained(k, "exact"));
     ck_assert_int_eq(tier_of(other), XTI_TIER_STRUCTURE);
     expect(XT_OK, xt_kernel_wait(other));
     ck_assert_int_eq(tier_of(other), XTI_TIER_EXACT);

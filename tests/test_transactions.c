@@ -7,7 +7,7 @@
 
 #include "bench/bench.h"
 #include "support/block_sample.h"
-#include "support/cubin.h"
+#include "cuda/cubin.h"
 #include "support/cuda_made.h"
 
 static struct bench_workload *work;
@@ -141,12 +141,12 @@ START_TEST(a_cubin_tells_order_of_accesses_shared_memory_and_stack)
         for (int j = 0; j < 4; j++) {
             struct xti_code code;
             struct xti_err err = {0};
-            struct cubin_entry e;
+            struct xti_cubin_entry e;
             ck_assert_msg(
                 !xti_nvrtc_compile(xti_nvrtc_for(sm[j], 0, NULL), cases[i].source, "k", sm[j], &code, &err),
                 "%s", err.e.message);
-            ck_assert(cubin_read(code.cubin, code.cubin_bytes, "k", &e));
-            ck_assert(cubin_read(code.cubin, code.cubin_bytes, "k", &e));
+            ck_assert(xti_cubin_read(code.cubin, code.cubin_bytes, "k", &e));
+            ck_assert(xti_cubin_read(code.cubin, code.cubin_bytes, "k", &e));
             ck_assert_msg(e.loads == cases[i].loads && e.stores == cases[i].stores, "%d, sm_%d: %d, %d",
                           (int)i, sm[j], e.loads, e.stores);
             ck_assert_msg(e.store_before_load == cases[i].sunk, "%d, sm_%d", (int)i, sm[j]);
@@ -164,19 +164,19 @@ START_TEST(damaged_cubins_are_refused_or_read_but_never_crash)
 {
     struct xti_code code;
     struct xti_err err = {0};
-    struct cubin_entry e;
+    struct xti_cubin_entry e;
     uint64_t seed = 7;
     if (cuda_skipped())
         return;
     ck_assert(!xti_nvrtc_compile(xti_nvrtc_for(90, 0, NULL), ENTRY(LOAD(0) STORE(0)), "k", 90, &code, &err));
-    ck_assert(!cubin_read(code.cubin, code.cubin_bytes, "other", &e));
+    ck_assert(!xti_cubin_read(code.cubin, code.cubin_bytes, "other", &e));
     unsigned char *bytes = code.cubin, *copy = malloc(code.cubin_bytes);
     for (int i = 0; i < 20000; i++) {
         size_t n = i % 3 ? code.cubin_bytes : (size_t)random_below(&seed, (int64_t)code.cubin_bytes);
         memcpy(copy, bytes, n);
         for (int k = 0; n && k < 3; k++)
             copy[random_below(&seed, (int64_t)n)] = (unsigned char)random_next(&seed);
-        cubin_read(copy, n, "k", &e);
+        xti_cubin_read(copy, n, "k", &e);
     }
     free(copy);
     xti_code_free(&code);
@@ -192,9 +192,9 @@ START_TEST(resident_blocks_are_limited_by_whatever_is_scarce)
                  {32, 120, 256, 6, 0},    {16, 90, 32, 32, 0},  {16, 75, 32, 16, 0}, {32, 90, 256, 7, 32768},
                  {32, 86, 256, 3, 32768}, {255, 90, 256, 1, 0}, {40, 90, 128, 12, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct cubin_entry e = {.registers = cases[i].registers, .shared_bytes = cases[i].shared};
-        ck_assert_msg(cubin_resident(&e, cases[i].sm, cases[i].threads) == cases[i].blocks, "case %d: %d",
-                      (int)i, cubin_resident(&e, cases[i].sm, cases[i].threads));
+        struct xti_cubin_entry e = {.registers = cases[i].registers, .shared_bytes = cases[i].shared};
+        ck_assert_msg(xti_cubin_resident(&e, cases[i].sm, cases[i].threads) == cases[i].blocks, "case %d: %d",
+                      (int)i, xti_cubin_resident(&e, cases[i].sm, cases[i].threads));
     }
 }
 END_TEST

@@ -2,8 +2,11 @@
 #include "api/explain.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "cuda/any.h"
+#include "cuda/cubin.h"
 #include "cuda/describe.h"
 
 static const char *backend_name(xt_backend b)
@@ -37,6 +40,56 @@ static void map_text(const struct xti_map *m, bool all, struct xti_str *b)
     xti_str_free(&text);
 }
 
+/* ---- the CUDA code that runs at this moment */
+
+static const char *const tier_name[XTI_TIERS] = {"any", "structure", "exact"};
+
+/* Its entry for aligned buffers, as the cubin says it; false: there is no cubin. */
+static bool read_entry(const struct xt_kernel *k, const struct xti_shared_code *c, struct xti_cubin_entry *e)
+{
+    char entry[XTI_CUDA_NAME_CHARS + 8];
+    const struct xti_any *any = c->tier == XTI_TIER_ANY ? atomic_load(&k->shared->cuda.any) : NULL;
+    snprintf(entry, sizeof entry, "%s%s", c->name, any ? xti_any_suffix[any->entry] : "");
+    return xti_cubin_read(c->code.cubin, c->code.cubin_bytes, entry, e);
+}
+
+static void code_text(const struct xt_kernel *k, struct xti_str *b)
+{
+    const struct xti_shared_code *c = atomic_load_explicit(&k->now, memory_order_acquire);
+    struct xti_cubin_entry e;
+    if (!c)
+        return;
+    xti_str_addf(b, "  code      %s tier, %s", tier_name[c->tier], c->name);
+    if (read_entry(k, c, &e)) {
+        xti_str_addf(b, ": %d registers, %zu B of code", e.registers, e.code_bytes);
+        if (e.local_bytes)
+            xti_str_addf(b, ", %d B of stack", e.local_bytes);
+        xti_str_addf(b, "; %d blocks reside in an SM",
+                     xti_cubin_resident(&e, k->cuda->target.sm, XTI_CUDA_THREADS));
+    }
+    xti_str_add(b, "\n");
+}
+
+static void code_json(const struct xt_kernel *k, struct xti_str *b)
+{
+    const struct xti_shared_code *c = atomic_load_explicit(&k->now, memory_order_acquire);
+    struct xti_cubin_entry e;
+    xti_str_add(b, ", \"code\": ");
+    if (!c) {
+        xti_str_add(b, "null");
+        return;
+    }
+    xti_str_addf(b, "{\"tier\": \"%s\", \"name\": \"%s\", ", tier_name[c->tier], c->name);
+    if (read_entry(k, c, &e))
+        xti_str_addf(b,
+                     "\"registers\": %d, \"stack_bytes\": %d, \"code_bytes\": %zu, \"shared_bytes\": %zu, "
+                     "\"resident_blocks\": %d}",
+                     e.registers, e.local_bytes, e.code_bytes, e.shared_bytes,
+                     xti_cubin_resident(&e, k->cuda->target.sm, XTI_CUDA_THREADS));
+    else
+        xti_str_add(b, "\"registers\": null}");
+}
+
 static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info *info, bool why,
                          struct xti_str *b)
 {
@@ -59,6 +112,7 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
     target_text(k, b);
     xti_str_addf(b, "\n  strategy  %s\n", info->strategy);
     xti_explain_plan(k, why, b);
+    code_text(k, b);
     xti_estimate_text(k, b);
     xti_str_addf(b, "  bytes     %" PRId64 " read, %" PRId64 " written\n  signature %s (%s)\n",
                  info->bytes_read, info->bytes_written, info->signature, info->origin);
@@ -73,6 +127,7 @@ static void cuda_json(const struct xt_kernel *k, struct xti_str *b)
     }
     xti_str_add(b, "], \"predicted\": ");
     xti_cuda_prediction_json(k->cuda, b);
+    code_json(k, b);
 }
 
 static void steps_json(const struct xt_kernel *k, struct xti_str *b)

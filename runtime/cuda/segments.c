@@ -142,7 +142,7 @@ static void define_segment(struct xti_writer *w, int k)
     const struct xti_segment *g = &r->segment[k];
     int64_t units = w->p->map.src_hi[w->p->map.piece[g->piece].src] + 1, group = 16 / w->p->map.esize,
             words = units - group + 1, behind = (32 * (r->along - 1) + 1) * group;
-    char name[16];
+    char name[32];
     snprintf(name, sizeof name, "XT_BEGIN%d", k);
     xti_write_number(w, name, g->begin);
     snprintf(name, sizeof name, "XT_END%d", k);

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "cuda/predict.h"
 #include "cuda/cuda.h"
-#include "support/cubin.h"
+#include "cuda/cubin.h"
 #include "support/cuda_params.h"
 #include "support/inverse.h"
 #include "tests/ptx/ptx.h"
@@ -395,15 +395,15 @@ static void conclude(struct sampler *s)
 
 static bool read_cubin(struct sampler *s)
 {
-    struct cubin_entry e;
+    struct xti_cubin_entry e;
     struct block_sample *o = s->out;
-    if (!cubin_read(s->made.code.cubin, s->made.code.cubin_bytes, s->made.name, &e))
+    if (!xti_cubin_read(s->made.code.cubin, s->made.code.cubin_bytes, s->made.name, &e))
         return fail(o, "cubin", "not understood");
     o->registers = e.registers;
     o->spill_bytes = e.local_bytes;
     o->shared_bytes = (int)e.shared_bytes;
     o->store_before_load = e.store_before_load;
-    o->resident = cubin_resident(&e, s->opt->target.sm, threads_of(&s->made));
+    o->resident = xti_cubin_resident(&e, s->opt->target.sm, threads_of(&s->made));
     return true;
 }
 

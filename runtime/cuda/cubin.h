@@ -1,12 +1,13 @@
 /* cubin.h: what a cubin says about an entry, read from the file itself: no CUDA tool is needed.
- * Layouts and opcodes are those of sm_75 to sm_121 as NVRTC 13 writes them, compared with nvdisasm's. */
-#ifndef TESTS_SUPPORT_CUBIN_H
-#define TESTS_SUPPORT_CUBIN_H
+ * Layouts and opcodes are those of sm_75 to sm_121 as NVRTC 13 writes them, compared with nvdisasm's.
+ * Layer 4. */
+#ifndef XTI_CUDA_CUBIN_H
+#define XTI_CUDA_CUBIN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct cubin_entry {
+struct xti_cubin_entry {
     int registers;       /* of a thread */
     int local_bytes;     /* of a thread's stack frame: spills, and arrays that are indexed dynamically */
     size_t shared_bytes; /* static; with what the system reserves */
@@ -18,9 +19,9 @@ struct cubin_entry {
 };
 
 /* False: not a cubin, or without such an entry. */
-bool cubin_read(const void *cubin, size_t bytes, const char *entry, struct cubin_entry *out);
+bool xti_cubin_read(const void *cubin, size_t bytes, const char *entry, struct xti_cubin_entry *out);
 
 /* Blocks of an SM that are resident together. */
-int cubin_resident(const struct cubin_entry *e, int sm, int threads);
+int xti_cubin_resident(const struct xti_cubin_entry *e, int sm, int threads);
 
 #endif

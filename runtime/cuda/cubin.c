@@ -1,6 +1,6 @@
 /* cubin.c: see cubin.h. A cubin is an ELF file: .nv.info has numbers an entry, .text.<entry> instructions of
  * 16 bytes, whose low 12 bits are the opcode. */
-#include "support/cubin.h"
+#include "cuda/cubin.h"
 
 #include <elf.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ static int64_t find_symbol(const struct image *m, const char *entry)
 }
 
 /* Items of 4 bytes: format, attribute, and a 16-bit value or the number of bytes that follow. */
-static bool read_info(const struct image *m, int64_t symbol, struct cubin_entry *out)
+static bool read_info(const struct image *m, int64_t symbol, struct xti_cubin_entry *out)
 {
     Elf64_Shdr s;
     bool found = false;
@@ -116,7 +116,7 @@ static int width_of(uint64_t high)
     return bytes[high >> 9 & 7];
 }
 
-static void read_code(const struct image *m, const Elf64_Shdr *s, struct cubin_entry *out)
+static void read_code(const struct image *m, const Elf64_Shdr *s, struct xti_cubin_entry *out)
 {
     int widest[BREAK + 1] = {0};
     bool stored = false;
@@ -140,7 +140,7 @@ static void read_code(const struct image *m, const Elf64_Shdr *s, struct cubin_e
         }
 }
 
-bool cubin_read(const void *cubin, size_t bytes, const char *entry, struct cubin_entry *out)
+bool xti_cubin_read(const void *cubin, size_t bytes, const char *entry, struct xti_cubin_entry *out)
 {
     struct image m = {.p = cubin, .n = bytes};
     Elf64_Shdr s;
@@ -164,7 +164,7 @@ bool cubin_read(const void *cubin, size_t bytes, const char *entry, struct cubin
 }
 
 /* CUDA C++ programming guide, table of compute capabilities. Registers are given to a warp by 256. */
-int cubin_resident(const struct cubin_entry *e, int sm, int threads)
+int xti_cubin_resident(const struct xti_cubin_entry *e, int sm, int threads)
 {
     static const struct limit {
         int sm, threads, blocks, shared_kb;
