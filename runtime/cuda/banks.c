@@ -7,7 +7,17 @@
 #include "base/num.h"
 #include "cuda/box.h"
 
-enum { WARP = 32, BANKS = 32, WORD = 4, LINE = 128, PROBES = 4, SHARED_BYTES = 48 << 10 };
+enum {
+    WARP = 32,
+    BANKS = 32,
+    WORD = 4,
+    LINE = 128,
+    PROBES = 4,
+    SHARED_BYTES = 48 << 10,
+    LEAST_RUNS = 4,
+    OFTEN = 3,
+    TABLE_BYTES = 8 << 10
+};
 
 /* ---- digits */
 
@@ -318,6 +328,26 @@ static bool stays_together(const struct xti_box *b, int unit)
     return fits;
 }
 
+/* Do most words of a thread lie as its first one does? */
+static bool lie_alike(const struct xti_box *b)
+{
+    return b->steps.still &&
+           (b->steps.point || b->vectors == b->lanes || b->outs / b->group >= OFTEN * b->steps.run);
+}
+
+/* Where places would be computed again for each word of several runs, they are looked up in a table of 16 /
+ * unit * 2 rows; its columns reach a word beyond the run on both sides. */
+static void choose_table(struct xti_box *b, int unit)
+{
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    int64_t units = 16 / unit, columns = last->d * read_points(last) / units + 4,
+            bytes = columns * units * 2 * 4;
+    bool serves = !b->constant && !lie_alike(b) && b->group == 1 && b->outs >= LEAST_RUNS;
+    b->table = serves && bytes <= TABLE_BYTES && b->bytes + bytes <= SHARED_BYTES ? (int)columns : 0;
+    b->table_at = (int)b->bytes;
+    b->bytes += b->table ? bytes : 0;
+}
+
 /* The rows lie one after another, those of the destination's innermost dims first. */
 static void lay_out(struct xti_box *b, int unit, const struct layout *y)
 {
@@ -340,6 +370,7 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
     b->constant = is_constant(b, unit);
     b->together = y->spread && stays_together(b, unit);
     choose_steps(b, unit);
+    choose_table(b, unit);
 }
 
 /* The i-th way to keep rows apart, those that cost least first; false: there are no more. */
@@ -384,10 +415,11 @@ double xti_box_instructions(const struct xti_box *b, int unit)
     double units = 16.0 / unit, chunks = (double)(b->rows * b->chunks),
            words = (double)(b->outs * b->vectors);
     double begins = b->steps.run || b->steps.point ? fmin(words, XTI_CUDA_THREADS) : words;
-    double places = units * (b->constant ? 1 : 5 * b->n_b + (b->shifts == 2 ? 6 : 0));
-    double stores = b->spread ? 3 + 16.0 / b->store_bytes - 1 : 0;
-    return chunks * ((b->shifts ? 22 : 9) + stores) + words * (6 + gather_instructions(b, unit)) +
-           begins * (60 + places);
+    double spreads = b->spread ? 3 + 16.0 / b->store_bytes - 1 : 0;
+    double places = units * (b->constant ? 1 : b->table ? 5 : 5 * b->n_b + (b->shifts == 2 ? 6 : 0));
+    return chunks * ((b->shifts ? 22 : 9) + spreads) + words * (6 + gather_instructions(b, unit)) +
+           begins * 60 + (lie_alike(b) && !b->table ? begins : words) * places +
+           (double)b->table * 2 * units * 30;
 }
 
 /* As the estimate of bench/README.md has it: wavefronts and instructions for 16 bytes, either of which may be

@@ -17,6 +17,7 @@ enum {
     MOST_SHARED = 44 << 10, /* of 48 KB, without gaps */
     LEAST_BYTES = 2 << 10,  /* however small the tensor is */
     SECTOR = 32,
+    SMALL = 16,
     PROCESSORS = 132 /* of a device that is not known: those of the largest ones of today */
 };
 
@@ -26,6 +27,7 @@ struct sides {
     int n;                            /* dims */
     struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
     int64_t soff, doff;
+    int unit;           /* bytes */
     int processors;     /* of the device: each is to have two boxes */
     uint64_t turned;    /* bit i: dim[i] was turned round */
     int even_a, even_b; /* boxes begin at multiples of so many bytes of the source, of the destination */
@@ -77,7 +79,10 @@ static void take(const struct sides *x, bool source, int64_t want, int64_t *t, i
         int i = source ? x->a[k] : k;
         int64_t part = (want + *run - 1) / *run;
         t[i] = part > t[i] ? part : t[i];
-        t[i] = t[i] < x->dim[i].n ? t[i] : x->dim[i].n;
+        /* a cut costs edges on both sides */
+        bool whole =
+            2 * t[i] > x->dim[i].n && *run * x->dim[i].n * x->unit <= LONG_BYTES && x->dim[i].n <= SMALL;
+        t[i] = t[i] < x->dim[i].n && !whole ? t[i] : x->dim[i].n;
         *run *= t[i];
         if (t[i] < x->dim[i].n)
             return;
@@ -148,8 +153,8 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
     measure(x, unit, want_a, want_b, batch, best);
     while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < BOX_BYTES)) &&
            want_b * unit > 2 * SECTOR) {
+        want_b /= want_a > want_b ? 1 : 2;
         want_a /= 2;
-        want_b /= 2;
         measure(x, unit, want_a, want_b, batch, best);
     }
     while (best->units * unit < limit) {
@@ -402,6 +407,7 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, stru
     struct sides x;
     int unit = p->map.esize;
     list_sides(q, &x);
+    x.unit = unit;
     x.processors = p->target.n_sms ? p->target.n_sms : PROCESSORS;
     x.even_a = x.even_b = SECTOR;
     if (!worth_it(q, &x, unit, why) || !try_box(p, q, &x, b, why))

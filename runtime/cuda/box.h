@@ -49,8 +49,9 @@ struct xti_box {
     /* What lies at byte a of the rows and gaps above is at a + (a >> every) * spread of shared memory, stored
      * `store_bytes` at a time. spread 0: at a. */
     int every, spread, store_bytes;
-    bool together; /* a word's units lie as far apart as without the spread */
-    int64_t bytes; /* of shared memory */
+    bool together;       /* a word's units lie as far apart as without the spread */
+    int table, table_at; /* columns of a table of the places of a run's points, and its byte; 0: none */
+    int64_t bytes;       /* of shared memory */
 };
 
 /* The best box of an affine piece with a source whose inner destination stride is 1, but for its places in

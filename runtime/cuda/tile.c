@@ -209,6 +209,9 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
 
 static void define_places(struct xti_writer *w, const struct xti_box *b)
 {
+    bool run_shifts = false;
+    for (int j = 0; j < b->n; j++)
+        run_shifts |= b->shifts == 2 && !b->dim[j].in_b && xti_box_is_row(&b->dim[j]);
     xti_write_constant(w, "XT_ROW_STEP", b->row_step);
     xti_write_constant(w, "XT_ACTIVE", b->steps.active);
     xti_write_constant(w, "XT_RUN_STEP", b->steps.run);
@@ -218,6 +221,9 @@ static void define_places(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_EVERY", b->every);
     xti_write_constant(w, "XT_TOGETHER", b->together);
     xti_write_constant(w, "XT_CHUNK_STORE", b->store_bytes);
+    xti_write_constant(w, "XT_TABLE", b->table);
+    xti_write_constant(w, "XT_RUN_SHIFTS", run_shifts);
+    xti_write_constant(w, "XT_TABLE_AT", b->table_at);
 }
 
 static void tile_define(struct xti_writer *w)
@@ -250,4 +256,6 @@ const struct xti_family xti_cuda_tile = {
     "XT_SPAN XT_SREV XT_LREV XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS XT_VECTORS XT_LANES "
     "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP XT_RUN_STEP XT_POINT_STEP "
     "XT_ACTIVE "
-    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_CHUNK_STORE XT_FILLED XT_BRIM XT_GROUP XT_GROUP_TO"};
+    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_CHUNK_STORE XT_TABLE XT_RUN_SHIFTS XT_TABLE_AT XT_FILLED "
+    "XT_BRIM XT_GROUP "
+    "XT_GROUP_TO"};

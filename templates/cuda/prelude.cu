@@ -149,3 +149,25 @@ XT_FN xt_b16 xt_reverse_b8(const xt_b16 v)
     return r;
 }
 XT_FN xt_b16 xt_reverse_b16(const xt_b16 v) { return v; }
+
+/* Stores bytes from .. to - 1 of the 16 at p, by the largest pieces that are aligned and fit. */
+XT_FN void xt_store_part(unsigned char *p, const xt_b16 v, const int from, const int to)
+{
+    int at = from;
+#pragma unroll 1
+    while (at < to) {
+        const int room = to - at, even = (at | 8) & -(at | 8);
+        const int n = room >= even ? even : room >= 4 ? 4 : room >= 2 ? 2 : 1;
+        const xt_b8 half = at & 8 ? xt_get_b8(v, 1) : xt_get_b8(v, 0);
+        const xt_size bits = ((xt_size)half.w[1] << 32 | half.w[0]) >> 8 * (at & 7);
+        if (n == 8)
+            *(xt_b8 *)(p + at) = half;
+        else if (n == 4)
+            *(xt_b4 *)(p + at) = (xt_b4)bits;
+        else if (n == 2)
+            *(xt_b2 *)(p + at) = (xt_b2)bits;
+        else
+            *(xt_b1 *)(p + at) = (xt_b1)bits;
+        at += n;
+    }
+}

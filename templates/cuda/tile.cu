@@ -25,6 +25,8 @@
  * - XT_ROW_STEP: a thread's next chunk lies so many rows further, always as far from its first one as from 0;
  *   0: it does not. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points
  *   further, in the same way; XT_STILL: the units of the next word lie as those of the first one do
+ * - XT_TABLE: columns of a table that says where the points of a run are: a word's units are looked up; 0:
+ *   they are computed, once for all words that lie alike. XT_RUN_SHIFTS: what runs go along shifts rows, too
  * - byte a of the rows and gaps that these places are of is at a + (a >> XT_EVERY) * XT_SPREAD, stored
  *   XT_CHUNK_STORE bytes at a time; XT_TOGETHER: the units of a word lie as
  *   far from its first one as if that were at 0 */
@@ -37,6 +39,9 @@
 #define XT_K        (16 / XT_UNIT)
 #define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
 #define XT_LOADS    ((XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
+/* more chunks at a time take more registers than there are */
+#define XT_BATCHES  (XT_LOADS <= 9 ? 1 : (XT_LOADS + 7) / 8)
+#define XT_BATCH    ((XT_LOADS + XT_BATCHES - 1) / XT_BATCHES)
 #define XT_WORDS    ((XT_OUTS * XT_VECTORS + XT_ACTIVE - 1) / XT_ACTIVE)
 
 /* Of a row of the source within its first chunk, in bytes. */
@@ -45,7 +50,7 @@
 /* A distance in units, which may be negative: the index wraps. */
 #define XT_BYTES_OF(units) ((long long)(xt_signed)(units)*XT_UNIT)
 
-/* The k-th unit of a word; at[0], or at[k]: of the first word, `next` bytes before this one. */
+/* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one. */
 #define XT_ATS (XT_BOX ? 1 : XT_K)
 XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *shared, const int next,
                                    const int *at, const int k)
@@ -55,7 +60,7 @@ XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *share
         return shared + XT_SPOT(at[0] + next) + XT_SPOT(unit);
     if (XT_SPREAD)
         return shared + XT_SPOT(at[k % XT_ATS] + next + unit);
-    return shared + at[k % XT_ATS] + (next + unit);
+    return XT_TABLE ? shared + next + at[k % XT_ATS] : shared + at[k % XT_ATS] + (next + unit);
 }
 
 /* out[g]: 16 bytes of the g-th units of a word's slots in shared memory. A slot is a unit, or so many as are
@@ -121,47 +126,49 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     const unsigned int length =
         (XT_SPAN + (unsigned int)(e0 - 1) * XT_ACUT0 + (unsigned int)(e1 - 1) * XT_ACUT1) * XT_UNIT;
     const unsigned char *const from = src + (xt_size)s * XT_UNIT;
-    xt_b16 chunk[XT_LOADS];
-    unsigned int place[XT_LOADS]; /* in shared memory */
-    int have[XT_LOADS];
     XT_UNROLL
-    for (int j = 0; j < XT_LOADS; j++) {
-        const unsigned int e = threadIdx.x + j * XT_THREADS;
-        const unsigned int first = XT_ROW_STEP ? threadIdx.x / XT_CHUNKS : e / XT_CHUNKS;
-        const unsigned int c = (XT_ROW_STEP ? threadIdx.x : e) % XT_CHUNKS * 16;
-        const struct XT_PLACE a = XT_ROW(first);
-        const struct XT_PLACE b = XT_ROW(j * XT_ROW_STEP);
-        const unsigned char *begin = from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
-        place[j] = XT_SPOT(a.shared + b.shared + c);
-        have[j] = (XT_ROWS * XT_CHUNKS >= (j + 1) * XT_THREADS || e < XT_ROWS * XT_CHUNKS) &&
-                  (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
-#if XT_SALIGNED
-        have[j] = have[j] && (XT_FILLED || c < length);
-        if (have[j])
-            chunk[j] = *(const xt_b16 *)(begin + c);
-#else
-        const unsigned int shift = (unsigned int)(xt_size)begin & 15;
-        const unsigned char *p = begin - shift + c;
-        have[j] = have[j] && c < shift + length;
-        if (have[j] && (xt_size)(p - src) + 16 <= (xt_size)XT_EXTENT * XT_UNIT) {
-            chunk[j] = *(const xt_b16 *)p;
-        } else if (have[j]) { /* what leaves the buffer goes unit by unit */
-            have[j] = 0;
-#pragma unroll 1
-            for (int k = 0; k < 16; k += XT_UNIT)
-                if (c + k >= shift && c + k < shift + length)
-                    *(XT_B(XT_UNIT) *)(shared + place[j] + k) = *(const XT_B(XT_UNIT) *)(p + k);
-        }
-#endif
-    }
-    XT_UNROLL
-    for (int j = 0; j < XT_LOADS; j++)
+    for (int i = 0; i < XT_LOADS; i += XT_BATCH) {
+        xt_b16 chunk[XT_BATCH];
+        unsigned int place[XT_BATCH]; /* in shared memory */
+        int have[XT_BATCH];
         XT_UNROLL
-        for (int k = 0; k < 16 / XT_CHUNK_STORE; k++)
+        for (int j = 0; j < XT_BATCH; j++) {
+            const unsigned int e = threadIdx.x + (i + j) * XT_THREADS;
+            const unsigned int first = XT_ROW_STEP ? threadIdx.x / XT_CHUNKS : e / XT_CHUNKS;
+            const unsigned int c = (XT_ROW_STEP ? threadIdx.x : e) % XT_CHUNKS * 16;
+            const struct XT_PLACE a = XT_ROW(first);
+            const struct XT_PLACE b = XT_ROW((i + j) * XT_ROW_STEP);
+            const unsigned char *begin = from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
+            place[j] = XT_SPOT(a.shared + b.shared + c);
+            have[j] = (XT_ROWS * XT_CHUNKS >= (i + j + 1) * XT_THREADS || e < XT_ROWS * XT_CHUNKS) &&
+                      (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
+#if XT_SALIGNED
+            have[j] = have[j] && (XT_FILLED || c < length);
             if (have[j])
-                *(XT_B(XT_CHUNK_STORE) *)(shared + place[j] + k * XT_CHUNK_STORE) =
-                    XT_OF(get, XT_CHUNK_STORE)(chunk[j], k);
-    __syncthreads();
+                chunk[j] = *(const xt_b16 *)(begin + c);
+#else
+            const unsigned int shift = (unsigned int)(xt_size)begin & 15;
+            const unsigned char *p = begin - shift + c;
+            have[j] = have[j] && c < shift + length;
+            if (have[j] && (xt_size)(p - src) + 16 <= (xt_size)XT_EXTENT * XT_UNIT) {
+                chunk[j] = *(const xt_b16 *)p;
+            } else if (have[j]) { /* what leaves the buffer goes unit by unit */
+                have[j] = 0;
+#pragma unroll 1
+                for (int k = 0; k < 16; k += XT_UNIT)
+                    if (c + k >= shift && c + k < shift + length)
+                        *(XT_B(XT_UNIT) *)(shared + place[j] + k) = *(const XT_B(XT_UNIT) *)(p + k);
+            }
+#endif
+        }
+        XT_UNROLL
+        for (int j = 0; j < XT_BATCH; j++)
+            XT_UNROLL
+            for (int k = 0; k < 16 / XT_CHUNK_STORE; k++)
+                if (have[j])
+                    *(XT_B(XT_CHUNK_STORE) *)(shared + place[j] + k * XT_CHUNK_STORE) =
+                        XT_OF(get, XT_CHUNK_STORE)(chunk[j], k);
+    }
     const unsigned int low = (unsigned int)(xt_size)from;
 #if XT_SHIFTS == 1
     base += (int)(low & 15);
@@ -178,23 +185,42 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #else
     const int back = 0, points = XT_RUN;
 #endif
+#if XT_TABLE
+    /* Column q of row r is for point (q - 1) * XT_K + r, r < 2 * XT_K: units of a word lie whole rows apart,
+     * words of lanes side by side in different banks. Points beyond the run are those of its ends. */
+    int *const table = (int *)(shared + XT_TABLE_AT);
+    for (int i = (int)threadIdx.x; i < 2 * XT_K * XT_TABLE; i += XT_THREADS) {
+        const int point = (i % XT_TABLE - 1) * XT_K + i / XT_TABLE;
+        const struct XT_PLACE a = XT_POINT(point < 0 ? 0 : XT_LEAST(point, points - 1));
+#if XT_RUN_SHIFTS
+        table[i] = a.shared * 16 | (int)(a.source * XT_UNIT & 15);
+#else
+        table[i] = base + a.shared + (XT_SHIFTS == 2 ? XT_SHIFT(low, a.source) : 0);
+#endif
+    }
+#endif
+    __syncthreads();
     int at[XT_ATS];
     int p = 0, skip = 0;
+#if XT_TABLE && XT_WORDS > 8
+#pragma unroll 1
+#else
     XT_UNROLL
+#endif
     for (int j = 0; j < XT_WORDS; j++) {
         const unsigned int e = threadIdx.x + j * XT_ACTIVE;
         const unsigned int first = XT_RUN_STEP ? threadIdx.x / XT_LANES : e / XT_LANES % XT_OUTS;
-        const unsigned int next = j * XT_RUN_STEP % XT_OUTS;
+        const unsigned int further = j * XT_RUN_STEP % XT_OUTS;
         const struct XT_PLACE a = XT_OUT(first);
-        const struct XT_PLACE b = XT_OUT(next);
+        const struct XT_PLACE b = XT_OUT(further);
         unsigned char *out = dst + (xt_size)d * XT_UNIT + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
-        if (!XT_STILL || next == 0)
+        if (!XT_STILL || further == 0)
             p = (int)(e % XT_LANES + (XT_RUN_STEP ? j * XT_RUN_STEP : e / XT_LANES) / XT_OUTS * XT_LANES) *
                 XT_K;
-        if (!XT_STILL || (XT_POINT_STEP ? j == 0 : next == 0)) {
+        if (!XT_STILL || (XT_POINT_STEP ? j == 0 : further == 0)) {
             skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & 15) / XT_UNIT;
             XT_UNROLL
-            for (int k = 0; k < XT_ATS; k++) {
+            for (int k = 0; k < XT_ATS && !XT_TABLE; k++) {
                 /* from 0 on: a step is taken back below */
                 const unsigned int point = p - skip + k + (XT_POINT_STEP ? XT_POINT_STEP : back);
                 at[k] = base + a.shared - XT_POINT(XT_POINT_STEP).shared;
@@ -214,14 +240,36 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (!XT_EVEN && p - skip >= window - behind)
             continue; /* the next box's */
         out += (long long)(p - skip) * XT_UNIT;
+#if XT_TABLE
+        if (begin <= -XT_K || begin >= points)
+            continue;
+        const unsigned int point = begin + XT_K;
+        const int *const entry = table + (point % XT_K * XT_TABLE + point / XT_K);
+        XT_UNROLL
+        for (int k = 0; k < XT_K; k++) {
+            at[k] = entry[k * XT_TABLE];
+#if XT_RUN_SHIFTS
+            at[k] = base + (at[k] >> 4) + (((int)low + (int)(a.source + b.source) * XT_UNIT + at[k]) & 15);
+#endif
+        }
+#endif
+        /* of at[]: places of the first word, or of a run that begins at 0 */
+        const int next = b.shared + (XT_TABLE ? a.shared : XT_POINT(j * XT_POINT_STEP).shared);
         if (XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
             xt_b16 word[XT_GROUP];
-            XT_GATHER(t, shared, b.shared + XT_POINT(j * XT_POINT_STEP).shared, at, word);
+            XT_GATHER(t, shared, next, at, word);
             XT_UNROLL
             for (int g = 0; g < XT_GROUP; g++)
                 *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) = word[g];
             continue;
         }
+#if XT_TABLE
+        xt_b16 word;
+        XT_GATHER(t, shared, next, at, &word);
+        xt_store_part(out, word, (begin < 0 ? -begin : 0) * XT_UNIT,
+                      XT_LEAST(XT_K, points - begin) * XT_UNIT);
+        continue;
+#endif
         for (int g = 0; g < XT_GROUP; g++) { /* the ends of runs */
 #pragma unroll 1
             for (int k = 0; k < XT_K; k++) {
@@ -242,6 +290,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_K
 #undef XT_SPOT
 #undef XT_LOADS
+#undef XT_BATCHES
+#undef XT_BATCH
 #undef XT_WORDS
 #undef XT_BYTES_OF
 #undef XT_SHIFT
