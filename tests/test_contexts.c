@@ -15,6 +15,14 @@ static char dir[SCRATCH_PATH]; /* of the disk cache, a new one a test */
 static void setup(void) { make_scratch(dir, "contexts"); }
 static void teardown(void) { remove_scratch(dir); }
 
+/* A program's primary context, retained and current. */
+static void enter_primary(void)
+{
+    void *primary;
+    ck_assert_int_eq(cu()->cuDevicePrimaryCtxRetain(&primary, 0), 0);
+    ck_assert_int_eq(cu()->cuCtxPushCurrent_v2(primary), 0);
+}
+
 /* -------------------------------------------------------------------------------------- versions that go
  * together
  */
@@ -202,10 +210,9 @@ START_TEST(a_run_is_captured_into_a_graph_that_runs_again)
     struct xt_ctx *ctx = cuda_context(dir);
     struct copy c = copy_of(line);
     struct xt_kernel *k = compile_line(ctx, line);
-    void *primary, *stream, *graph, *exec;
+    void *stream, *graph, *exec;
     size_t n = 0;
-    ck_assert_int_eq(cu()->cuDevicePrimaryCtxRetain(&primary, 0), 0);
-    ck_assert_int_eq(cu()->cuCtxPushCurrent_v2(primary), 0);
+    enter_primary();
     ck_assert_int_eq(cu()->cuStreamCreate(&stream, 1), 0);
     expect(XT_OK, run_copy(k, &c, stream));
     ck_assert(copied(&c));
@@ -245,10 +252,9 @@ START_TEST(a_compile_beside_a_capture_does_not_break_it)
 {
     struct xt_ctx *ctx = cuda_context(dir);
     struct copy c = copy_of(line);
-    void *primary, *stream, *graph;
+    void *stream, *graph;
     ck_assert_int_eq(cu()->cuInit(0), 0);
-    ck_assert_int_eq(cu()->cuDevicePrimaryCtxRetain(&primary, 0), 0);
-    ck_assert_int_eq(cu()->cuCtxPushCurrent_v2(primary), 0);
+    enter_primary();
     ck_assert_int_eq(cu()->cuStreamCreate(&stream, 1), 0);
     ck_assert_int_eq(cu()->cuStreamBeginCapture_v2(stream, 0), 0);
     struct xt_kernel *k = compile_line(ctx, line);
@@ -271,10 +277,8 @@ START_TEST(an_earlier_kernels_error_is_not_this_calls)
     struct xt_ctx *ctx = cuda_context(dir);
     struct copy c = copy_of(line);
     struct xt_kernel *k = compile_line(ctx, line);
-    void *primary;
     struct guarded small = guard(256, true);
-    ck_assert_int_eq(cu()->cuDevicePrimaryCtxRetain(&primary, 0), 0);
-    ck_assert_int_eq(cu()->cuCtxPushCurrent_v2(primary), 0);
+    enter_primary();
     expect(XT_OK, xt_run(k, small.p, (const void *[]){c.src}, NULL)); /* the launch: it fails later */
     expect(XT_EDEVICE, run_copy(k, &c, NULL));
     ck_assert_msg(strstr(xt_last_error()->message, "an earlier CUDA_ERROR_ILLEGAL_ADDRESS") != NULL, "%s",
