@@ -15,7 +15,8 @@ comma := ,
 CC       ?= cc
 CFLAGS   ?= $(if $(SAN)$(filter 1,$(DEBUG)),-O1 -g,-O2 -g -DNDEBUG)
 WARNINGS := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-unused-parameter
-ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -pthread -MMD -MP -Iinclude -Iruntime \
+# Frames of more than a page touch every page, so that no frame steps over a thread's guard page.
+ALL_CFLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -fstack-clash-protection -pthread -MMD -MP -Iinclude -Iruntime \
               -I$(B)/gen $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
               $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS := -pthread $(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)

@@ -703,11 +703,12 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                         .src_lo = lo,
                         .src_hi = hi};
     struct buffers b = buffers_of(&m, 16);
+    struct xti_threads *own = xti_threads_new();
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
         for (int threads = 1; threads <= 5 && xti_cpu_has((enum xti_isa)isa); threads += threads == 1 ? 1 : 3)
             for (int pooled = 0; pooled < 2; pooled++) {
                 int calls = 0;
-                struct xti_parallel par = {pooled ? run_pool : NULL, &calls};
+                struct xti_parallel par = {pooled ? run_pool : NULL, &calls, own};
                 struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 0, threads);
                 memset(b.dst, CANARY, b.bytes);
                 xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, &par);
@@ -719,6 +720,8 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                 ck_assert(!p.assembled || !call.fn);
                 xti_plan_free(&p);
             }
+    xti_threads_close(own);
+    xti_threads_unref(own);
     free_buffers(&b, 16);
 }
 END_TEST

@@ -620,10 +620,15 @@ START_TEST(the_number_of_threads_and_a_callers_pool_change_no_byte)
             struct xt_ctx *ctx;
             expect(XT_OK, xt_ctx_new(&o, &ctx));
             struct xt_kernel *m = compile_line(ctx, line);
-            xt_ctx_free(ctx);
-            memset(got, 0, n);
-            expect(XT_OK, xt_run(m, got, (const void *const *)src, NULL));
-            ck_assert_msg(!memcmp(want, got, n), "%s: %d threads%s", line, threads, own ? "" : " of a pool");
+            for (int freed = 0; freed < 2; freed++) {
+                memset(got, 0, n);
+                pool.calls = pool.parts = 0;
+                expect(XT_OK, xt_run(m, got, (const void *const *)src, NULL));
+                ck_assert_msg(!memcmp(want, got, n), "%s: %d threads%s", line, threads,
+                              own ? "" : " of a pool");
+                if (!freed)
+                    xt_ctx_free(ctx);
+            }
             if (!own) {
                 ck_assert_msg(pool.calls >= 1, "%s: the pool was not asked", line);
                 ck_assert_int_le(pool.last_n, threads);

@@ -2,6 +2,7 @@
  * what xt.h promises whoever calls from anywhere. Also meant for SAN=thread. */
 #include "support/api.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -242,6 +243,129 @@ START_TEST(one_kernel_runs_in_many_threads)
 }
 END_TEST
 
+/* ---------------------------------------------------------------------------------- the context's threads */
+
+enum { BIG_ROWS = 1030, BIG_COLS = 1050, BIG_THREADS = 3 };
+
+/* A copy that threads share, what it must give, and one that is too small for it. */
+struct big {
+    struct xt_ctx *ctx;
+    struct xt_kernel *k, *small;
+    int32_t *src, *want;
+};
+
+static struct big big_new(void)
+{
+    struct big b = {.ctx = new_ctx(XT_CPU, BIG_THREADS)};
+    b.k = compile_line(b.ctx, "x: i32[1030,1050]; x.permute(1,0)");
+    b.small = compile_line(b.ctx, "x: i32[130,1000]; x.permute(1,0)");
+    b.src = malloc(BIG_ROWS * BIG_COLS * sizeof *b.src);
+    b.want = malloc(BIG_ROWS * BIG_COLS * sizeof *b.want);
+    fill_ints(b.src, BIG_ROWS * BIG_COLS);
+    for (int i = 0; i < BIG_ROWS; i++)
+        for (int j = 0; j < BIG_COLS; j++)
+            b.want[BIG_ROWS * j + i] = b.src[BIG_COLS * i + j];
+    return b;
+}
+
+/* But for the context. */
+static void big_free(struct big *b)
+{
+    xt_kernel_free(b->k);
+    xt_kernel_free(b->small);
+    free(b->src);
+    free(b->want);
+}
+
+/* Without Check, as copy_is_right. */
+static bool big_is_right(const struct big *b, const struct xt_kernel *k)
+{
+    int32_t *dst = calloc(BIG_ROWS * BIG_COLS, sizeof *dst);
+    bool ok = dst && !xt_run(k, dst, (const void *[]){b->src}, NULL) &&
+              (k != b->k || !memcmp(dst, b->want, BIG_ROWS * BIG_COLS * sizeof *dst));
+    free(dst);
+    return ok;
+}
+
+/* This process's threads; `blocked`: those of them in which no signal that can be blocked is delivered. */
+static int count_threads(int *blocked)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+    *blocked = 0;
+    for (const struct dirent *e; tasks && (e = readdir(tasks));) {
+        char path[300], row[256];
+        unsigned long long mask = 0;
+        FILE *f;
+        if (e->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", e->d_name);
+        f = fopen(path, "r");
+        while (f && fgets(row, sizeof row, f))
+            sscanf(row, "SigBlk: %llx", &mask);
+        if (f)
+            fclose(f);
+        n++;
+        *blocked += (mask & 0x7fffffff) == (0x7fffffff & ~(1u << (SIGKILL - 1) | 1u << (SIGSTOP - 1)));
+    }
+    if (tasks)
+        closedir(tasks);
+    return n;
+}
+
+START_TEST(a_contexts_threads_come_with_the_first_large_copy_and_go_with_the_context)
+{
+    bool ok;
+    pthread_t first; /* with it a sanitizer's own thread comes */
+    struct big b = big_new();
+    ck_assert(!pthread_create(&first, NULL, fail_and_look, &ok) && !pthread_join(first, NULL));
+    int blocked, before = count_threads(&blocked);
+    ck_assert(big_is_right(&b, b.small));
+    ck_assert_int_eq(count_threads(&blocked), before);
+    for (int i = 0; i < 20; i++)
+        ck_assert(big_is_right(&b, b.k));
+    ck_assert_int_eq(count_threads(&blocked), before + BIG_THREADS - 1);
+    ck_assert_int_ge(blocked, BIG_THREADS - 1);
+    xt_ctx_free(b.ctx);
+    ck_assert_int_eq(count_threads(&blocked), before);
+    ck_assert(big_is_right(&b, b.k)); /* alone */
+    ck_assert_int_eq(count_threads(&blocked), before);
+    big_free(&b);
+}
+END_TEST
+
+static atomic_bool stop_copying;
+
+static void *copy_for_ever(void *arg)
+{
+    const struct big *b = arg;
+    bool ok = true;
+    while (ok && !atomic_load(&stop_copying))
+        ok = big_is_right(b, b->k);
+    return (void *)(uintptr_t)ok;
+}
+
+START_TEST(a_context_that_is_freed_while_its_kernels_copy_harms_none)
+{
+    for (int i = 0; i < 10; i++) {
+        struct big b = big_new();
+        pthread_t t[2];
+        void *ok;
+        atomic_store(&stop_copying, false);
+        for (int k = 0; k < 2; k++)
+            ck_assert_int_eq(pthread_create(&t[k], NULL, copy_for_ever, &b), 0);
+        usleep(3000 + 500 * i);
+        xt_ctx_free(b.ctx);
+        atomic_store(&stop_copying, true);
+        for (int k = 0; k < 2; k++) {
+            pthread_join(t[k], &ok);
+            ck_assert(ok);
+        }
+        big_free(&b);
+    }
+}
+END_TEST
+
 /* ------------------------------------------------------------------------------------------------- fork */
 
 /* Exit status of a child that runs f; a child that hangs is killed by its alarm. */
@@ -326,6 +450,54 @@ START_TEST(a_child_forked_while_threads_compile_can_compile)
         ck_assert(w[i].ok);
     }
     xt_ctx_free(ctx);
+}
+END_TEST
+
+static bool copy_in_child(void *arg)
+{
+    struct big *b = arg;
+    int blocked;
+    bool ok = count_threads(&blocked) == 1 && big_is_right(b, b->k) && big_is_right(b, b->k) &&
+              count_threads(&blocked) == BIG_THREADS;
+    xt_ctx_free(b->ctx);
+    return ok && count_threads(&blocked) == 1 && big_is_right(b, b->k);
+}
+
+START_TEST(a_child_starts_threads_of_its_own)
+{
+    struct big b = big_new();
+    if (SANITIZED) {
+        printf("skipped: fork beside threads: a sanitizer's allocator does not survive it\n");
+        return;
+    }
+    ck_assert(big_is_right(&b, b.k));
+    ck_assert_int_eq(in_child(copy_in_child, &b), 0);
+    ck_assert(big_is_right(&b, b.k));
+    xt_ctx_free(b.ctx);
+    big_free(&b);
+}
+END_TEST
+
+START_TEST(a_child_forked_in_the_middle_of_a_copy_can_copy)
+{
+    struct big b = big_new();
+    pthread_t t;
+    void *ok;
+    if (SANITIZED) {
+        printf("skipped: fork beside threads: a sanitizer's allocator does not survive it\n");
+        return;
+    }
+    atomic_store(&stop_copying, false);
+    ck_assert_int_eq(pthread_create(&t, NULL, copy_for_ever, &b), 0);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(in_child(copy_in_child, &b), 0);
+        usleep(700);
+    }
+    atomic_store(&stop_copying, true);
+    pthread_join(t, &ok);
+    ck_assert(ok);
+    xt_ctx_free(b.ctx);
+    big_free(&b);
 }
 END_TEST
 
@@ -495,120 +667,6 @@ START_TEST(a_context_recovers_from_a_failed_allocation)
 }
 END_TEST
 
-/* ---- stack */
-
-/* One for every way to run a plan that keeps something on the stack. */
-static const char *const deep[] = {
-    "x: u8[3001,3011]; x.permute(1,0)",                                                    /* tile */
-    "x: u8[60,15,16,15,5,48]; x.permute(1,4,0,5,3,2)",                                     /* collected */
-    "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",                                    /* buffered */
-    "x: u8[3,301000,33]; x.permute(1,0,2)",                                                /* buffered */
-    "x: f16[400,300,43]; x.permute(1,0,2)",                                                /* braid */
-    "x: f32[40000,64]; x[:, :63]",                                                         /* assembled */
-    "x: u8[3,3,3,3,3,3,3,3,3,3,3,3,3,3,3]; x.permute(14,13,12,11,10,9,8,7,6,5,4,3,2,1,0)", /* gather */
-    "x: f32[2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]; "
-    "x.permute(14,20,7,0,16,5,12,3,2,8,9,10,11,18,15,4,1,17,19,13,21,6)", /* mosaic, where gathers are slow */
-    "x: u8[100000,20,5]; x.flip(2)",                                      /* buffered, blocks by mosaics */
-    "x: u8[9000,8,8,20]; x.permute(0,3,2,1)",                             /* buffered, units side by side */
-    "x: f32[1600,1600]; x.permute(1,0)",                                  /* transpose */
-    "x: u8[2000,224,2,3,4]; x.permute(0,3,2,4,1)",       /* buffered, blocks by tiles of few rows */
-    "x: f64[8,153516]; x.pad((1,0),(2,1)).permute(1,0)", /* buffered, blocks of several pieces */
-    "x: u8[345,307,3]; x.permute(2,1,0).flip(0).flip(1).pad((4,1),(0,0),(1,0))", /* of u8, transposed */
-    "x: u8[2053,4304]; x.permute(1,0) -> [4304,2053]:[2560,1]",                  /* in fours */
-    "x: u8[2053,4096]; x.permute(1,0) -> [4096,2053]:[2560,1]",                  /* in fours from beside */
-    "x: f32[1600,1600]; x.tril(0)",                                              /* general */
-    "x: u8[4000,2000,3]; x.permute(1,0,2)",                                      /* turn */
-    "x: u8[7,1500001]; x.permute(1,0)",                                          /* interleave */
-    "x: u8[1500001,8]; x.permute(1,0)",                                          /* deinterleave */
-    "x: f32[1200,62,62]; x.pad((0,0),(1,1),(1,1))",                              /* windows */
-    "x: f32[4,16,160,160]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1)", /* many pieces */
-};
-
-enum { STACK_ROOM = 1 << 20, STACK_PROMISED = 96 << 10, PAINT = 0x5c };
-
-struct deep_call {
-    struct xt_ctx *ctx;
-    const struct xt_graph *g; /* NULL: do nothing */
-    struct xt_kernel *k;      /* NULL: compile it, else run it */
-    int measure;
-    void *dst, *src;
-    xt_status status;
-};
-
-static void *call_deep(void *arg)
-{
-    struct deep_call *c = arg;
-    struct xt_compile_options o = {.size = sizeof o, .measure = c->measure};
-    if (c->k)
-        c->status = xt_run(c->k, c->dst, (const void *[]){c->src}, NULL);
-    else if (c->g)
-        c->status = xt_compile(c->ctx, c->g, &o, &c->k);
-    return NULL;
-}
-
-/* Bytes of its stack that a thread has written to when the call is over. */
-static size_t stack_touched(struct deep_call *c)
-{
-    unsigned char *stack = aligned_alloc(1 << 12, STACK_ROOM);
-    pthread_attr_t attr;
-    pthread_t thread;
-    size_t untouched = 0;
-    memset(stack, PAINT, STACK_ROOM);
-    ck_assert(!pthread_attr_init(&attr) && !pthread_attr_setstack(&attr, stack, STACK_ROOM));
-    ck_assert(!pthread_create(&thread, &attr, call_deep, c) && !pthread_join(thread, NULL));
-    pthread_attr_destroy(&attr);
-    while (untouched < STACK_ROOM && stack[untouched] == PAINT)
-        untouched++;
-    free(stack);
-    expect(XT_OK, c->status);
-    return STACK_ROOM - untouched;
-}
-
-/* Without those of a thread that does nothing: this program's thread-local variables alone take 8 KiB. */
-static size_t stack_used(struct deep_call *c)
-{
-    struct deep_call nothing = {0};
-    return stack_touched(c) - stack_touched(&nothing);
-}
-
-START_TEST(compiling_and_copying_need_no_more_stack_than_promised)
-{
-    struct xt_graph *g = parse_line(deep[_i]);
-    struct deep_call c = {.ctx = new_ctx(XT_CPU, 1), .g = g};
-    size_t compiling = stack_used(&c), copying;
-    struct xt_kernel_info info = {.size = sizeof info};
-    expect(XT_OK, xt_kernel_get(c.k, &info));
-    c.src = calloc(1, xt_src_min_bytes(c.k, 0));
-    c.dst = calloc(1, (size_t)info.dst_min_bytes);
-    copying = stack_used(&c);
-    ck_assert_msg(compiling <= STACK_PROMISED && copying <= STACK_PROMISED, "%s: %zu and %zu bytes", deep[_i],
-                  compiling, copying);
-    free(c.src);
-    free(c.dst);
-    xt_kernel_free(c.k);
-    xt_graph_free(g);
-    xt_ctx_free(c.ctx);
-}
-END_TEST
-
-/* Copies run inside of a compile. */
-START_TEST(measuring_needs_no_more_stack_than_promised)
-{
-    static const char *const line[] = {"x: f16[106868,12,7]; x.permute(0,2,1)",
-                                       "x: u8[94647,7,13,13]; x.permute(0,1,3,2)",
-                                       "x: f32[40000,64]; x[:, :63]"};
-    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
-        struct xt_graph *g = parse_line(line[i]);
-        struct deep_call c = {.ctx = new_ctx(XT_CPU, 1), .g = g, .measure = 1};
-        size_t used = stack_used(&c);
-        ck_assert_msg(used <= STACK_PROMISED, "%s: %zu bytes", line[i], used);
-        xt_kernel_free(c.k);
-        xt_graph_free(g);
-        xt_ctx_free(c.ctx);
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("threads");
@@ -619,16 +677,15 @@ int main(void)
     tcase_add_test(c, threads_that_ask_at_once_are_told_the_same_signature);
     tcase_add_test(c, the_last_error_is_the_threads_own);
     tcase_add_test(c, one_kernel_runs_in_many_threads);
+    tcase_add_test(c, a_contexts_threads_come_with_the_first_large_copy_and_go_with_the_context);
+    tcase_add_test(c, a_context_that_is_freed_while_its_kernels_copy_harms_none);
+    tcase_add_test(c, a_child_starts_threads_of_its_own);
+    tcase_add_test(c, a_child_forked_in_the_middle_of_a_copy_can_copy);
     tcase_add_test(c, a_child_uses_its_parents_context_and_kernels);
     tcase_add_test(c, a_child_forked_while_threads_compile_can_compile);
     tcase_add_loop_test(c, hosts_with_odd_habits_are_served, 0, 4);
     tcase_add_loop_test(c, every_allocation_of_a_programs_life_may_fail, 0, 2 * sizeof lives / sizeof *lives);
     tcase_add_test(c, a_context_recovers_from_a_failed_allocation);
-    if (!SANITIZED) { /* its frames are larger */
-        tcase_add_loop_test(c, compiling_and_copying_need_no_more_stack_than_promised, 0,
-                            sizeof deep / sizeof *deep);
-        tcase_add_test(c, measuring_needs_no_more_stack_than_promised);
-    }
     suite_add_tcase(s, c);
     return run_suite(s);
 }

@@ -20,7 +20,12 @@
  *             elements cannot grow: they stay as they are, new calls and new kinds of items add to them.
  * Threads     A context and a kernel may be used by any number of threads at once. A graph belongs to one
  *             thread at a time. No function is async-signal-safe but xt_version.
- * fork        A child may go on using CPU kernels; CUDA kernels return XT_EFORKED there.
+ *             CPU copies of 512 KiB and more are shared with threads of the context's own: of at most
+ *             xt_options.threads, the caller's among them, each writes 256 KiB or more. None is there before
+ *             the first such copy; between copies they sleep; xt_ctx_free ends them. Signals are blocked in
+ *             them.
+ * fork        A child may go on using CPU kernels, and starts threads of its own; CUDA kernels return
+ *             XT_EFORKED there.
  * Processes   CUDA code is compiled by child processes (xt-cc), several at once, which end with their answer:
  *             a handler of SIGCHLD sees them. Signals, limits, stderr and forks of the host are left alone.
  *
@@ -285,7 +290,7 @@ struct xt_options {
     size_t size;                  /* sizeof(struct xt_options): lets the struct grow */
     xt_backend backend;           /* default of xt_compile. XT_AUTO: $XT_BACKEND, else XT_CPU */
     int threads;                  /* CPU threads a run may use. 0: $XT_THREADS, else the machine's */
-    xt_parallel_for parallel_for; /* NULL: threads of xt's own, for large copies only */
+    xt_parallel_for parallel_for; /* NULL: threads of the context's own. For copies of 512 KiB and more */
     void *pool;                   /* handed to parallel_for */
     const char *cache_dir;        /* NULL: $XT_CACHE_DIR, $XDG_CACHE_HOME/xt or ~/.cache/xt. "": none */
     int device;                   /* CUDA ordinal when no context is current */
@@ -296,8 +301,10 @@ struct xt_options {
                                    * replaces handlers of SIGINT and SIGTERM, and exits when one comes */
 };
 XT_API xt_status xt_ctx_new(const struct xt_options *opt, struct xt_ctx **out); /* opt NULL: defaults */
-/* Kernels stay valid; the last of them frees what it needs. Waits for a compile of its own thread, if one is
- * under way; what was wanted beyond it is not made. */
+/* Kernels stay valid, and copy on the caller's thread alone from now on; the last of them frees what it
+ * needs. Waits for a compile of its own thread, if one is under way; what was wanted beyond it is not made.
+ * Joins the threads that share its copies, but it is the caller's error to free it while copies are under
+ * way. */
 XT_API void xt_ctx_free(struct xt_ctx *ctx);
 
 /* ------------------------------------------------------------------------------------------------ kernels */
@@ -361,10 +368,11 @@ XT_API xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const
  *       one, or in a page that holds none.
  * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
- * Any thread. Takes no lock and allocates nothing, but: XT_REF unpacks the chain (XT_ENOMEM), CPU copies
- * of some MiB start threads unless the context has a parallel_for or one thread, and more than 64 inputs of
- * which one has XT_ORIGIN take memory. CPU copies need up to 96 KiB of the thread's stack, so does
- * xt_compile. With XT_CHECK=1 also XT_EINTERNAL, after writing. */
+ * Any thread. Takes no lock and allocates nothing, but: XT_REF unpacks the chain (XT_ENOMEM), and
+ * the first large CPU copies start the context's threads, and more than 64 inputs of which one has XT_ORIGIN
+ * take memory. Of large copies of one context at once one has its threads, the others run alone on their
+ * callers': none waits for another. CPU copies need up to 64 KiB of the thread's stack, xt_compile up to
+ * 96 KiB. With XT_CHECK=1 also XT_EINTERNAL, after writing. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
 /* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device

@@ -31,6 +31,7 @@ static void destroy(struct xt_kernel *k)
         xti_code_unref(k->code[tier]);
     }
     xti_better_free(k);
+    xti_threads_unref(k->parallel.threads);
     xti_shared_plan_unref(k->shared);
     xti_free(k);
 }
@@ -196,6 +197,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     atomic_init(&k->refs, 1);
     k->backend = r->backend;
     k->parallel = r->ctx->parallel;
+    xti_threads_ref(k->parallel.threads);
     k->loads = r->load;
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))

@@ -51,13 +51,12 @@ struct request {
     const struct xti_purpose *purpose;
 };
 
-/* Threads would not be used for it, and a loop cut for them is a loop more. */
+/* More threads would not be used for it, and a loop cut for them is a loop more. */
 static struct xti_target target_for(const struct xti_map *m, const struct xti_target *t)
 {
-    struct xti_target one = *t;
-    if (m->numel < XTI_SHARED_BYTES / m->esize)
-        one.threads = 1;
-    return one;
+    struct xti_target few = *t;
+    few.threads = xti_plan_threads(t->threads, m->numel * m->esize);
+    return few;
 }
 
 static xt_status plan_cpu(struct xti_shared_plan *p, const struct xti_purpose *f, struct xti_err *err)

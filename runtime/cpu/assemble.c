@@ -14,35 +14,32 @@ enum { FEW_WINDOWS = 8 }; /* are not worth a list */
 
 struct assembly {
     struct xtk_part part;
-    xtk_fn copy;        /* of what is left in its buffer, */
-    struct xtk_job job; /* by this job. One for each part would take as long as 25 lines (Zen 5, 2026-11) */
+    struct xtk_job piece; /* of the cursors' kernels: jobs are cleared once */
+    xtk_fn copy;          /* of what is left in the part's buffer, */
+    struct xtk_job rest;  /* by this job */
     struct xti_cursor cursor[XTI_ASSEMBLE_STEPS];
     int64_t room[XTI_ASSEMBLE_ROOM];
     char buffer[LINE + PART_BYTES + LINE] __attribute__((aligned(64))); /* columns may reach over the ends */
 };
 
-static void begin(struct assembly *t, const struct xti_copy *c, int64_t from)
+/* Cursors of all steps, at byte `from`. */
+static void begin(const struct xti_copy *c, int64_t from, struct xti_cursor *cursor, int64_t *room)
 {
     const struct xti_plan *p = c->plan;
-    int64_t *room = t->room;
-    t->part.buffer = t->buffer + LINE;
-    t->copy = xtk_find(p->target.isa, XTI_CPU_BLOCKS, 1, 0)->fn;
-    t->job = (struct xtk_job){
-        .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = p->target.machine->hints};
     for (int i = 0; i < p->n_steps; i++) {
-        xti_cursor_begin(&t->cursor[i], c, &p->step[i], room);
-        t->cursor[i].job.part = &t->part;
-        xti_cursor_seek(&t->cursor[i], from);
+        xti_cursor_begin(&cursor[i], c, &p->step[i], room);
+        xti_cursor_seek(&cursor[i], from);
         room += xti_cursor_room(&p->step[i], &p->map.piece[p->step[i].piece]);
     }
 }
 
 /* Lists of the window at byte `at`. */
-static bool list(struct xti_splice *t, const struct xti_copy *c, int64_t at)
+static __attribute__((noinline)) bool list(struct xti_splice *t, const struct xti_copy *c, int64_t at)
 {
-    struct assembly a;
-    begin(&a, c, at);
-    return xti_splice_list(t, c, a.cursor, at);
+    struct xti_cursor cursor[XTI_ASSEMBLE_STEPS];
+    int64_t room[XTI_WINDOW_ROOM];
+    begin(c, at, cursor, room);
+    return xti_splice_list(t, c, cursor, at);
 }
 
 /* Writes bytes [lo, hi) of the part but for the lines that are done. */
@@ -52,9 +49,9 @@ static void flush(struct assembly *t, int64_t lo, int64_t hi)
     while (lo < hi) {
         uint64_t left = p->done >> lo / LINE;
         int64_t end = left ? (lo / LINE + __builtin_ctzll(left)) * LINE : hi;
-        t->job.cols = (end < hi ? end : hi) - lo;
-        if (t->job.cols > 0)
-            t->copy(&t->job, p->dst + lo, p->buffer + lo);
+        t->rest.cols = (end < hi ? end : hi) - lo;
+        if (t->rest.cols > 0)
+            t->copy(&t->rest, p->dst + lo, p->buffer + lo);
         /* past the lines that are done */
         uint64_t gap = left ? ~(left >> __builtin_ctzll(left)) : 0;
         lo = !left ? hi : gap ? end + __builtin_ctzll(gap) * LINE : hi;
@@ -62,11 +59,16 @@ static void flush(struct assembly *t, int64_t lo, int64_t hi)
 }
 
 /* Bytes [at, end) of the destination, part by part. */
-static void run_parts(const struct xti_copy *c, int64_t at, int64_t end)
+static __attribute__((noinline)) void run_parts(const struct xti_copy *c, int64_t at, int64_t end)
 {
-    struct assembly t;
+    struct assembly t; /* 15 KB */
     int64_t next;
-    begin(&t, c, at);
+    t.part.buffer = t.buffer + LINE;
+    t.piece = (struct xtk_job){.part = &t.part};
+    t.copy = xtk_find(c->plan->target.isa, XTI_CPU_BLOCKS, 1, 0)->fn;
+    t.rest = (struct xtk_job){
+        .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = c->plan->target.machine->hints};
+    begin(c, at, t.cursor, t.room);
     for (; at < end; at = next) {
         int64_t before = (int64_t)((uintptr_t)(c->dst + at) & (LINE - 1)); /* 0, but for the first part */
         next = at - before + PART_BYTES < end ? at - before + PART_BYTES : end;
@@ -74,15 +76,15 @@ static void run_parts(const struct xti_copy *c, int64_t at, int64_t end)
         t.part.done = 0;
         for (int i = 0; i < c->plan->n_steps; i++)
             if (t.cursor[i].next < next)
-                xti_cursor_run(&t.cursor[i], t.part.buffer, at - before, next);
+                xti_cursor_run(&t.cursor[i], &t.piece, t.part.buffer, at - before, next);
         flush(&t, before, before + next - at);
     }
 }
 
 /* The same of a range, window by window from the first line on as far as there are whole ones. */
-static void run_windows(const struct xti_copy *c, int64_t at, int64_t end)
+static __attribute__((noinline)) void run_windows(const struct xti_copy *c, int64_t at, int64_t end)
 {
-    struct xti_splice t;
+    struct xti_splice t; /* 36 KB */
     int64_t lo = at + (int64_t)(-(uintptr_t)(c->dst + at) & (LINE - 1)), bytes = c->plan->window.bytes;
     int64_t n = lo < end ? (end - lo) / bytes : 0;
     if (n < FEW_WINDOWS || !list(&t, c, lo)) {

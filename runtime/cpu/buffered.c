@@ -15,7 +15,7 @@ struct walk {
 
 struct xti_buffered {
     const struct xti_blocks *blocks;
-    struct xtk_job job[2][2][XTI_MAX_PARTS]; /* of the blocks' kernels */
+    struct xtk_job *job; /* of the blocks' kernels: job_of */
     xtk_fn kernel[2][2][XTI_MAX_PARTS], stream;
     struct xtk_job stream_job;
     const struct xti_block *block; /* that is put together, by `fn` */
@@ -26,11 +26,18 @@ struct xti_buffered {
     const char *src[XTI_MAX_PARTS], *next[XTI_MAX_PARTS]; /* sources, and of the group that is fetched */
     int part;                                             /* of it */
     int group, turn;
-    bool deep; /* xtk_job */
+    bool deep;   /* xtk_job */
+    bool single; /* a block takes both buffers, which kernels that take turns have read by when they write */
     xtk_fn fill;
     const struct xti_block *filled[2]; /* of which the buffers have what no part writes */
-    char buffer[2][XTI_JOINT_BYTES] __attribute__((aligned(64)));
+    char *buffer[2];                   /* on lines */
 };
+
+/* Of a part of a block of fewer rows, of fewer columns, or neither. */
+static struct xtk_job *job_of(const struct xti_buffered *b, int row, int col, int part)
+{
+    return &b->job[(2 * row + col) * b->blocks->n_parts + part];
+}
 
 static void begin(struct walk *w, const struct xti_runs *runs)
 {
@@ -105,11 +112,16 @@ static void fetch_ends(const struct xti_runs *runs, const char *d)
     }
 }
 
-/* One of so many turns beside a call of the kernel. */
+/* One of so many turns beside a call of the kernel; 0: it begins to write. */
 static void between(const struct xtk_job *j, int64_t turns)
 {
     struct xti_buffered *b = j->buffered;
-    stream(b, (b->block->stream_lines + turns - 1) / turns);
+    if (!turns) {
+        if (b->single)
+            stream(b, ALL);
+        return;
+    }
+    stream(b, ((b->single + 1) * b->block->stream_lines + turns - 1) / turns);
     fetch(b, (b->blocks->fetch_lines + turns - 1) / turns);
 }
 
@@ -155,6 +167,8 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     const struct xti_part *part = b->blocks->part;
     int n = b->blocks->n_parts;
     b->block = &b->blocks->block[row][col];
+    if (b->single && (row || col)) /* of few rows, perhaps, which are written at once */
+        stream(b, ALL);
     fetch_ends(&b->block->out, d);
     fill(b);
     if (xti_nest_begins(j, b->group))
@@ -163,7 +177,7 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
         const struct xti_step *step = &b->block->inner[k].step;
         const char *from = n == 1 ? s : b->src[k] + xti_nest_offset(j, INT32_MAX, part[k].s);
         b->fn = b->kernel[row][col][k];
-        xti_run_nest(step, kernel, &b->job[row][col][k], buffer + part[k].at + step->d_byte,
+        xti_run_nest(step, kernel, job_of(b, row, col, k), buffer + part[k].at + step->d_byte,
                      from + step->s_byte, (struct xti_share){0, 1});
     }
     stream(b, ALL);
@@ -178,7 +192,7 @@ static void prepare(struct xti_buffered *b, const struct xti_target *target, int
 {
     const struct xti_inner *inner = b->blocks->block[row][col].inner;
     for (int k = 0; inner && k < b->blocks->n_parts; k++) {
-        struct xtk_job *job = &b->job[row][col][k];
+        struct xtk_job *job = job_of(b, row, col, k);
         b->kernel[row][col][k] = xti_kernel_of(&inner[k].step, target);
         *job = xti_job_of(&inner[k].step, target, NULL);
         job->buffered = b;
@@ -187,12 +201,19 @@ static void prepare(struct xti_buffered *b, const struct xti_target *target, int
     }
 }
 
-void xti_run_buffered(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+/* jobs: room for those of all blocks and parts. room: for two blocks of so many bytes. */
+static inline void run(const struct xti_copy *c, const struct xti_step *step, struct xti_share share,
+                       struct xtk_job *jobs, char *room, int64_t bytes)
 {
     const struct xti_target *target = &c->plan->target;
+    const struct xti_runs *whole = &step->blocks->block[0][0].out;
     struct xti_buffered b;
     struct xtk_job job = xti_job_of(step, target, NULL);
     b.blocks = step->blocks;
+    b.job = jobs;
+    b.buffer[0] = room;
+    b.single = step->abreast_unit && whole->bytes * whole->n_runs > bytes;
+    b.buffer[1] = b.single ? room : room + bytes;
     for (int i = 0; i < 4; i++)
         prepare(&b, target, i / 2, i % 2);
     for (int k = 0; k < b.blocks->n_parts; k++)
@@ -210,4 +231,28 @@ void xti_run_buffered(const struct xti_copy *c, const struct xti_step *step, str
     job.buffered = &b;
     xti_run_nest(step, run_block, &job, c->dst + step->d_byte, b.src[0], share);
     stream(&b, ALL);
+}
+
+static __attribute__((noinline)) void run_one(const struct xti_copy *c, const struct xti_step *step,
+                                              struct xti_share share)
+{
+    struct xtk_job jobs[4];
+    char room[2 * XTI_BLOCK_BYTES] __attribute__((aligned(64)));
+    run(c, step, share, jobs, room, XTI_BLOCK_BYTES);
+}
+
+static __attribute__((noinline)) void run_joint(const struct xti_copy *c, const struct xti_step *step,
+                                                struct xti_share share)
+{
+    struct xtk_job jobs[4 * XTI_MAX_PARTS];
+    char room[2 * XTI_JOINT_BYTES] __attribute__((aligned(64)));
+    run(c, step, share, jobs, room, XTI_JOINT_BYTES);
+}
+
+void xti_run_buffered(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+{
+    if (c->plan->joint.n)
+        run_joint(c, step, share);
+    else
+        run_one(c, step, share);
 }

@@ -4,6 +4,7 @@
 #define XTI_CPU_CPU_H
 
 #include "cpu/kernels.h"
+#include "cpu/threads.h"
 #include "plan/plan.h"
 
 /* Whether this processor runs the kernels of that set. */
@@ -12,15 +13,14 @@ bool xti_cpu_has(enum xti_isa isa);
 /* This machine: instruction set, caches, threads (0: all). Reads XT_ISA and XT_THREADS. */
 void xti_cpu_target(int threads, struct xti_target *t);
 
-/* Copies of fewer bytes run on one thread, and should be planned for one. */
-enum { XTI_SHARED_BYTES = 1 << 19 };
-
 struct xti_parallel {
     xt_parallel_for fn; /* NULL: threads of xt's own */
     void *pool;
+    struct xti_threads *threads; /* NULL: none */
 };
 
-/* Runs the plan on host buffers (starts of buffers; src[i] for input i). No allocation, no lock; any thread.
+/* Runs the plan on host buffers (starts of buffers; src[i] for input i). No allocation but that of threads
+ * that are not there yet, no lock; any thread. par NULL: on this one alone.
  * post: dst bytes == xti_map_eval(&p->map, ..) (test_cpu: every kernel row, strategy, width, tail). */
 void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par);
 

@@ -39,24 +39,15 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
 {
     const struct xti_target *t = &copy->plan->target;
     const struct xti_piece *p = &copy->plan->map.piece[step->piece];
-    const struct xti_loop *row = &step->row, *col = &step->col;
-    const struct xti_machine *m = t->machine, *hints = reads_once(step) ? m : xti_machine_careful;
     c->step = step;
     c->piece = p;
     c->kernel = xtk_find(t->isa, step->kernel, step->unit, step->param)->fn;
     c->esize = copy->plan->map.esize;
-    c->per_col = step->kernel == XTI_CPU_BLOCKS ? col->d : 1;
+    c->ahead = prefetch_ahead(step, t->machine->far_ahead);
+    c->hints = reads_once(step) ? t->machine : xti_machine_careful;
+    c->per_col = step->kernel == XTI_CPU_BLOCKS ? step->col.d : 1;
     c->width = xti_step_col_bytes(step);
     c->row_bytes = xti_step_row_bytes(step);
-    c->job = (struct xtk_job){.s_row = row->s,
-                              .s_col = col->s,
-                              .d_row = row->d,
-                              .d_col = col->d,
-                              .value = c->value,
-                              .ahead = prefetch_ahead(step, m->far_ahead),
-                              .stream = step->stream,
-                              .hints = hints->hints,
-                              .far = hints->far_ahead};
     c->row = c->col = 0;
     c->next = c->d = step->d_byte;
     for (int i = 0; i < 16; i++)
@@ -180,16 +171,30 @@ static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t 
     }
 }
 
-/* Columns [lo, hi) of `rows` rows; d, s: column 0 of the first. */
-static void run_columns(struct xti_cursor *c, int64_t rows, int64_t lo, int64_t hi, char *d, const char *s)
+static void set_job(const struct xti_cursor *c, struct xtk_job *job)
 {
-    c->job.rows = rows;
-    c->job.cols = (hi - lo) * c->per_col;
-    c->kernel(&c->job, d + lo * c->job.d_col, s + lo * c->job.s_col);
+    job->s_row = c->step->row.s;
+    job->s_col = c->step->col.s;
+    job->d_row = c->step->row.d;
+    job->d_col = c->step->col.d;
+    job->value = c->value;
+    job->ahead = c->ahead;
+    job->stream = c->step->stream;
+    job->hints = c->hints->hints;
+    job->far = c->hints->far_ahead;
+}
+
+/* Columns [lo, hi) of `rows` rows; d, s: column 0 of the first. */
+static void run_columns(const struct xti_cursor *c, struct xtk_job *job, int64_t rows, int64_t lo, int64_t hi,
+                        char *d, const char *s)
+{
+    job->rows = rows;
+    job->cols = (hi - lo) * c->per_col;
+    c->kernel(job, d + lo * job->d_col, s + lo * job->s_col);
 }
 
 /* The same of one row, as far as divs and guards let. */
-static void run_guarded(struct xti_cursor *c, int64_t lo, int64_t hi, char *d)
+static void run_guarded(const struct xti_cursor *c, struct xtk_job *job, int64_t lo, int64_t hi, char *d)
 {
     const struct xti_piece *p = c->piece;
     int64_t q[XTI_MAX_DIVS];
@@ -199,7 +204,7 @@ static void run_guarded(struct xti_cursor *c, int64_t lo, int64_t hi, char *d)
         cut_by_guards(c, at, q, &from, &to);
         int64_t s = p->src < 0 ? 0 : dot(p->sq, q, p->n_divs) * c->esize;
         if (from < to)
-            run_columns(c, 1, at + from, at + to, d, c->s + s);
+            run_columns(c, job, 1, at + from, at + to, d, c->s + s);
     }
 }
 
@@ -211,28 +216,29 @@ static int64_t whole_rows(const struct xti_cursor *c, int64_t to)
 }
 
 /* The columns of the current row that begin before byte `to`. Returns how many end before it. */
-static int64_t run_part_of_row(struct xti_cursor *c, char *d, const char *s, int64_t room)
+static int64_t run_part_of_row(const struct xti_cursor *c, struct xtk_job *job, char *d, const char *s,
+                               int64_t room)
 {
     const struct xti_loop *col = &c->step->col;
     int64_t begun = room >= c->row_bytes ? col->n : (room + col->d - 1) / col->d;
     begun = begun < col->n ? begun : col->n;
     if (c->step->general)
-        run_guarded(c, c->col, begun, d);
+        run_guarded(c, job, c->col, begun, d);
     else
-        run_columns(c, 1, c->col, begun, d, s);
+        run_columns(c, job, 1, c->col, begun, d, s);
     return room >= c->row_bytes ? col->n : room < c->width ? 0 : (room - c->width) / col->d + 1;
 }
 
 /* The next one or more rows, or a part of one. Returns false when byte `to` is inside the row. */
-static bool run_rows(struct xti_cursor *c, char *d, const char *s, int64_t to)
+static bool run_rows(struct xti_cursor *c, struct xtk_job *job, char *d, const char *s, int64_t to)
 {
     int64_t rows = c->step->general ? 0 : whole_rows(c, to);
     if (rows) {
-        run_columns(c, rows, 0, c->step->col.n, d, s);
+        run_columns(c, job, rows, 0, c->step->col.n, d, s);
         c->row += rows;
         return true;
     }
-    c->col = run_part_of_row(c, d, s, to - (c->next - c->col * c->step->col.d));
+    c->col = run_part_of_row(c, job, d, s, to - (c->next - c->col * c->step->col.d));
     if (c->col < c->step->col.n)
         return false;
     c->col = 0;
@@ -240,12 +246,13 @@ static bool run_rows(struct xti_cursor *c, char *d, const char *s, int64_t to)
     return true;
 }
 
-void xti_cursor_run(struct xti_cursor *c, char *out, int64_t at, int64_t to)
+void xti_cursor_run(struct xti_cursor *c, struct xtk_job *job, char *out, int64_t at, int64_t to)
 {
     const struct xti_loop *row = &c->step->row;
     bool room = true;
+    set_job(c, job);
     while (room && c->next < to) {
-        room = run_rows(c, out + (c->d + c->row * row->d - at), c->s + c->row * row->s, to);
+        room = run_rows(c, job, out + (c->d + c->row * row->d - at), c->s + c->row * row->s, to);
         bool more = c->row < row->n;
         if (!more) {
             c->row = 0;

@@ -10,7 +10,8 @@ struct xti_cursor {
     const struct xti_piece *piece;
     int esize;
     xtk_fn kernel;
-    struct xtk_job job;
+    int64_t ahead; /* xtk_job */
+    const struct xti_machine *hints;
     int64_t per_col;   /* units of the kernel in a column */
     int64_t width;     /* bytes from the first to behind the last of a column .. */
     int64_t row_bytes; /* .. and of a row */
@@ -34,7 +35,8 @@ void xti_cursor_seek(struct xti_cursor *c, int64_t from);
 /* Bytes from the first to behind the last one. */
 int64_t xti_cursor_span(const struct xti_cursor *c);
 /* Runs every column that begins before byte `to`. The byte d goes to out + (d - at). A column that reaches
- * beyond `to` is run whole, and remains the next. Kernels get job.part as it is. */
-void xti_cursor_run(struct xti_cursor *c, char *out, int64_t at, int64_t to);
+ * beyond `to` is run whole, and remains the next. Kernels get the job, which any cursor may use before and
+ * after: what the step says is set, the rest stays. */
+void xti_cursor_run(struct xti_cursor *c, struct xtk_job *job, char *out, int64_t at, int64_t to);
 
 #endif

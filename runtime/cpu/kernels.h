@@ -31,7 +31,7 @@ enum { XTK_SOURCES = 32 };
 /* Rows of tiles are put together in one buffer, some at a time, while those in the other are streamed and the
  * source of the next job is fetched. A buffer has room for 16 rows at least: they have at most 1856 bytes.
  * (templates/cpu/collect.c.j2) */
-enum { XTK_COLLECT_BYTES = 30 << 10 };
+enum { XTK_COLLECT_BYTES = 19 << 10 };
 struct xtk_collect {
     /* Rows that are streamed: */
     char *d;                            /* of their job */
@@ -73,7 +73,8 @@ struct xtk_job {
                              * which is fetched a job ahead; 0: by columns alone */
     /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
      * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
-     * rows and of columns, or 16 of rows and 64 of columns. gather by places: so, too. */
+     * rows and of columns, or 16 of rows and 64 of columns. gather by places: so, too, and with 0 turns
+     * before it begins to write. */
     void (*between)(const struct xtk_job *j, int64_t turns);
     struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
     const int32_t *places;             /* gather, AVX-512, units of up to 8 bytes: of the columns in its

@@ -26,8 +26,8 @@ struct nest {
     xtk_fn kernel;
     struct xtk_job job;
     struct xti_share share;
-    int64_t extent[XTI_MAX_LOOPS]; /* as cut by the blocked loops outside */
-    struct level level[XTI_MAX_LOOPS + 1];
+    int64_t *extent;     /* [n_loops] as cut by the blocked loops outside */
+    struct level *level; /* [n_loops + 1] */
 };
 
 static int64_t *extent_of(struct nest *t, int cuts)
@@ -248,14 +248,17 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .fetch = step->fetch};
 }
 
-void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
-                  const char *s, struct xti_share share)
+/* extent, level: room for the loops. */
+static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
+                            const char *s, struct xti_share share, int64_t *extent, struct level *level)
 {
-    struct nest t; /* 10 KB, written as far as there are loops */
+    struct nest t;
     t.step = step;
     t.kernel = kernel;
     t.share = share;
     t.job = *job;
+    t.extent = extent;
+    t.level = level;
     for (int k = 0; k < step->n_loops; k++)
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
@@ -264,6 +267,32 @@ void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_j
         run_loops(&t);
     else
         t.kernel(&t.job, d, s);
+}
+
+enum { FEW_LOOPS = 10 };
+
+static __attribute__((noinline)) void run_few(const struct xti_step *step, xtk_fn kernel,
+                                              const struct xtk_job *job, char *d, const char *s,
+                                              struct xti_share share)
+{
+    int64_t extent[FEW_LOOPS];
+    struct level level[FEW_LOOPS + 1];
+    run_nest(step, kernel, job, d, s, share, extent, level);
+}
+
+static __attribute__((noinline)) void run_many(const struct xti_step *step, xtk_fn kernel,
+                                               const struct xtk_job *job, char *d, const char *s,
+                                               struct xti_share share)
+{
+    int64_t extent[XTI_MAX_LOOPS];
+    struct level level[XTI_MAX_LOOPS + 1]; /* 3 KB */
+    run_nest(step, kernel, job, d, s, share, extent, level);
+}
+
+void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
+                  const char *s, struct xti_share share)
+{
+    (step->n_loops <= FEW_LOOPS ? run_few : run_many)(step, kernel, job, d, s, share);
 }
 
 /* Sixteen bytes of a fill's value, whatever its width. */
@@ -281,8 +310,10 @@ int64_t xti_cut(const char *dst, int64_t lo, int64_t hi, int part, int parts)
 }
 
 /* A step with divs and guards. */
-static void run_in_order(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+static __attribute__((noinline)) void run_in_order(const struct xti_copy *c, const struct xti_step *step,
+                                                   struct xti_share share)
 {
+    struct xtk_job job = {0};
     int64_t room[XTI_MAX_DIMS + XTI_MAX_DIVS + XTI_MAX_GUARDS];
     struct xti_cursor cursor;
     xti_cursor_begin(&cursor, c, step, room);
@@ -292,16 +323,17 @@ static void run_in_order(const struct xti_copy *c, const struct xti_step *step, 
         xti_cursor_seek(&cursor, xti_cut(c->dst, lo, hi, share.part, share.parts) + cursor.width - 1);
         hi = xti_cut(c->dst, lo, hi, share.part + 1, share.parts);
     }
-    xti_cursor_run(&cursor, c->dst, 0, hi);
+    xti_cursor_run(&cursor, &job, c->dst, 0, hi);
 }
 
 /* Tiles whose rows are put together in a buffer. */
-static void run_collected(const struct xti_step *step, const struct xti_target *target, char *d,
-                          const char *s, struct xti_share share)
+static __attribute__((noinline)) void run_collected(const struct xti_step *step,
+                                                    const struct xti_target *target, char *d, const char *s,
+                                                    struct xti_share share)
 {
     struct xtk_job job = xti_job_of(step, target, NULL);
     xtk_fn kernel = xti_kernel_of(step, target);
-    struct xtk_collect collect; /* 60 KB */
+    struct xtk_collect collect; /* 34 KB */
     xtk_collect_begin(&collect);
     job.collect = &collect;
     xti_run_nest(step, kernel, &job, d, s, share);
@@ -309,32 +341,35 @@ static void run_collected(const struct xti_step *step, const struct xti_target *
     kernel(&job, d, s);
 }
 
-static void run_step(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+static __attribute__((noinline)) void run_straight(const struct xti_copy *c, const struct xti_step *step,
+                                                   const char *src, struct xti_share share)
 {
     const struct xti_plan *p = c->plan;
     const struct xti_piece *piece = &p->map.piece[step->piece];
-    unsigned char value[16];
-    if (step->general) {
-        run_in_order(c, step, share);
-        return;
-    }
-    if (piece->src < 0)
-        repeat_value(piece->value, p->map.esize, value);
-    const char *src = piece->src < 0 ? (const char *)value : (const char *)c->src[piece->src] + step->s_byte;
-    if (step->buffered) {
-        xti_run_buffered(c, step, share);
-        return;
-    }
-    if (step->kernel == XTI_CPU_MOSAIC) {
-        xti_run_mosaic(step, &p->target, c->dst + step->d_byte, src, share);
-        return;
-    }
-    if (step->collect) {
-        run_collected(step, &p->target, c->dst + step->d_byte, src, share);
-        return;
-    }
+    unsigned char value[16] = {0};
     struct xtk_job job = xti_job_of(step, &p->target, value);
+    if (piece->src < 0) {
+        repeat_value(piece->value, p->map.esize, value);
+        src = (const char *)value;
+    }
     xti_run_nest(step, xti_kernel_of(step, &p->target), &job, c->dst + step->d_byte, src, share);
+}
+
+static void run_step(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
+{
+    const struct xti_plan *p = c->plan;
+    int from = p->map.piece[step->piece].src;
+    const char *src = from < 0 ? NULL : (const char *)c->src[from] + step->s_byte;
+    if (step->general)
+        run_in_order(c, step, share);
+    else if (step->buffered)
+        xti_run_buffered(c, step, share);
+    else if (step->kernel == XTI_CPU_MOSAIC)
+        xti_run_mosaic(step, &p->target, c->dst + step->d_byte, src, share);
+    else if (step->collect)
+        run_collected(step, &p->target, c->dst + step->d_byte, src, share);
+    else
+        run_straight(c, step, src, share);
 }
 
 static void run_slab(const struct xti_copy *c, struct xti_share share)
@@ -388,15 +423,23 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
         repeat_value(piece->value, p->map.esize, out->value);
 }
 
+struct shared_copy {
+    struct xti_copy copy;
+    int parts;
+};
+
+static void run_part(void *arg, int i)
+{
+    const struct shared_copy *t = arg;
+    xti_run_share(&t->copy, (struct xti_share){i, t->parts});
+}
+
 void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par)
 {
-    struct xti_copy c = {.plan = p, .dst = dst, .src = src};
-    bool pool = par && par->fn;
-    int parts = p->bytes_written < (pool ? XTI_SHARED_BYTES : XTI_THREAD_BYTES) ? 1 : p->target.threads;
-    if (parts < 2)
-        xti_run_share(&c, (struct xti_share){0, 1});
-    else if (pool)
-        xti_run_pool(&c, parts, par);
-    else
-        xti_run_threads(&c, parts);
+    struct shared_copy t = {.copy = {.plan = p, .dst = dst, .src = src},
+                            .parts = xti_plan_threads(p->target.threads, p->bytes_written)};
+    if (t.parts > 1 && par && par->fn)
+        par->fn(par->pool, t.parts, run_part, &t);
+    else if (t.parts < 2 || !par || !xti_threads_run(par->threads, t.parts, run_part, &t))
+        xti_run_share(&t.copy, (struct xti_share){0, 1});
 }

@@ -1,4 +1,4 @@
-/* run.h: a share of a plan, as threads.c hands it out. Internal to cpu. Layer 4. */
+/* run.h: a share of a plan, as threads get it. Internal to cpu. Layer 4. */
 #ifndef XTI_CPU_RUN_H
 #define XTI_CPU_RUN_H
 
@@ -52,9 +52,5 @@ void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target
 
 /* The share of an assembled plan. (assemble.c) */
 void xti_run_assembled(const struct xti_copy *c, struct xti_share share);
-
-/* Call xti_run_share for every part and return when all are done. (threads.c) */
-void xti_run_threads(const struct xti_copy *c, int parts);
-void xti_run_pool(const struct xti_copy *c, int parts, const struct xti_parallel *par);
 
 #endif

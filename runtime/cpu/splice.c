@@ -21,7 +21,7 @@ static int source_of(struct xti_splice *t, const struct xti_splice_rows *g, int6
         t->failed = true;
     if (i < t->n_sources || t->failed)
         return i - g->source;
-    t->of[i] = t->step;
+    t->of[i] = (unsigned char)t->step;
     t->source[i] = (struct xtk_source){.s = s};
     t->n_sources++;
     return i - g->source;
@@ -106,7 +106,7 @@ static bool list_line(struct xti_splice *t, const struct xti_copy *c, int64_t at
     t->listed = 0;
     for (t->step = 0; t->step < c->plan->n_steps; t->step++)
         if (t->cursor[t->step].next < at + LINE)
-            xti_cursor_run(&t->cursor[t->step], t->line, at, at + LINE);
+            xti_cursor_run(&t->cursor[t->step], &t->job, t->line, at, at + LINE);
     if (t->n_segments == first)
         add_segment(t, 0, blank, LINE);
     if (t->failed || ~t->listed)
@@ -120,12 +120,12 @@ static bool list_row(struct xti_splice *t, const struct xti_copy *c, int64_t at)
     struct xti_splice_rows *g = &t->group[t->n_groups];
     if (t->n_groups == XTI_SPLICE_GROUPS)
         return false;
-    *g = (struct xti_splice_rows){.segment = t->n_segments, .source = t->n_sources, .n = 1};
+    *g = (struct xti_splice_rows){.segment = (int16_t)t->n_segments, .source = (int16_t)t->n_sources, .n = 1};
     for (int64_t end = at + c->plan->window.row; at < end; at += LINE)
         if (!list_line(t, c, at))
             return false;
-    g->segments = t->n_segments - g->segment;
-    g->sources = t->n_sources - g->source;
+    g->segments = (int16_t)(t->n_segments - g->segment);
+    g->sources = (int16_t)(t->n_sources - g->source);
     if (t->n_groups && joins(t, g - 1, g)) {
         t->n_segments = g->segment;
         t->n_sources = g->source;
@@ -167,13 +167,13 @@ bool xti_splice_list(struct xti_splice *t, const struct xti_copy *c, struct xti_
     const struct xti_plan *p = c->plan;
     int64_t from[XTI_ASSEMBLE_STEPS], next[XTI_ASSEMBLE_STEPS], end = at + p->window.bytes;
     t->cursor = cursor;
+    t->job = (struct xtk_job){.splice = t};
     t->n_segments = t->n_sources = t->n_groups = 0;
     t->failed = t->blank[p->n_steps] = false;
     for (int i = 0; i < p->n_steps; i++) {
         from[i] = place_of(&cursor[i]);
         next[i] = cursor[i].next;
         cursor[i].kernel = listen;
-        cursor[i].job.splice = t;
         for (int k = 0; k < LINE; k += (int)sizeof cursor[i].value)
             memcpy(t->value[i] + k, cursor[i].value, sizeof cursor[i].value);
         t->blank[i] = cursor[i].piece->src < 0 && !memcmp(t->value[i], blank, LINE);
@@ -184,11 +184,11 @@ bool xti_splice_list(struct xti_splice *t, const struct xti_copy *c, struct xti_
     for (int i = 0; i < p->n_steps; i++)
         if (cursor[i].next - next[i] != p->window.bytes)
             return false;
-    for (int i = 0; i < t->n_sources; i++) {
-        int of = t->of[i];
-        t->next[i] = of < p->n_steps ? place_of(&cursor[of]) - from[of] : 0;
+    for (int i = 0; i < p->n_steps; i++)
+        t->next[i] = place_of(&cursor[i]) - from[i];
+    t->next[p->n_steps] = 0;
+    for (int i = 0; i < t->n_sources; i++)
         t->source[i].s -= (int64_t)(uintptr_t)t->value;
-    }
     int most = largest(p);
     t->ahead = ahead_of(place_of(&cursor[most]) - from[most]);
     return true;
@@ -218,6 +218,6 @@ void xti_splice_run(struct xti_splice *t, const struct xti_copy *c, int64_t at, 
             d += g->n * p->window.row;
         }
         for (int i = 0; i < t->n_sources; i++)
-            t->source[i].s += t->next[i];
+            t->source[i].s += t->next[t->of[i]];
     }
 }

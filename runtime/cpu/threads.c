@@ -1,68 +1,249 @@
-/* threads.c: shares a copy among threads. With a caller's parallel_for the work goes to his pool. Without
- * one, threads are started for this run alone: a pool that outlives the run would be gone in a forked child,
- * would keep the library from being unloaded, and would have to be paused, sized and torn down, all to save
- * 25 us on copies that take a millisecond (run.c asks for threads from 4 MiB on). Layer 4. */
+/* threads.c: threads that wait between tasks. A task is a count of parts; callers and threads take one part
+ * after the other from it, by one atomic word, until none is left: who comes late finds nothing, and nobody
+ * waits for him. Each thread sleeps on a word of its own and wakes two others before it works, so that the
+ * caller pays for two however many there are. In: Linux (futex). Layer 4. */
+#include "cpu/threads.h"
+
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "cpu/run.h"
+#include "base/mem.h"
 
-struct task {
-    const struct xti_copy *copy;
-    struct xti_share share;
+enum {
+    MOST = 63,              /* threads beside the caller */
+    SPINS = 400,            /* some microseconds: a task that follows at once finds its threads awake */
+    STACK_BYTES = 512 << 10 /* what xt_run needs, and the program's thread-local variables */
 };
 
-static void *run_task(void *arg)
+/* What a thread's word says. */
+enum { IDLE, CALLED, ASLEEP };
+
+struct thread {
+    atomic_int word;
+    struct xti_threads *of;
+    int number; /* in the tree */
+    pthread_t id;
+    char apart[96]; /* words of two threads share no line */
+};
+
+struct xti_threads {
+    atomic_int refs;
+    atomic_int holder; /* process whose caller hands out a task or ends the threads; 0: nobody */
+    int process;       /* that started the threads */
+    int n;             /* threads */
+    bool closed;
+    void (*task)(void *, int);
+    void *arg;
+    /* Parts that nobody has taken. Above them the number of the task, so that no thread takes a part of a
+     * task that it saw before another one began. */
+    atomic_uint_fast64_t left;
+    char apart[64];
+    atomic_int unfinished; /* parts */
+    atomic_int waiting;    /* the caller, for unfinished */
+    atomic_int wanted;     /* threads */
+    atomic_bool quit;
+    char further[64];
+    struct thread thread[MOST];
+};
+
+enum { PARTS_BITS = 16 };
+
+/* ---- waiting */
+
+static void pause_a_little(void)
 {
-    const struct task *t = arg;
-    xti_run_share(t->copy, t->share);
-    return NULL;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
 }
 
-enum { MAX_OWN_THREADS = 64 };
-
-/* The caller does the first part, and every part for which no thread could be had. pthread_create allocates
- * the thread's stack: the one allocation of a run. */
-void xti_run_threads(const struct xti_copy *c, int parts)
+static void sleep_on(atomic_int *word, int value)
 {
-    pthread_t thread[MAX_OWN_THREADS];
-    struct task task[MAX_OWN_THREADS];
-    bool started[MAX_OWN_THREADS];
+    syscall(SYS_futex, (int *)word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void wake(atomic_int *word) { syscall(SYS_futex, (int *)word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+
+static void call(struct thread *t)
+{
+    if (atomic_exchange(&t->word, CALLED) == ASLEEP)
+        wake(&t->word);
+}
+
+/* Until it is called. */
+static void await_call(struct thread *t)
+{
+    int idle = IDLE;
+    for (int i = 0; i < SPINS && atomic_load_explicit(&t->word, memory_order_relaxed) != CALLED; i++)
+        pause_a_little();
+    if (atomic_compare_exchange_strong(&t->word, &idle, ASLEEP))
+        while (atomic_load(&t->word) == ASLEEP)
+            sleep_on(&t->word, ASLEEP);
+    atomic_exchange(&t->word, IDLE); /* sees what was written before the call */
+}
+
+/* ---- tasks */
+
+/* False: none is left. */
+static bool take_part(struct xti_threads *p, int *part)
+{
+    uint_fast64_t left = atomic_load_explicit(&p->left, memory_order_acquire);
+    do
+        if (!(left & ((1 << PARTS_BITS) - 1)))
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&p->left, &left, left - 1, memory_order_acq_rel,
+                                                  memory_order_acquire));
+    *part = (int)(left & ((1 << PARTS_BITS) - 1)) - 1;
+    return true;
+}
+
+static void work(struct xti_threads *p)
+{
+    int part;
+    while (take_part(p, &part)) {
+        p->task(p->arg, part); /* both stay as long as a part that was taken is unfinished */
+        if (atomic_fetch_sub(&p->unfinished, 1) == 1 && atomic_exchange(&p->waiting, 0))
+            wake(&p->waiting);
+    }
+}
+
+/* Those below `number` in the tree whose root is the caller, 0. */
+static void call_next(struct xti_threads *p, int number)
+{
+    int wanted = atomic_load(&p->wanted);
+    for (int i = 2 * number + 1; i <= 2 * number + 2 && i <= wanted; i++)
+        call(&p->thread[i - 1]);
+}
+
+static void *live(void *arg)
+{
+    struct thread *t = arg;
+    for (;;) {
+        await_call(t);
+        if (atomic_load(&t->of->quit))
+            return NULL;
+        call_next(t->of, t->number);
+        work(t->of);
+    }
+}
+
+/* Brings the threads to so many, or as many as there can be. The host's signal handlers run on the host's
+ * threads. */
+static void start(struct xti_threads *p, int wanted)
+{
     sigset_t all, old;
-    parts = parts < MAX_OWN_THREADS ? parts : MAX_OWN_THREADS;
-    /* The host's signal handlers run on the host's threads, but for what an access raises: where that
-     * is blocked, no handler is asked. A mapped file that is cut short is SIGBUS. */
+    pthread_attr_t attr;
+    if (p->n >= wanted || pthread_attr_init(&attr))
+        return;
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
-    sigdelset(&all, SIGBUS);
-    sigdelset(&all, SIGSEGV);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    for (int i = 1; i < parts; i++) {
-        task[i] = (struct task){c, {i, parts}};
-        started[i] = !pthread_create(&thread[i], NULL, run_task, &task[i]);
+    for (; p->n < wanted; p->n++) {
+        struct thread *t = &p->thread[p->n];
+        atomic_store(&t->word, IDLE);
+        t->of = p;
+        t->number = p->n + 1;
+        if (pthread_create(&t->id, &attr, live, t))
+            break;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    xti_run_share(c, (struct xti_share){0, parts});
-    for (int i = 1; i < parts; i++) {
-        if (started[i])
-            pthread_join(thread[i], NULL);
-        else
-            xti_run_share(c, task[i].share);
+    pthread_attr_destroy(&attr);
+}
+
+/* Nobody else's until it is let go. What a process that forked held in the middle of a task is free in the
+ * child, where no thread of the task is. */
+static bool hold(struct xti_threads *p, int process)
+{
+    int holder = 0;
+    if (!atomic_compare_exchange_strong(&p->holder, &holder, process) &&
+        (holder == process || !atomic_compare_exchange_strong(&p->holder, &holder, process)))
+        return false;
+    if (p->process != process) {
+        p->process = process;
+        p->n = 0;
     }
+    return true;
 }
 
-struct pool_task {
-    const struct xti_copy *copy;
-    int parts;
-};
+static void let_go(struct xti_threads *p) { atomic_store(&p->holder, 0); }
 
-static void run_part(void *arg, int i)
+static void await_all(struct xti_threads *p)
 {
-    const struct pool_task *t = arg;
-    xti_run_share(t->copy, (struct xti_share){i, t->parts});
+    for (int i = 0; i < SPINS && atomic_load(&p->unfinished); i++)
+        pause_a_little();
+    while (atomic_load(&p->unfinished)) {
+        atomic_store(&p->waiting, 1);
+        if (atomic_load(&p->unfinished))
+            sleep_on(&p->waiting, 1);
+    }
+    atomic_store(&p->waiting, 0);
 }
 
-void xti_run_pool(const struct xti_copy *c, int parts, const struct xti_parallel *par)
+bool xti_threads_run(struct xti_threads *p, int n, void (*task)(void *, int), void *arg)
 {
-    struct pool_task t = {c, parts};
-    par->fn(par->pool, parts, run_part, &t);
+    if (!p || !hold(p, getpid()))
+        return false;
+    bool open = !p->closed;
+    if (open) {
+        int wanted = n - 1 < MOST ? n - 1 : MOST;
+        start(p, wanted);
+        p->task = task;
+        p->arg = arg;
+        atomic_store(&p->unfinished, n);
+        atomic_store(&p->wanted, wanted < p->n ? wanted : p->n);
+        uint_fast64_t before = atomic_load(&p->left) >> PARTS_BITS;
+        atomic_store(&p->left, (before + 1) << PARTS_BITS | (uint_fast64_t)n);
+        call_next(p, 0);
+        work(p);
+        await_all(p);
+    }
+    let_go(p);
+    return open;
+}
+
+/* ---- the pool */
+
+struct xti_threads *xti_threads_new(void)
+{
+    struct xti_threads *p = xti_alloc(sizeof *p);
+    if (p)
+        atomic_init(&p->refs, 1);
+    return p;
+}
+
+struct xti_threads *xti_threads_ref(struct xti_threads *p)
+{
+    if (p)
+        atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+    return p;
+}
+
+void xti_threads_unref(struct xti_threads *p)
+{
+    if (p && atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) == 1)
+        xti_free(p);
+}
+
+void xti_threads_close(struct xti_threads *p)
+{
+    enum { AGAIN_US = 50 };
+    if (!p)
+        return;
+    while (!hold(p, getpid()))
+        usleep(AGAIN_US);
+    p->closed = true;
+    atomic_store(&p->quit, true);
+    for (int i = 0; i < p->n; i++)
+        call(&p->thread[i]);
+    for (int i = 0; i < p->n; i++)
+        pthread_join(p->thread[i].id, NULL);
+    p->n = 0;
+    let_go(p);
 }

@@ -7,7 +7,7 @@
 
 #include "plan/nest.h"
 
-enum { XTI_ABREAST_BYTES = XTI_JOINT_BYTES }; /* of those that are side by side, at most */
+enum { XTI_ABREAST_BYTES = 293 * XTI_LINE }; /* of those that are side by side, at most */
 
 static inline int64_t xti_abreast_units(int element) { return XTI_LANE / element; }
 

@@ -230,7 +230,7 @@ static bool abreast_blocks_of(const struct xti_plan *p, int piece, struct xti_si
     if (!(*unit = xti_abreast_unit(&p->target, &x->t)) || in_order(&x->t) || streams_lines(p, piece))
         return false;
     int64_t side_by_side = xti_abreast_units(xti_abreast_element(&x->t)) * *unit;
-    int64_t bytes = XTI_ABREAST_BYTES / side_by_side * side_by_side;
+    int64_t sides = XTI_BLOCK_BYTES / side_by_side, bytes = sides ? sides * side_by_side : side_by_side;
     x->lists = true;
     xti_sides_unit(x, x->t.run);
     xti_side_widen(x, &x->col, *unit, *unit / x->t.run);

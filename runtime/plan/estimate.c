@@ -206,11 +206,6 @@ static double source_lines(const struct xti_map *m)
     return n;
 }
 
-static double threads_of(const struct xti_plan *p)
-{
-    return p->target.threads > 1 && p->bytes_written >= XTI_THREAD_BYTES ? (double)p->target.threads : 1;
-}
-
 /* The part of it that a cache no longer has when the next run asks for it. */
 static double missed(double bytes, double cache)
 {
@@ -220,7 +215,7 @@ static double missed(double bytes, double cache)
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
 {
     const struct xti_prices *price = p->target.machine->prices;
-    double threads = threads_of(p), part = guarded_part(p), read = 0;
+    double threads = xti_plan_threads(p->target.threads, p->bytes_written), part = guarded_part(p), read = 0;
     const double cache[XTI_N_CACHES] = {(double)p->target.l1_bytes, (double)p->target.l2_bytes,
                                         (double)p->target.l3_bytes * price->share};
     struct work w = {0};

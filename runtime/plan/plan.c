@@ -247,6 +247,13 @@ void xti_plan_free(struct xti_plan *p)
     *p = (struct xti_plan){0};
 }
 
+int xti_plan_threads(int threads, int64_t bytes)
+{
+    enum { EACH = 1 << 18 };
+    int64_t most = bytes / EACH;
+    return most < 2 || threads < 2 ? 1 : threads < most ? threads : (int)most;
+}
+
 const char *xti_plan_strategy(const struct xti_plan *p)
 {
     const struct xti_strategy *best = NULL;

@@ -103,8 +103,9 @@ struct xti_fetch {
 
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
 
-/* What an assembled plan may have: steps, and numbers of xti_cursor_room in all of them. */
-enum { XTI_ASSEMBLE_STEPS = 32, XTI_ASSEMBLE_ROOM = 512 };
+/* What an assembled plan may have: steps, and numbers of xti_cursor_room in all of them, where it repeats
+ * itself fewer. */
+enum { XTI_ASSEMBLE_STEPS = 32, XTI_ASSEMBLE_ROOM = 512, XTI_WINDOW_ROOM = 128 };
 
 /* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a
  * micro-kernel that covers the last one or two dims, or more by a table. A general step has the loops of its
@@ -157,9 +158,9 @@ struct xti_step {
 };
 
 /* Blocks of one piece and of several: u8 192 x 538314 with a border, transposed, does 0.45 of a copy in 10
- * KiB, 0.51 in 20, 0.69 in 30 (Zen 5, 2026-11), but then two buffers take more of the stack than a run may.
+ * KiB, 0.51 in 20, 0.69 in 30 (Zen 5, 2026-11), but two such buffers take more of the stack than a run may.
  * Dims: a group has <= 2^20 bytes; one more is tried. */
-enum { XTI_BLOCK_BYTES = 10 << 10, XTI_JOINT_BYTES = 20 << 10, XTI_BLOCK_DIMS = 21 };
+enum { XTI_BLOCK_BYTES = 10 << 10, XTI_JOINT_BYTES = 12 << 10, XTI_BLOCK_DIMS = 21 };
 
 /* One side of a block or of a group of blocks: runs of adjacent bytes, dims ascending by stride. */
 struct xti_runs {
@@ -240,9 +241,9 @@ struct xti_plan {
     struct xti_arena arena; /* tables of steps */
 };
 
-/* Bytes written by a CPU plan. Below it one thread is faster: two pthreads cost 50 us to start and join, in
- * which one core copies 1 MiB; 4 MiB are left as a margin for a busy machine. */
-enum { XTI_THREAD_BYTES = 4 << 20 };
+/* How many of so many threads a copy of so many bytes is planned for, and shared by: each writes 256 KiB or
+ * more. (bench/notes/threads.md) */
+int xti_plan_threads(int threads, int64_t bytes);
 
 struct xti_strategy {
     const char *name;

@@ -94,9 +94,12 @@ void xti_plan_window(struct xti_plan *p)
 {
     struct xti_loop dim[MAX_DIMS];
     struct xti_window w = {0};
-    for (int i = 0; i < p->n_steps; i++)
-        if (p->step[i].general)
+    int room = 0;
+    for (int i = 0; i < p->n_steps; i++) {
+        room += p->step[i].n_loops;
+        if (p->step[i].general || room > XTI_WINDOW_ROOM)
             return;
+    }
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < p->n_steps; i++)
             for (int k = dims_of(&p->step[i], dim) - 1; k >= 0; k--) {

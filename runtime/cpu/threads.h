@@ -1,0 +1,24 @@
+/* threads.h: a context's own threads, parked between the runs that they share. Layer 4. */
+#ifndef XTI_CPU_THREADS_H
+#define XTI_CPU_THREADS_H
+
+#include <stdbool.h>
+
+/* None are there before the first task. Whoever has a reference may hand out tasks, from any thread; a forked
+ * child has the pool without its threads, and starts its own. */
+struct xti_threads;
+
+struct xti_threads *xti_threads_new(void); /* NULL: out of memory */
+struct xti_threads *xti_threads_ref(struct xti_threads *t);
+void xti_threads_unref(struct xti_threads *t);
+
+/* Ends the threads and returns when they are gone, after a task that is under way. From then on every task is
+ * the caller's alone. */
+void xti_threads_close(struct xti_threads *t);
+
+/* Calls task(arg, i) for every i in [0, n), on the caller's thread and up to n - 1 others, and returns when
+ * all are done. Each i goes to whoever is free: none waits for a thread that does not come. False, and
+ * nothing is called: the threads have another task, or are ended. */
+bool xti_threads_run(struct xti_threads *t, int n, void (*task)(void *arg, int i), void *arg);
+
+#endif
