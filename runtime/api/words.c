@@ -179,8 +179,7 @@ static void threads_text(const struct xt_kernel *k, struct xti_str *b)
     bool shared = p->assembled || p->n_steps > 1;
     for (int i = 0; i < p->n_steps; i++)
         shared |= p->step[i].split >= 0;
-    int64_t least = k->parallel.fn ? (int64_t)XTI_SHARED_BYTES : (int64_t)XTI_THREAD_BYTES;
-    int n = shared && p->bytes_written >= least && p->target.threads > 1 ? p->target.threads : 1;
+    int n = shared ? xti_plan_threads(p->target.threads, p->bytes_written) : 1;
     xti_str_addf(b, "; %d thread%s", n, n == 1 ? "" : "s");
 }
 
