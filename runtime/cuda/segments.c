@@ -8,14 +8,25 @@
 
 enum { WARP = 32, WARPS = XTI_CUDA_THREADS / WARP };
 /* Chunks of a thread; more would take too many registers. */
-enum { STEPS = 4 };
+enum { STEPS = 4 }; /* of three segments and more: half */
+
+int64_t xti_cuda_segment_units(const struct xti_cuda_plan *p, const struct xti_segment *g)
+{
+    return p->map.src_hi[p->map.piece[g->piece].src] + 1;
+}
+
+/* Of the source, that position 0 begins at or, going back, ends at. */
+static uint64_t segment_bytes(const struct xti_cuda_plan *p, const struct xti_segment *g)
+{
+    uint64_t off = (uint64_t)(g->back ? xti_cuda_segment_units(p, g) - g->soff : g->soff);
+    return (uint64_t)p->origin.src_bytes[p->map.piece[g->piece].src] + off * (uint64_t)p->map.esize;
+}
 
 int xti_cuda_row_align(const struct xti_cuda_plan *p, const struct xti_rows *r, int segment)
 {
     const struct xti_segment *g = segment < 0 ? NULL : &r->segment[segment];
     uint64_t unit = (uint64_t)p->map.esize, bits = (uint64_t)p->base_align;
-    uint64_t origin = (uint64_t)(g ? p->origin.src_bytes[p->map.piece[g->piece].src] : p->origin.dst_bytes);
-    bits |= origin + (uint64_t)(g ? g->soff : r->doff) * unit;
+    bits |= g ? segment_bytes(p, g) : (uint64_t)p->origin.dst_bytes + (uint64_t)r->doff * unit;
     for (int i = 0; i < r->n_dims; i++)
         bits |= (uint64_t)(g ? g->s[i] : r->dim[i].d) * unit;
     return (int)(bits & (~bits + 1));
@@ -30,13 +41,13 @@ static int64_t count_rows(const struct xti_rows *r)
 }
 
 /* Position 0 of every row lies equally far behind a multiple of 16 bytes in the destination and in segment
- * k's source. */
+ * k's source; going back, as far before one there. */
 static bool sides_agree(const struct xti_cuda_plan *p, const struct xti_rows *r, int k)
 {
     const struct xti_segment *g = &r->segment[k];
     uint64_t unit = (uint64_t)p->map.esize, bits = (uint64_t)p->base_align;
-    bits |= (uint64_t)(p->origin.src_bytes[p->map.piece[g->piece].src] - p->origin.dst_bytes) +
-            ((uint64_t)g->soff - (uint64_t)r->doff) * unit;
+    uint64_t to = (uint64_t)p->origin.dst_bytes + (uint64_t)r->doff * unit;
+    bits |= g->back ? segment_bytes(p, g) + to : segment_bytes(p, g) - to;
     for (int i = 0; i < r->n_dims; i++)
         bits |= ((uint64_t)g->s[i] - (uint64_t)r->dim[i].d) * unit;
     return bits % 16 == 0;
@@ -46,7 +57,8 @@ static bool sides_agree(const struct xti_cuda_plan *p, const struct xti_rows *r,
  */
 static int steps(const struct xti_rows *r)
 {
-    return r->chunks * count_rows(r) / (STEPS * XTI_CUDA_THREADS) < 264 ? 1 : STEPS;
+    int most = STEPS;
+    return r->chunks * count_rows(r) / (STEPS * XTI_CUDA_THREADS) < 264 ? 1 : most;
 }
 
 /* Instructions of a warp for what it finds out about a row, for 32 chunks of it, and what 32 chunks of any
@@ -102,18 +114,19 @@ static int64_t signs(const struct xti_rows *r)
     return bits;
 }
 
-bool xti_cuda_same_rows(const struct xti_rows *a, const struct xti_rows *b)
+static int64_t backs(const struct xti_rows *r)
 {
-    return a->n_dims == b->n_dims && a->n_segments == b->n_segments && (a->ground < 0) == (b->ground < 0) &&
-           a->n_guards == b->n_guards && signs(a) == signs(b) && a->along == b->along &&
-           a->across == b->across && a->span == b->span && a->shifted == b->shifted;
+    int64_t bits = 0;
+    for (int k = 0; k < r->n_segments; k++)
+        bits |= (int64_t)r->segment[k].back << k;
+    return bits;
 }
 
 /* Pieces that reach the table of families were not found worth it. */
 static bool applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
-    if (q->src < 0 || q->n_divs || xti_cuda_inner(q)->d != 1 || xti_cuda_inner(q)->s != 1)
+    if (q->src < 0 || q->n_divs || xti_cuda_inner(q)->d != 1 || xti_abs64(xti_cuda_inner(q)->s) != 1)
         return xti_refuse(why, "no run of a source");
     if (q->n_guards)
         return xti_refuse(why, "its guards do not cut a row in two, or no fill has the rest");
@@ -140,8 +153,8 @@ static void define_segment(struct xti_writer *w, int k)
 {
     const struct xti_rows *r = w->s->rows;
     const struct xti_segment *g = &r->segment[k];
-    int64_t units = w->p->map.src_hi[w->p->map.piece[g->piece].src] + 1, group = 16 / w->p->map.esize,
-            words = units - group + 1, behind = (32 * (r->along - 1) + 1) * group;
+    int64_t units = xti_cuda_segment_units(w->p, g), group = 16 / w->p->map.esize, words = units - group + 1,
+            behind = (32 * (r->along - 1) + 1) * group;
     char name[32];
     snprintf(name, sizeof name, "XT_BEGIN%d", k);
     xti_write_number(w, name, g->begin);
@@ -162,6 +175,7 @@ static void define(struct xti_writer *w)
     xti_write_constant(w, "XT_ALONG", r->along);
     xti_write_constant(w, "XT_ACROSS", r->across);
     xti_write_constant(w, "XT_SEGMENTS", r->n_segments);
+    xti_write_constant(w, "XT_BACKS", backs(r));
     xti_write_constant(w, "XT_GROUND", r->ground >= 0);
     xti_write_constant(w, "XT_SHIFTED", r->shifted);
     xti_write_constant(w, "XT_GUARDS", r->n_guards);
@@ -180,7 +194,7 @@ const struct xti_family xti_cuda_segments = {
     "segments",
     index_rows,
     define,
-    "XT_SPAN XT_ALONG XT_ACROSS XT_SEGMENTS XT_GROUND XT_SHIFTED XT_GUARDS XT_SIGNS XT_POINTS "
+    "XT_SPAN XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_GROUND XT_SHIFTED XT_GUARDS XT_SIGNS XT_POINTS "
     "XT_CHUNKS "
     "XT_LENGTH XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 "
     "XT_UNITS1 "

@@ -7,9 +7,11 @@
 
 enum { XTI_MAX_SEGMENTS = 4, XTI_MAX_ROW_GUARDS = 4 };
 
-/* Positions begin .. end - 1 of a row come from consecutive units of a source. */
+/* Positions begin .. end - 1 of a row come from consecutive units of a source. back: the next position comes
+ * from the unit before; units are then counted from the source's last one down. */
 struct xti_segment {
     int piece;
+    bool back;
     int64_t begin, end;
     int64_t soff;     /* unit that position 0 would come from in the first row; may lie outside the source */
     const int64_t *s; /* [n_dims] source strides */
@@ -42,11 +44,11 @@ xt_status xti_cuda_find_rows(struct xti_cuda_plan *p, const struct xti_rows **of
 void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r);
 void xti_cuda_rows_step(const struct xti_rows *r, struct xti_cuda_step *s);
 
-/* Do the bodies of two steps differ in nothing but numbers? */
-bool xti_cuda_same_rows(const struct xti_rows *a, const struct xti_rows *b);
+/* Units of a segment's source. */
+int64_t xti_cuda_segment_units(const struct xti_cuda_plan *p, const struct xti_segment *g);
 
 /* The widest power of two, at most 16, that divides the address of position 0 in every row; segment -1: in
- * the destination, else in that segment's source. */
+ * the destination, else in that segment's source; there, where it goes back, behind that position. */
 int xti_cuda_row_align(const struct xti_cuda_plan *p, const struct xti_rows *r, int segment);
 
 #endif

@@ -29,7 +29,7 @@ struct fitted {
 
 struct interval {
     int piece;
-    int64_t begin, end, soff;
+    int64_t begin, end, soff; /* soff: at begin */
 };
 
 struct search {
@@ -50,9 +50,19 @@ static int outer_dims(const struct xti_piece *q) { return q->n_dims - has_run(q)
 
 static int64_t run_of(const struct xti_piece *q) { return has_run(q) ? q->dim[q->n_dims - 1].n : 1; }
 
-static bool copies_forward(const struct xti_piece *q)
+static bool goes_back(const struct xti_piece *q) { return has_run(q) && q->dim[q->n_dims - 1].s == -1; }
+
+/* Whole units of 8 bytes on both sides are served by rows.cu in fewer instructions. */
+static bool rows_serve(const struct xti_cuda_plan *p, const struct xti_piece *q)
 {
-    return q->src >= 0 && (!has_run(q) || q->dim[q->n_dims - 1].s == 1);
+    int last = has_run(q) ? q->n_dims - 1 : -1;
+    return xti_piece_affine(q) && xti_cuda_align(p, q, XTI_DESTINATION, q->doff, last) >= 8 &&
+           xti_cuda_align(p, q, XTI_SOURCE, goes_back(q) ? q->soff + 1 : q->soff, last) >= 8;
+}
+
+static bool copies_run(const struct xti_piece *q)
+{
+    return q->src >= 0 && (!has_run(q) || q->dim[q->n_dims - 1].s == 1 || goes_back(q));
 }
 
 static bool repeat_runs(struct fitted *o, const struct xti_dim *x)
@@ -222,8 +232,8 @@ static bool may_join(const struct search *s, int i)
 {
     const struct xti_piece *m = &s->p->map.piece[s->main], *q = &s->p->map.piece[i];
     return !s->of[i] && !s->in[i] && xti_piece_affine(q) &&
-           (q->src < 0 ||
-            (!m->n_guards && copies_forward(q) && run_of(q) * s->p->map.esize >= LEAST_COPY_BYTES));
+           (q->src < 0 || (!m->n_guards && copies_run(q) && !rows_serve(s->p, q) &&
+                           run_of(q) * s->p->map.esize >= LEAST_COPY_BYTES));
 }
 
 static void drop(struct search *s, int piece)
@@ -311,10 +321,12 @@ static bool set_segment(struct search *s, const struct interval *v, int64_t begi
     int64_t *strides = xti_arena_alloc(&s->p->map.arena, (size_t)(r->n_dims + 1) * sizeof *strides);
     if (!strides || !fit(&s->frame, &s->p->map.piece[v->piece], &o))
         return false;
+    *g = (struct xti_segment){
+        .piece = v->piece, .begin = v->begin - begin, .end = v->end - begin, .s = strides};
+    g->back = goes_back(&s->p->map.piece[v->piece]);
+    g->soff = (g->back ? xti_cuda_segment_units(s->p, g) - 1 - v->soff : v->soff) - g->begin;
     for (int i = 0; i < r->n_dims; i++)
-        strides[i] = o.finer.dim[i].s;
-    *g = (struct xti_segment){v->piece, v->begin - begin, v->end - begin, v->soff - (v->begin - begin),
-                              strides};
+        strides[i] = g->back ? -o.finer.dim[i].s : o.finer.dim[i].s;
     return true;
 }
 
@@ -345,28 +357,10 @@ static struct xti_rows *make_rows(struct search *s)
 
 /* ---- which pieces */
 
-static int least_align(const struct xti_cuda_plan *p, const struct xti_rows *r)
-{
-    int least = xti_cuda_row_align(p, r, -1);
-    for (int k = 0; k < r->n_segments; k++) {
-        int a = xti_cuda_row_align(p, r, k);
-        least = a < least ? a : least;
-    }
-    return least;
-}
-
-/* Whole units of 8 bytes on both sides are served by rows.cu in fewer instructions. */
-static bool worth_it(const struct xti_cuda_plan *p, const struct xti_rows *r)
-{
-    if (r->length * p->map.esize < LEAST_ROW_BYTES)
-        return false;
-    return r->n_guards || least_align(p, r) < 8;
-}
-
 static bool may_lead(const struct xti_cuda_plan *p, int i)
 {
     const struct xti_piece *q = &p->map.piece[i];
-    return copies_forward(q) && has_run(q) && guards_serve(q) && p->map.esize < 16 &&
+    return copies_run(q) && has_run(q) && guards_serve(q) && !rows_serve(p, q) && p->map.esize < 16 &&
            run_of(q) * p->map.esize >= LEAST_ROW_BYTES / 2;
 }
 
@@ -396,7 +390,7 @@ static bool try_rows(struct search *s, int i)
         return false;
     r->n_guards = q->n_guards;
     r->guard = q->guard;
-    if (!worth_it(s->p, r))
+    if (r->length * s->p->map.esize < LEAST_ROW_BYTES)
         return true;
     xti_cuda_share_rows(s->p, r);
     for (int k = 0; k < r->n_pieces; k++)

@@ -14,12 +14,15 @@
  *   its source, words that begin below XT_WORDS<k> lie inside, and with them all others of a thread when its
  *   first begins below XT_INNER<k>. XT_GROUND: they leave a ground. XT_SHIFTED: the sides differ
  *   modulo 16
+ * - XT_BACKS: bit k: segment k goes backwards in its source: its units are numbered from the source's last
+ *   one down, here and in what XT_AT gives; its words are turned round once they are loaded
  * - XT_GUARDS guards of segment 0, a bit pair each in XT_SIGNS: 0, 1, 2: what position is multiplied by,
  *   plus 1
  * - XT_AT: item i -> *s, *d: where segment 0's source (at position 0) and the row begin; u[0]: the span or
  *   chunk in its row; then where the other segments' sources begin, then the guards without their position */
 #define XT_G          (16 / XT_UNIT)
 #define XT_TILES      (XT_ACROSS * XT_ALONG)
+#define XT_BACK(k)    (XT_BACKS >> (k)&1)
 #define XT_BEHIND     (32 * (XT_ALONG - 1) + 1) /* words on: the one behind a lane's last */
 #define XT_NAME(name) XT_PASTE(XT_BODY, name)
 #define XT_ROW        struct XT_NAME(_row)
@@ -49,8 +52,8 @@ XT_ROW
 };
 
 /* Source units unit .. unit + XT_G - 1, those below `begin` and from `end` on as zeros. */
-XT_FN xt_b16 XT_NAME(_edge)(const unsigned char *from, const xt_signed unit, const xt_signed begin,
-                            const xt_signed end)
+XT_FN xt_b16 XT_NAME(_edge)(const unsigned char *from, const xt_index *t, const int s, const xt_signed unit,
+                            const xt_signed begin, const xt_signed end)
 {
     xt_b16 v = xt_zero();
 #pragma unroll 1
@@ -64,7 +67,9 @@ XT_FN xt_b16 XT_NAME(_edge)(const unsigned char *from, const xt_signed unit, con
 #endif
         }
         if (unit + k >= begin && unit + k < end)
-            XT_OF(set, XT_UNIT)(&v, XT_G - 1, ((const XT_B(XT_UNIT) *)from)[unit + k]);
+            XT_OF(set, XT_UNIT)
+        (&v, XT_G - 1,
+         ((const XT_B(XT_UNIT) *)from)[XT_BACK(s) ? XT_PICK(XT_UNITS, s) - 1 - unit - k : unit + k]);
     }
     return v;
 }
@@ -242,8 +247,10 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     for (int j = 1; j < XT_SEGMENTS; j++)
         start = k == j ? (xt_signed)row->more[j] : start;
     o->unit = start + row->at;
-    const unsigned char *p = from + (long long)o->unit * XT_UNIT;
-    o->shift = XT_SHIFTED ? ((int)(xt_size)p & 15) / XT_UNIT : 0;
+    const xt_signed low_unit = XT_BACK(k) ? (xt_signed)XT_PICK(XT_UNITS, k) - XT_G - o->unit : o->unit;
+    const unsigned char *p = from + (long long)low_unit * XT_UNIT;
+    const int step = XT_BACK(k) ? -16 : 16; /* from a word to the next */
+    o->shift = XT_SHIFTED ? (XT_BACK(k) ? -(int)(xt_size)p & 15 : (int)(xt_size)p & 15) / XT_UNIT : 0;
     const xt_signed first = XT_SPAN ? row->at - (xt_signed)(threadIdx.x % 32 * XT_G) : row->at - o->shift;
     o->meets = first < o->end && first + (XT_SPAN ? 32 * XT_ALONG : 2) * XT_G > o->begin;
     if (XT_SPAN && !o->meets)
@@ -257,12 +264,21 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
                     high = min(o->end, (xt_signed)XT_PICK(XT_UNITS, k) - (XT_G - 1) - start);
     const xt_index n = (xt_index)max(high - low, (xt_signed)0), at = row->at - o->shift - low;
     if (XT_SHIFTED)
-        p -= (xt_size)p & 15;
+        p = (const unsigned char *)(((xt_size)p + (XT_BACK(k) ? 15 : 0)) & ~(xt_size)15);
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++)
-        XT_NAME(_load)(&o->word[c], p + c * 512, at + c * 32 * XT_G, n);
+        XT_NAME(_load)(&o->word[c], p + c * 32 * step, at + c * 32 * XT_G, n);
     if (XT_SHIFTED)
-        XT_NAME(_load)(&o->behind, p + XT_BEHIND * 16, at + XT_BEHIND * XT_G, row->last && o->shift ? n : 0);
+        XT_NAME(_load)
+    (&o->behind, p + XT_BEHIND * step, at + XT_BEHIND * XT_G, row->last && o->shift ? n : 0);
+}
+
+XT_FN void XT_NAME(_reverse)(XT_PART *o)
+{
+    XT_UNROLL
+    for (int c = 0; c < XT_ALONG; c++)
+        o->word[c] = XT_OF(reverse, XT_UNIT)(o->word[c]);
+    o->behind = XT_OF(reverse, XT_UNIT)(o->behind);
 }
 
 /* The chunks one of whose words leaves the source. */
@@ -278,7 +294,8 @@ XT_FN void XT_NAME(_mend)(XT_PART *o, const XT_ROW *row, const unsigned char *fr
         if (at < XT_PICK(XT_WORDS, k) && (at + XT_G < XT_PICK(XT_WORDS, k) || !o->shift))
             continue;
         const xt_signed start = o->unit - row->at;
-        const xt_b16 x = XT_NAME(_edge)(from, o->unit + c * 32 * XT_G, start + o->begin, start + o->end);
+        const xt_b16 x =
+            XT_NAME(_edge)(from, t, k, o->unit + c * 32 * XT_G, start + o->begin, start + o->end);
         XT_UNROLL
         for (int j = 0; j < XT_ALONG; j++)
             if (j == c)
@@ -312,6 +329,8 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
     for (int r = 0; r < XT_ACROSS; r++) {
         if (XT_SHIFTED)
             __syncwarp();
+        if (XT_BACK(k) && (!XT_SPAN || o[r].meets))
+            XT_NAME(_reverse)(&o[r]);
         const int q = o[r].shift * XT_UNIT / 4, bits = o[r].shift * XT_UNIT % 4 * 8;
         if (XT_SHIFTED && !XT_SPAN)
             XT_NAME(_turn_any)(o[r].word, o[r].behind, row[r].last, q, bits);
@@ -370,6 +389,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #undef XT_G
 #undef XT_TILES
 #undef XT_BEHIND
+#undef XT_BACK
 #undef XT_NAME
 #undef XT_ROW
 #undef XT_PART
