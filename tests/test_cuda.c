@@ -12,10 +12,20 @@
 static const int archs[] = {75, 90, 120};
 enum { N_ARCHS = 3 };
 
+/* As xt_compile does. */
+static void fuse_for(const struct xt_graph *g, int sm, struct xti_map *m)
+{
+    struct xti_cuda_target t = {.sm = sm};
+    struct xti_err err = {0};
+    ck_assert_msg(!xti_cuda_fuse(g, &t, m, &err), "%s: %s", graph_text(g), err.e.message);
+}
+
 static void prove(const char *line, int sm, bool misaligned, struct proof *out)
 {
     struct xti_map m;
-    map_of(line, &m);
+    struct xt_graph *g = parse_line(line);
+    fuse_for(g, sm, &m);
+    xt_graph_free(g);
     bool ok = cuda_prove(&m, sm, misaligned, out);
     xti_map_free(&m);
     ck_assert_msg(ok, "sm_%d%s: %s\n    %s", sm, misaligned ? " misaligned" : "", line, out->error);
@@ -140,10 +150,13 @@ static const char *const segments[] = {
     "x: %s[19,301]; x[1:, 290:2:-1]",
     "x: %s[401]; x[:-1].flip(0) -> [400]:[1]+3",
     "x: %s[17,130]; x.tril(3).flip(1)",
+    "x: %s[70,19,95]; x[:, :, 1:]",
+    "x: %s[90,37,50]; y: %s[90,37,47]; concat(2, x, y).pad((0,0),(1,0),(0,2))",
     "x: %s[5,200]; concat(1, x[:, 40:0:-1], x, x[:, -2:-45:-1])",
     "x: %s[5,7,61]; x.flip(2).pad((0,0),(0,0),(3,2)).flip(0)",
     "x: %s[50,97]; x.roll(40, 1).roll(3, 0)",
     "x: %s[2,3,10,70]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1).permute(0,1,4,5,2,3)",
+    "x: %s[1,2,9,65]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1).permute(0,1,4,5,2,3)",
 };
 /* clang-format on */
 enum { N_SEGMENTS = sizeof segments / sizeof *segments };
@@ -359,7 +372,7 @@ END_TEST
 
 START_TEST(random_chains_copy_what_the_map_says)
 {
-    int n = test_full() ? 1000 : 150;
+    int n = test_full() ? 5000 : 150;
     if (cuda_skipped())
         return;
     for (int i = 0; i < n; i++) {
@@ -369,12 +382,14 @@ START_TEST(random_chains_copy_what_the_map_says)
         uint64_t seed = 1000 + (uint64_t)i;
         struct xt_graph *g = random_graph(seed, &opt);
         int sm = archs[i % N_ARCHS];
-        fuse(g, &m);
+        fuse_for(g, sm, &m);
         bool ok = cuda_prove(&m, sm, i / N_ARCHS % 2, &p);
         ck_assert_msg(ok, "seed %llu, sm_%d, turn %d: %s\n    %s", (unsigned long long)seed, sm, i, p.error,
                       graph_text(g));
         xti_map_free(&m);
         xt_graph_free(g);
+        if (test_full() && i % 500 == 499)
+            printf("note: %d random chains, byte-equal in both tiers\n", i + 1), fflush(stdout);
     }
 }
 END_TEST
@@ -646,7 +661,7 @@ int main(void)
 {
     Suite *s = suite_create("cuda");
     TCase *c = tcase_create("cuda");
-    tcase_set_timeout(c, 1200);
+    tcase_set_timeout(c, test_full() ? 20000 : 1200);
     tcase_add_test(c, every_family_copies_every_width);
     tcase_add_test(c, pieces_of_every_kind_share_one_launch);
     tcase_add_test(c, hundreds_of_pieces_share_a_table);

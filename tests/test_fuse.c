@@ -377,6 +377,29 @@ START_TEST(boxes_for_floors_are_made_when_asked_for)
 }
 END_TEST
 
+START_TEST(windows_that_cross_a_border_are_guarded_or_cut)
+{
+    static const struct xti_fuse_options guarded = {.guard_windows = true};
+    static const char *const line[] = {
+        "x: i32[2,5,6]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)",
+        "x: f32[9]; x.pad((2,3)).unfold(0,4,2)",
+        "x: i32[4,9]; y: i32[4,2]; concat(1, x, y).unfold(1,5,1)",
+        "x: i32[6,8]; x.roll(3,1).unfold(1,3,2)",
+    };
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++) {
+        struct xti_map m;
+        struct xti_err err = {0};
+        map_of(line[i], &m);
+        ck_assert_msg(m.cut_windows || i, "%s", line[i]);
+        xti_map_free(&m);
+        struct xt_graph *g = parse_line(line[i]);
+        ck_assert_msg(!xti_map_fuse(g, &guarded, &m, &err), "%s: %s", line[i], err.e.message);
+        ck_assert_msg(!m.cut_windows && !xti_map_check(&m, &err), "%s: %s", line[i], err.e.message);
+        same_as_steps(g, &m);
+    }
+}
+END_TEST
+
 static const char *const chain[] = {
     "x: f32[2,5,3,4]; x.permute(0,2,1,3)[:, ::-1].reshape(6,20)",
     "x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)",
@@ -542,6 +565,7 @@ static Suite *fuse_suite(void)
     tcase_add_test(t, a_concat_of_hundreds_of_inputs_is_that_many_pieces);
     tcase_add_test(t, hundreds_of_slices_put_together_again_are_a_memcpy);
     tcase_add_test(t, a_doubled_concat_of_more_pieces_than_fit_is_merged_on_the_way);
+    tcase_add_test(t, windows_that_cross_a_border_are_guarded_or_cut);
     tcase_add_test(t, more_pieces_than_the_limit_are_refused);
     tcase_add_test(t, rolls_pads_and_triangles_on_top_of_each_other_stay_right);
     tcase_add_test(t, thousands_of_nodes_that_cancel_are_a_memcpy);

@@ -313,7 +313,15 @@ static void check_random(uint64_t seed, const struct random_graph_options *opt, 
     check_bytes(g, &m, text);
     if (m.numel)
         check_addresses(g, &m, text, y);
+    bool windows = m.cut_windows;
     xti_map_free(&m);
+    if (windows) {
+        struct xti_err err = {0};
+        ck_assert_msg(!xti_map_fuse(g, &(struct xti_fuse_options){.guard_windows = true}, &m, &err), "%s",
+                      text);
+        check_bytes(g, &m, text);
+        xti_map_free(&m);
+    }
     xt_graph_free(g);
 }
 

@@ -159,11 +159,11 @@ static void count(struct row *r, const struct options *opt)
         snprintf(r->s.error, sizeof r->s.error, "%.700s", xt_last_error()->message);
         return;
     }
-    if (xti_map_fuse(g, NULL, &m, &err)) {
+    struct block_sample_options o = {opt->target, r->tier, opt->seed, opt->blocks, r->known, r->skipped};
+    o.target.n_sms = block_sample_sms(o.target.sm);
+    if (xti_cuda_fuse(g, &o.target, &m, &err)) {
         snprintf(r->s.error, sizeof r->s.error, "%.700s", err.e.message);
     } else {
-        struct block_sample_options o = {opt->target, r->tier, opt->seed, opt->blocks, r->known, r->skipped};
-        o.target.n_sms = block_sample_sms(o.target.sm);
         block_sample(&m, &o, &r->s);
         xti_map_free(&m);
     }

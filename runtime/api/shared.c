@@ -123,7 +123,8 @@ xt_status xti_shared_plan_get(struct xti_memo *plans, const struct xt_graph *g, 
     struct xti_map m;
     void *p = NULL;
     struct request r = {&m, f};
-    xt_status s = xti_map_fuse(g, NULL, &m, err);
+    xt_status s =
+        f->backend == XT_CUDA ? xti_cuda_fuse(g, &f->cuda, &m, err) : xti_map_fuse(g, NULL, &m, err);
     if (!s)
         s = check_bytes(&m, err);
     if (!s)

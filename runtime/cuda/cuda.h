@@ -18,7 +18,8 @@ enum xti_cuda_tier { XTI_TIER_ANY, XTI_TIER_STRUCTURE, XTI_TIER_EXACT, XTI_TIERS
 /* Emits one translation unit with two entries: <name> wants buffers that begin at multiples of 16 bytes,
  * <name>_e only of the element. Parameters of both, in order: dst, the sources read (in
  * the normalised order), of the structure tier the numbers (p->numbers of p, of p->elem: one struct), then
- * the fill values (16 bytes for each fill piece, in piece order). name, of the exact tier:
+ * the fill values (16 bytes for each fill piece, in piece order). Of a plan with a table all sources are one
+ * struct, and all fill values are. name, of the exact tier:
  * "xt_<family>_<first 8 hex digits of the signature>"; of the structure tier: xti_cuda_structure_name;
  * XTI_TIER_ANY has entries, parameters and a name of its own. XT_EUNSUPPORTED: the parameters do not fit; in
  * the structure tier that is so from some dozens of pieces on, and the exact tier serves. */

@@ -82,6 +82,10 @@ struct xti_cuda_plan {
     struct xti_str refused; /* "piece 0: rows: inner source stride 3\n" .. */
 };
 
+/* Fuses a chain as xti_map_fuse does, to the map that CUDA runs best. (fuse.c) */
+xt_status xti_cuda_fuse(const struct xt_graph *g, const struct xti_cuda_target *t, struct xti_map *m,
+                        struct xti_err *err);
+
 /* Plans m for t. On failure *p is zeroed. m is not kept.
  * post: every piece of p->map, and of p->elem->map, is covered by exactly one step, alone or with others;
  *       blocks of steps follow each other from 0 (test_cuda: a_plan_covers_every_piece_once). */

@@ -162,13 +162,13 @@ static void predict_segments(const struct xti_cuda_plan *p, const struct xti_cud
         const struct xti_segment *g = &r->segment[k];
         double run = (double)(g->end - g->begin) * unit, requests = ceil(run / (WARP * 16));
         out->load.requested += sectors_of(run / requests, rows * requests, 16) +
-                               (r->shifted ? rows * ceil(run / (WARP * 16 * r->along)) : 0);
+                               (r->shifted ? rows * ceil(run / (r->lanes * 16.0 * r->along)) : 0);
         out->load.needed += sectors_of(run, rows, xti_cuda_row_align(p, r, k));
     }
     double requests = ceil(length / (WARP * 16));
     out->store.requested += sectors_of(length / requests, rows * requests, 16) + (align < 16 ? 2 * rows : 0);
     out->store.needed += sectors_of(length, rows, align);
-    out->instructions += lanes * (r->span ? WARP : 1) * (70 + 25.0 * r->along);
+    out->instructions += lanes * r->lanes * (70 + 25.0 * r->along);
     out->in_flight = fmin(out->in_flight, 5.0 * XTI_CUDA_THREADS * 16 * s->per_thread);
 }
 

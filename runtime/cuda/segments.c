@@ -6,7 +6,7 @@
 
 #include "cuda/family.h"
 
-enum { WARP = 32, WARPS = XTI_CUDA_THREADS / WARP };
+enum { WARP = 32 };
 /* Chunks of a thread; more would take too many registers. */
 enum { STEPS = 4 }; /* of three segments and more: half */
 
@@ -61,12 +61,15 @@ static int steps(const struct xti_rows *r)
     return r->chunks * count_rows(r) / (STEPS * XTI_CUDA_THREADS) < 264 ? 1 : most;
 }
 
-/* Instructions of a warp for what it finds out about a row, for 32 chunks of it, and what 32 chunks of any
- * rows take more. */
-enum { ROW_COST = 50, CHUNKS_COST = 30, MIXED_COST = 20 };
+/* Instructions of a lane for what it finds out about a row and a segment of it, and about a guard; for a
+ * chunk; what a chunk takes more where the rows of a warp differ, and where every chunk's row does. */
+enum { ROW_COST = 50, GUARD_COST = 12, CHUNK_COST = 30, MIXED_COST = 10, ALONE_COST = 20 };
+/* What a sector more is worth, of which lanes that share a row ask for half a one an access and for one
+ * behind their last. */
+enum { SECTOR_COST = 480 };
 
-/* A warp stays in a row, where the index is found once for several chunks, unless so many lanes would idle
- * that it is cheaper to number the chunks of all rows through. */
+/* Lanes share a row and take several chunks of it each, so that the index is found once for them, unless so
+ * many would idle that it is cheaper to number the chunks of all rows through. */
 void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
 {
     r->chunks = (r->length * p->map.esize + (16 - xti_cuda_row_align(p, r, -1)) + 15) / 16;
@@ -74,29 +77,31 @@ void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
     r->shifted = false;
     for (int k = 0; k < r->n_segments; k++)
         r->shifted = r->shifted || !sides_agree(p, r, k);
-    int64_t row = (int64_t)ROW_COST * r->n_segments;
-    int64_t best = (row + CHUNKS_COST + MIXED_COST) * r->chunks; /* times 32 */
+    int64_t row = (int64_t)ROW_COST * r->n_segments + (int64_t)GUARD_COST * r->n_guards;
+    int64_t best = (row + CHUNK_COST + ALONE_COST) * r->chunks + SECTOR_COST * (1 + r->chunks / WARP);
     bool many = r->n_segments > 1; /* of several rows they would take too many registers */
-    r->span = false;
+    r->lanes = 1;
     r->along = 1;
     r->across = most < 2 || many ? 1 : 2;
     r->items = r->chunks * count_rows(r);
-    for (int along = 1; along <= most; along *= 2) {
-        int64_t spans = (r->chunks + WARP * along - 1) / (WARP * along),
-                cost = spans * WARP * (row + CHUNKS_COST * along);
-        if (cost > best)
-            continue;
-        best = cost;
-        r->span = true;
-        r->along = along;
-        r->across = many ? 1 : most / along;
-        r->items = spans * count_rows(r);
-    }
+    for (int lanes = WARP; lanes >= 8; lanes /= 2)
+        for (int along = 1; along <= most; along *= 2) {
+            int64_t spans = (r->chunks + lanes * along - 1) / (lanes * along),
+                    chunk = CHUNK_COST + (lanes < WARP ? MIXED_COST : 0),
+                    cost = spans * (lanes * (row + chunk * along) + SECTOR_COST / 2 * (along + 2));
+            if (cost > best)
+                continue;
+            best = cost;
+            r->lanes = lanes;
+            r->along = along;
+            r->across = many ? 1 : most / along;
+            r->items = spans * count_rows(r);
+        }
 }
 
 void xti_cuda_rows_step(const struct xti_rows *r, struct xti_cuda_step *s)
 {
-    int64_t block = (int64_t)r->across * (r->span ? WARPS : XTI_CUDA_THREADS);
+    int64_t block = (int64_t)r->across * (XTI_CUDA_THREADS / r->lanes);
     s->family = XTI_CUDA_SEGMENTS;
     s->rows = r;
     s->piece = r->segment[0].piece;
@@ -142,7 +147,7 @@ static void index_rows(struct xti_writer *w)
     const struct xti_rows *r = w->s->rows;
     int n = 1;
     xti_write_box(w, r->n_dims, r->dim, r->segment[0].soff, r->doff);
-    xti_write_digit(w, r->span ? r->items / count_rows(r) : r->chunks, "*u");
+    xti_write_digit(w, r->items / count_rows(r), "*u");
     for (int k = 1; k < r->n_segments; k++)
         xti_write_sum(w, more[n++], r->segment[k].soff, r->segment[k].s);
     for (int i = 0; i < r->n_guards; i++)
@@ -154,7 +159,7 @@ static void define_segment(struct xti_writer *w, int k)
     const struct xti_rows *r = w->s->rows;
     const struct xti_segment *g = &r->segment[k];
     int64_t units = xti_cuda_segment_units(w->p, g), group = 16 / w->p->map.esize, words = units - group + 1,
-            behind = (32 * (r->along - 1) + 1) * group;
+            behind = (r->lanes * (r->along - 1) + 1) * group;
     char name[32];
     snprintf(name, sizeof name, "XT_BEGIN%d", k);
     xti_write_number(w, name, g->begin);
@@ -171,7 +176,7 @@ static void define_segment(struct xti_writer *w, int k)
 static void define(struct xti_writer *w)
 {
     const struct xti_rows *r = w->s->rows;
-    xti_write_constant(w, "XT_SPAN", r->span);
+    xti_write_constant(w, "XT_LANES", r->lanes);
     xti_write_constant(w, "XT_ALONG", r->along);
     xti_write_constant(w, "XT_ACROSS", r->across);
     xti_write_constant(w, "XT_SEGMENTS", r->n_segments);
@@ -194,7 +199,7 @@ const struct xti_family xti_cuda_segments = {
     "segments",
     index_rows,
     define,
-    "XT_SPAN XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_GROUND XT_SHIFTED XT_GUARDS XT_SIGNS XT_POINTS "
+    "XT_LANES XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_GROUND XT_SHIFTED XT_GUARDS XT_SIGNS XT_POINTS "
     "XT_CHUNKS "
     "XT_LENGTH XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 "
     "XT_UNITS1 "

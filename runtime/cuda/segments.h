@@ -31,8 +31,8 @@ struct xti_rows {
     int n_guards;
     const struct xti_guard *guard; /* over dim and, last, the position */
     /* how threads share them (segments.c) */
-    int along, across;
-    bool span, shifted;
+    int lanes, along, across;
+    bool shifted;
     int64_t chunks, items;
 };
 

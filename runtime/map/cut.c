@@ -66,6 +66,9 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
         xti_dim_flip(p, k);
     if (!mixed_rows(p, xti_row(p, r), k, t, &first, &last) || last - first > max_mixed)
         goto end;
+    if (last > first && p->pool->guard_windows)
+        goto end;
+    p->pool->cut_windows |= last > first;
     int64_t n = p->ext[k];
     int before = out->n;
     done = true;

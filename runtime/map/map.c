@@ -264,6 +264,7 @@ static xt_status run(struct xti_fuser *f)
     struct xti_first_work first;
     struct xti_item items[FIRST_ITEMS];
     xti_pool_lend(&f->pool, &first);
+    f->pool.guard_windows = f->opt.guard_windows;
     f->stack = f->lent = items;
     f->cap_stack = FIRST_ITEMS;
     mark_reshapes(f);
@@ -275,6 +276,7 @@ static xt_status run(struct xti_fuser *f)
         xti_fuser_pull(f, it); /* frees it at once after a failure */
     }
     xt_status s = report(f);
+    f->m->cut_windows = f->pool.cut_windows;
     if (!s)
         s = xti_map_merge(f->m, f->err);
     if (!s)

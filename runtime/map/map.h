@@ -62,6 +62,7 @@ struct xti_map {
     int esize;              /* bytes of an element: 1, 2, 4, 8 or 16 */
     int n_pieces;
     struct xti_piece *piece;  /* by doff */
+    bool cut_windows;         /* guard_windows would make another map */
     int n_srcs;               /* = the graph's inputs; pieces name these numbers */
     int64_t numel;            /* elements written */
     int64_t dst_lo, dst_hi;   /* element addresses touched, inclusive; hi < lo when empty */
@@ -69,9 +70,11 @@ struct xti_map {
 };
 
 /* Policy: boxes that removing one div may cost, and boxes for one pad or concat boundary. Zero-initialised
- * means the defaults (1 and 16). */
+ * means the defaults (1 and 16). guard_windows: a boundary that windows cross, so that it lies elsewhere in
+ * each row of a dim, becomes guards and not boxes. */
 struct xti_fuse_options {
     int div_boxes, guard_boxes;
+    bool guard_windows;
 };
 
 /* Fuses the graph's output. opt may be NULL. On failure *m is zeroed.

@@ -37,7 +37,9 @@ enum xti_col { XTI_COL_FREE, XTI_COL_DIM, XTI_COL_DIV };
 struct xti_pool {
     struct xti_work *spare;
     xt_status st;
-    int steps, bytes; /* taken: at most XTI_MAX_STEPS, XTI_MAX_WORK_BYTES, or st is XT_EUNSUPPORTED */
+    bool guard_windows; /* struct xti_fuse_options */
+    bool cut_windows;   /* struct xti_map */
+    int steps, bytes;   /* taken: at most XTI_MAX_STEPS, XTI_MAX_WORK_BYTES, or st is XT_EUNSUPPORTED */
 };
 
 struct xti_known {

@@ -7,8 +7,8 @@
  *
  * Positions count units from the row's start; chunks and words begin at multiples of 16 bytes, before the row
  * as well.
- * - XT_SPAN: 1: a warp takes 32 * XT_ALONG chunks of a row, and XT_ACROSS such spans; 0: a thread takes
- *   XT_ACROSS chunks, of any rows (XT_ALONG is 1). XT_POINTS spans, or chunks, in all
+ * - XT_LANES: so many lanes, 8, 16 or 32, take XT_LANES * XT_ALONG chunks of a row, and XT_ACROSS such spans;
+ *   1: a thread takes XT_ACROSS chunks, of any rows (XT_ALONG is 1). XT_POINTS spans in all
  * - XT_LENGTH units a row. XT_CHUNKS a row at most
  * - XT_SEGMENTS segments; segment k: positions XT_BEGIN<k> up to XT_END<k>; XT_UNITS<k> units has
  *   its source, words that begin below XT_WORDS<k> lie inside, and with them all others of a thread when its
@@ -23,7 +23,8 @@
 #define XT_G          (16 / XT_UNIT)
 #define XT_TILES      (XT_ACROSS * XT_ALONG)
 #define XT_BACK(k)    (XT_BACKS >> (k)&1)
-#define XT_BEHIND     (32 * (XT_ALONG - 1) + 1) /* words on: the one behind a lane's last */
+#define XT_BEHIND     (XT_LANES * (XT_ALONG - 1) + 1) /* words on: the one behind a lane's last */
+#define XT_WARP       (XT_LANES == 32)                /* a warp is in one row */
 #define XT_NAME(name) XT_PASTE(XT_BODY, name)
 #define XT_ROW        struct XT_NAME(_row)
 #define XT_PART       struct XT_NAME(_part_of_row)
@@ -110,20 +111,33 @@ XT_FN void XT_NAME(_turn)(xt_b16 *word, const xt_b16 behind, const bool last, co
 /* The same where rows, and so shifts, differ within a warp. */
 XT_FN void XT_NAME(_turn_any)(xt_b16 *word, const xt_b16 behind, const bool last, const int q, const int bits)
 {
-    xt_b16 hi;
+    const xt_index lane = threadIdx.x % XT_LANES;
     XT_UNROLL
-    for (int k = 0; k < 4; k++) {
-        hi.w[k] = k < 3 + (XT_UNIT < 4) ? __shfl_down_sync(0xffffffffu, word[0].w[k], 1) : 0;
-        hi.w[k] = last ? behind.w[k] : hi.w[k];
+    for (int c = 0; c < XT_ALONG; c++) {
+        xt_b4 w[8];
+        XT_UNROLL
+        for (int k = 0; k < 4; k++) {
+            w[k] = word[c].w[k];
+            if (k >= 3 + (XT_UNIT < 4)) {
+                w[4 + k] = 0;
+            } else if (c + 1 < XT_ALONG) {
+                w[4 + k] =
+                    __shfl_sync(0xffffffffu, lane ? word[c].w[k] : word[c + 1].w[k], lane + 1, XT_LANES);
+            } else {
+                w[4 + k] = __shfl_down_sync(0xffffffffu, word[c].w[k], 1);
+                w[4 + k] = last ? behind.w[k] : w[4 + k];
+            }
+        }
+        XT_UNROLL
+        for (int k = 0; k < 6; k++)
+            w[k] = q & 2 ? w[k + 2] : w[k];
+        XT_UNROLL
+        for (int k = 0; k < 5; k++)
+            w[k] = q & 1 ? w[k + 1] : w[k];
+        XT_UNROLL
+        for (int k = 0; k < 4; k++)
+            word[c].w[k] = XT_UNIT < 4 ? __funnelshift_r(w[k], w[k + 1], bits) : w[k];
     }
-    if (q == 0)
-        word[0] = XT_NAME(_join)(word[0], hi, 0, bits);
-    else if (q == 1)
-        word[0] = XT_NAME(_join)(word[0], hi, 1, bits);
-    else if (q == 2)
-        word[0] = XT_NAME(_join)(word[0], hi, 2, bits);
-    else
-        word[0] = XT_NAME(_join)(word[0], hi, 3, bits);
 }
 
 /* Units from .. to - 1 of x, the others of v. */
@@ -180,23 +194,23 @@ XT_FN void XT_NAME(_part)(unsigned char *p, const xt_b16 v, const int from, cons
 
 XT_FN void XT_NAME(_find)(XT_ROW *row, unsigned char *dst, const xt_index item, const xt_index *t)
 {
-    const xt_index lane = threadIdx.x % 32;
+    const xt_index lane = threadIdx.x % XT_LANES;
     xt_index s = 0, d = 0;
     XT_UNROLL
     for (int k = 0; k < XT_SEGMENTS + XT_GUARDS; k++)
         row->more[k] = 0;
-    row->at = XT_LENGTH + (XT_SPAN ? lane + 1 : 1) * XT_G;
+    row->at = XT_LENGTH + (lane + 1) * XT_G;
     row->to = dst;
-    row->last = lane == 31;
+    row->last = XT_LANES > 1 ? lane == XT_LANES - 1 : threadIdx.x % 32 == 31;
     if (item < XT_POINTS) {
         XT_AT(t, item, 0, &s, &d, row->more, row->more);
         const xt_index c = row->more[0];
         row->to = dst + (xt_size)d * XT_UNIT;
-        row->at = (xt_signed)((XT_SPAN ? c * (32 * XT_ALONG) + lane : c) * XT_G) -
+        row->at = (xt_signed)((c * (XT_LANES * XT_ALONG) + lane) * XT_G) -
                   (xt_signed)(((xt_size)row->to & 15) / XT_UNIT);
         row->more[0] = s;
-        if (!XT_SPAN)
-            row->last = lane == 31 || c == XT_CHUNKS - 1;
+        if (XT_LANES == 1)
+            row->last = row->last || c == XT_CHUNKS - 1;
     }
 }
 
@@ -213,6 +227,7 @@ XT_FN void XT_NAME(_guard)(const XT_ROW *row, xt_signed *begin, xt_signed *end)
         else if (value < 0)
             *end = *begin;
     }
+    *end = max(*end, *begin); /* what no guard leaves begins where it ends */
 }
 
 /* *v = the word at p when at < n. */
@@ -232,7 +247,7 @@ XT_PART
     xt_signed begin, end;
     xt_signed unit; /* of the source, that the first chunk begins with */
     int shift;      /* units that it lies behind its word's begin */
-    bool meets;     /* chunks of the warp and the segment */
+    bool meets;     /* chunks of the lanes that share the row, and the segment */
 };
 
 XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *from, const xt_index *t,
@@ -251,9 +266,10 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     const unsigned char *p = from + (long long)low_unit * XT_UNIT;
     const int step = XT_BACK(k) ? -16 : 16; /* from a word to the next */
     o->shift = XT_SHIFTED ? (XT_BACK(k) ? -(int)(xt_size)p & 15 : (int)(xt_size)p & 15) / XT_UNIT : 0;
-    const xt_signed first = XT_SPAN ? row->at - (xt_signed)(threadIdx.x % 32 * XT_G) : row->at - o->shift;
-    o->meets = first < o->end && first + (XT_SPAN ? 32 * XT_ALONG : 2) * XT_G > o->begin;
-    if (XT_SPAN && !o->meets)
+    const xt_signed first =
+        XT_LANES > 1 ? row->at - (xt_signed)(threadIdx.x % XT_LANES * XT_G) : row->at - o->shift;
+    o->meets = first < o->end && first + (XT_LANES > 1 ? XT_LANES * XT_ALONG : 2) * XT_G > o->begin;
+    if (XT_WARP && !o->meets)
         return;
     o->behind = xt_zero();
     XT_UNROLL
@@ -267,7 +283,7 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
         p = (const unsigned char *)(((xt_size)p + (XT_BACK(k) ? 15 : 0)) & ~(xt_size)15);
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++)
-        XT_NAME(_load)(&o->word[c], p + c * 32 * step, at + c * 32 * XT_G, n);
+        XT_NAME(_load)(&o->word[c], p + c * XT_LANES * step, at + c * XT_LANES * XT_G, n);
     if (XT_SHIFTED)
         XT_NAME(_load)
     (&o->behind, p + XT_BEHIND * step, at + XT_BEHIND * XT_G, row->last && o->shift ? n : 0);
@@ -290,12 +306,12 @@ XT_FN void XT_NAME(_mend)(XT_PART *o, const XT_ROW *row, const unsigned char *fr
         return;
 #pragma unroll 1
     for (int c = 0; c < XT_ALONG; c++) {
-        const xt_index at = word + c * 32 * XT_G;
+        const xt_index at = word + c * XT_LANES * XT_G;
         if (at < XT_PICK(XT_WORDS, k) && (at + XT_G < XT_PICK(XT_WORDS, k) || !o->shift))
             continue;
         const xt_signed start = o->unit - row->at;
         const xt_b16 x =
-            XT_NAME(_edge)(from, t, k, o->unit + c * 32 * XT_G, start + o->begin, start + o->end);
+            XT_NAME(_edge)(from, t, k, o->unit + c * XT_LANES * XT_G, start + o->begin, start + o->end);
         XT_UNROLL
         for (int j = 0; j < XT_ALONG; j++)
             if (j == c)
@@ -308,7 +324,7 @@ XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, xt_b16 *v)
 {
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++) {
-        const xt_signed at = row->at + c * 32 * XT_G;
+        const xt_signed at = row->at + c * XT_LANES * XT_G;
         if ((XT_SEGMENTS == 1 && !XT_GROUND) || (at >= o->begin && at + XT_G <= o->end))
             v[c] = o->word[c];
         else if (at + XT_G > o->begin && at < o->end)
@@ -329,14 +345,14 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
     for (int r = 0; r < XT_ACROSS; r++) {
         if (XT_SHIFTED)
             __syncwarp();
-        if (XT_BACK(k) && (!XT_SPAN || o[r].meets))
+        if (XT_BACK(k) && (!XT_WARP || o[r].meets))
             XT_NAME(_reverse)(&o[r]);
         const int q = o[r].shift * XT_UNIT / 4, bits = o[r].shift * XT_UNIT % 4 * 8;
-        if (XT_SHIFTED && !XT_SPAN)
+        if (XT_SHIFTED && !XT_WARP)
             XT_NAME(_turn_any)(o[r].word, o[r].behind, row[r].last, q, bits);
         if (!o[r].meets)
             continue;
-        if (XT_SHIFTED && XT_SPAN) { /* one q in a warp */
+        if (XT_SHIFTED && XT_WARP) { /* one q in a warp */
             if (q == 0)
                 XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 0, bits);
             else if (q == 1)
@@ -365,8 +381,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
     for (int r = 0; r < XT_ACROSS; r++) {
         const xt_index group = block * XT_ACROSS + r;
         XT_NAME(_find)
-        (&row[r], dst,
-         XT_SPAN ? group * (XT_THREADS / 32) + threadIdx.x / 32 : group * XT_THREADS + threadIdx.x, t);
+        (&row[r], dst, group * (XT_THREADS / XT_LANES) + threadIdx.x / XT_LANES, t);
     }
     XT_UNROLL
     for (int i = 0; i < XT_TILES; i++)
@@ -377,7 +392,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
     XT_UNROLL
     for (int i = 0; i < XT_TILES; i++) {
         const XT_ROW *q = &row[i / XT_ALONG];
-        const xt_signed at = q->at + i % XT_ALONG * 32 * XT_G;
+        const xt_signed at = q->at + i % XT_ALONG * XT_LANES * XT_G;
         unsigned char *p = q->to + (long long)at * XT_UNIT;
         if (at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH)
             *(xt_b16 *)p = v[i];
@@ -389,6 +404,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #undef XT_G
 #undef XT_TILES
 #undef XT_BEHIND
+#undef XT_WARP
 #undef XT_BACK
 #undef XT_NAME
 #undef XT_ROW
