@@ -92,6 +92,7 @@ static bool begin_on_words(const struct xti_cuda_plan *p, const struct xti_piece
         struct xti_weave lower = *v;
         lower.low -= k;
         lower.span += k;
+        lower.ahead = k;
         if (align_rows(p, q, &lower, XTI_SOURCE) % 16 == 0) {
             *v = lower;
             return true;
@@ -125,7 +126,7 @@ static bool is_staged_out(const struct xti_weave *v) { return v->packed && v->ou
 /* No chunk of a window leaves the source. */
 static bool is_inside(const struct xti_weave *v, int unit)
 {
-    return v->whole && !v->shifted && v->span * unit % 16 == 0;
+    return v->whole && !v->shifted && !v->ahead && v->span * unit % 16 == 0;
 }
 
 bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_weave *v,
@@ -146,10 +147,8 @@ bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_piece *q, st
                           v->outs);
     if (4 * v->pixels < 3 * v->groups * v->group || (!v->whole && v->groups < LEAST_GROUPS))
         return xti_refuse(why, "rows of %lld pixels would leave threads idle", (long long)v->pixels);
-    int in = is_staged_in(v) || !is_inside(v, unit) ? v->windows * v->fetched : 0, out = is_staged_out(v)
-                                                                                             ? v->outs
-                                                                                         : v->whole ? 0
-                                                                                                    : 1;
+    int in = is_staged_in(v) || !is_inside(v, unit) ? v->windows * v->fetched : 0;
+    int out = is_staged_out(v) ? v->outs : !v->whole;
     v->stage = WARP * (in > out ? in : out);
     return true;
 }

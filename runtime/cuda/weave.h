@@ -19,7 +19,7 @@ struct xti_weave {
     bool aligned;       /* pixel 0 of every row of the destination begins at a multiple of 16 bytes */
     bool shifted;       /* windows begin anywhere, else at multiples of 16 bytes */
     int64_t low;        /* unit that an item's window begins with; 0: its first pixel's */
-    int span;           /* units of a window */
+    int span, ahead;    /* units of a window; those before the first that is wanted */
     int chunks;         /* words of a window */
     int fetched;        /* aligned words that it may lie in */
     int windows, outs;  /* of an item; words that it makes */
