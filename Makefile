@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -235,6 +235,18 @@ transactions-check: need-build ## are CUDA kernels worse than bench/results/tran
 transactions-update: need-build ## writes these tables anew; QUICK=1: only the rows that make test counts; AGAIN=1: those of unchanged kernels, too
 	+@$(SUBMAKE) $(B)/tests/transactions
 	@B=$(B) $(PYTHON) tests/transactions_check.py --update $(if $(QUICK),--quick) $(if $(AGAIN),--again)
+
+# clang and its runtime; of the kernels the scalar ones alone, which build in time.
+$(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/check.o $(patsubst %,$(B)/obj/tools/%.o,npy say bar guard) $(LIB_A)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+FUZZ ?= line graph entry npy source
+fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source' (needs clang)
+	+@$(SUBMAKE) $(XT)
+	+@$(SUBMAKE) B=$(B)/fuzz CC=clang SAN=fuzzer-no-link,address,undefined ISAS=scalar WARNINGS=-w $(FUZZ:%=$(B)/fuzz/tests/fuzz/%)
+	@B=$(B)/fuzz sh tests/fuzz/run.sh $(FUZZ)
 
 $(B)/tests/bench_kernels: $(B)/obj/tests/bench_kernels.o $(B)/obj/tests/support/kernel_job.o $(LIB_A)
 	@mkdir -p $(@D)

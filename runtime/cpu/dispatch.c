@@ -10,6 +10,7 @@
 
 #include "base/env.h"
 #include "base/os.h"
+#include "cpu/kernels.h"
 
 /* Each of the sets that ISA_FLAGS_* in the Makefile lets the compiler use. */
 bool xti_cpu_has(enum xti_isa isa)
@@ -29,13 +30,23 @@ bool xti_cpu_has(enum xti_isa isa)
 #endif
 }
 
+/* Was the library built with kernels of this set (ISAS in the Makefile)? A plan made for one uses what only
+ * its kernels do. */
+static bool built_for(enum xti_isa isa)
+{
+    bool any = false;
+    for (int i = 0; i < xtk_n_rows && !any; i++)
+        any = xtk_rows[i].isa == isa;
+    return any;
+}
+
 /* XT_ISA can only narrow: asking for what the processor lacks, or for an unknown name, changes nothing. */
 static enum xti_isa chosen_isa(void)
 {
     enum xti_isa widest = XTI_ISA_SCALAR;
     const char *name = xti_env(XTI_ENV_ISA);
     for (int i = 0; i < XTI_ISA_COUNT; i++) {
-        if (!xti_cpu_has((enum xti_isa)i))
+        if (!xti_cpu_has((enum xti_isa)i) || !built_for((enum xti_isa)i))
             continue;
         widest = (enum xti_isa)i;
         if (name && !strcmp(name, xti_isa_name[i]))

@@ -10,6 +10,8 @@
 #include "cuda/family.h"
 #include "cuda/segments.h"
 
+#define MAX_REACH_BYTES ((int64_t)1 << 56)
+
 /* Points beyond the last one that a kernel may compute an index of: a block's worth, and a tile's. */
 enum { INDEX_SLACK = 1 << 16 };
 /* Pieces whose refused strategies are kept for explain. */
@@ -171,11 +173,24 @@ static xt_status plan_both(const struct xti_map *m, struct xti_cuda_plan *p, str
     return p->refused.failed ? xti_fail(err, XT_ENOMEM, "text of refused families") : XT_OK;
 }
 
+/* So that sizes and addresses in bytes, and sums of a few of them, need no check from here on. */
+static xt_status check_reach(const struct xti_map *m, struct xti_err *err)
+{
+    int64_t most = MAX_REACH_BYTES / m->esize;
+    bool fits = m->numel <= most && m->dst_lo >= -most && m->dst_hi <= most;
+    for (int i = 0; i < m->n_srcs; i++)
+        fits = fits && m->src_lo[i] >= -most && m->src_hi[i] <= most;
+    return fits ? XT_OK
+                : xti_fail(err, XT_EUNSUPPORTED, "a tensor of more than 2^56 bytes, which no GPU addresses");
+}
+
 xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,
                              struct xti_cuda_plan *p, struct xti_err *err)
 {
     *p = (struct xti_cuda_plan){.target = *t};
-    xt_status s = plan_both(m, p, err);
+    xt_status s = check_reach(m, err);
+    if (!s)
+        s = plan_both(m, p, err);
     if (!s)
         s = xti_cuda_structure_make(p, err);
     if (s)

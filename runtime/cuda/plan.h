@@ -86,7 +86,7 @@ struct xti_cuda_plan {
 xt_status xti_cuda_fuse(const struct xt_graph *g, const struct xti_cuda_target *t, struct xti_map *m,
                         struct xti_err *err);
 
-/* Plans m for t. On failure *p is zeroed. m is not kept.
+/* Plans m for t. On failure *p is zeroed. m is not kept. XT_EUNSUPPORTED: tensors of more than 2^56 bytes.
  * post: every piece of p->map, and of p->elem->map, is covered by exactly one step, alone or with others;
  *       blocks of steps follow each other from 0 (test_cuda: a_plan_covers_every_piece_once). */
 xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,

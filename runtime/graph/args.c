@@ -111,9 +111,11 @@ bool xti_args_value(struct xti_args *b, int slot, unsigned char bytes[16], const
 
 bool xti_args_text(struct xti_args *b, int slot, char out[XTI_MAX_STRING])
 {
+    if (!xti_args_given(b, slot))
+        return xti_args_fail_param(b, slot, "is missing");
     const struct xti_item *it = &b->p->item[b->slot[slot].a];
-    if (!xti_args_given(b, slot) || it->kind != XTI_ITEM_STRING)
-        return xti_args_fail_param(b, slot, xti_args_given(b, slot) ? "wants a string" : "is missing");
+    if (it->kind != XTI_ITEM_STRING)
+        return xti_args_fail_param(b, slot, "wants a string");
     if (it->n - 2 >= XTI_MAX_STRING)
         return xti_args_fail_param(b, slot, "is too long");
     memcpy(out, it->s + 1, it->n - 2);

@@ -352,8 +352,8 @@ static const struct xti_call *choose_row(const struct xti_args *b)
 static bool take_operand(struct xti_args *b)
 {
     const struct xti_parser *p = b->p;
-    const struct xti_item *it = p->item + b->first;
-    bool list = b->first < p->n_items && it->kind == XTI_ITEM_OPEN && b->c->param[0].kind == XTI_TEXT;
+    const struct xti_item *it = b->first < p->n_items ? p->item + b->first : NULL;
+    bool list = it && it->kind == XTI_ITEM_OPEN && b->c->param[0].kind == XTI_TEXT;
     if (list) {
         int end = b->first + 1;
         while (end < p->n_items && p->item[end].kind == XTI_ITEM_NODE)
@@ -366,7 +366,7 @@ static bool take_operand(struct xti_args *b)
         b->first = end + 1;
         return b->x >= 0 && p->item[end].kind == XTI_ITEM_CLOSE;
     }
-    if (b->first >= p->n_items || it->kind != XTI_ITEM_NODE || it->key.n)
+    if (!it || it->kind != XTI_ITEM_NODE || it->key.n)
         return xti_args_fail(b, XT_ESYNTAX, "the first argument must be a tensor", "", 0);
     b->x = it->node;
     b->first++;

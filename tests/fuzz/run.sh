@@ -1,0 +1,57 @@
+#!/bin/sh
+# run.sh TARGET..: fuzzes each for FUZZ_SECONDS (60), from seeds and from what earlier runs in B/corpus found;
+# inputs in tests/fuzz/found, which once were faults, are run first. Prints how many inputs were tried.
+# B: build directory of the targets.
+B=${B:-build/fuzz} seconds=${FUZZ_SECONDS:-60}
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:handle_segv=1
+passed=0 failed=0
+
+lines() { # directory: a file for each problem line that is committed
+    n=0
+    cat tests/problems/good.txt tests/problems/huge.txt tests/golden/golden.txt | grep '^[a-z].*;' | cut -f1 |
+        while IFS= read -r line; do
+        n=$((n + 1))
+        printf '%s' "$line" >"$1/$n"
+    done
+}
+
+seeds() { # target, directory
+    mkdir -p "$2"
+    case $1 in
+    line | source) lines "$2" ;;
+    graph) head -c 4000 tests/problems/good.txt | split -b 200 - "$2/" ;;
+    npy)
+        printf '\223NUMPY\001\000v\000%-117s\n' \
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" >"$2/f4"
+        printf '\223NUMPY\002\000v\000\000\000%-117s\n' \
+            "{'descr': '|V1', 'fortran_order': True, 'shape': (), }" >"$2/v1"
+        ;;
+    entry)
+        XT_CACHE_DIR=$(mktemp -d) && export XT_CACHE_DIR
+        build/xt emit 'x: f32[64,64]; x.T' --arch sm_90 --dir "$XT_CACHE_DIR" >/dev/null 2>&1
+        build/xt pack tests/fuzz/pack.txt --arch sm_90 -o "$2/pack" >/dev/null 2>&1
+        cp "$XT_CACHE_DIR"/k1/[0-9a-f]* "$2/" 2>/dev/null
+        rm -rf "$XT_CACHE_DIR"
+        unset XT_CACHE_DIR
+        ;;
+    esac
+}
+
+for t in "$@"; do
+    mkdir -p "$B/corpus/$t" "$B/faults"
+    seeds "$t" "$B/seeds/$t"
+    log=$B/$t.log
+    if find tests/fuzz/found/"$t" -type f 2>/dev/null | xargs -r "$B/tests/fuzz/$t" >"$log" 2>&1 &&
+        "$B/tests/fuzz/$t" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
+            -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$B/faults/$t-" \
+            "$B/corpus/$t" "$B/seeds/$t" >>"$log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        tail -n 30 "$log"
+    fi
+    echo "$t: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") inputs in $seconds s," \
+        "$(find "$B/corpus/$t" -type f | wc -l) kept, $(find "$B/faults" -name "$t-*" | wc -l) faults"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
