@@ -152,10 +152,10 @@ def terminals():
     check("but with -f", status == 0 and "NUMPY" in shown, shown)
     status, shown = on_terminal("run", "x; x", "a.npy", "-o", "t.npy")
     check("a short run draws nothing", status == 0 and not shown, shown)
-    wide = "x; x.expand(24,1024,1024,1024)"
+    wide = "x; x.expand(96,1024,1024,1024)"
     status, shown = on_terminal("run", wide, "one.npy", "-o", "/dev/null")
     lines = shown.split("\r")
-    bar = r"\] +\d+ %  \d+\.\d of 25.8 GB, .* GB/s  \d+:\d\d left"
+    bar = r"\] +\d+ %  \d+\.\d of 103\.1 GB, .* GB/s  \d+:\d\d left"
     check("a long one a bar", status == 0 and re.search(bar, shown), shown[-300:])
     check("that fits a line", max(map(len, lines)) <= 79)
     check("and is cleared", lines[-1] == "" and lines[-2].strip() == "")

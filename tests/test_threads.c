@@ -287,9 +287,13 @@ static bool big_is_right(const struct big *b, const struct xt_kernel *k)
     return ok;
 }
 
-/* This process's threads; `blocked`: those of them in which no signal that can be blocked is delivered. */
+/* This process's threads; `blocked`: those of them in which no signal is delivered but their own faults. */
 static int count_threads(int *blocked)
 {
+    static const int open[] = {SIGKILL, SIGSTOP, SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    unsigned all = 0x7fffffff;
+    for (int i = 0; i < 6; i++)
+        all &= ~(1u << (open[i] - 1));
     DIR *tasks = opendir("/proc/self/task");
     int n = 0;
     *blocked = 0;
@@ -306,7 +310,7 @@ static int count_threads(int *blocked)
         if (f)
             fclose(f);
         n++;
-        *blocked += (mask & 0x7fffffff) == (0x7fffffff & ~(1u << (SIGKILL - 1) | 1u << (SIGSTOP - 1)));
+        *blocked += (mask & 0x7fffffff) == all;
     }
     if (tasks)
         closedir(tasks);

@@ -135,15 +135,18 @@ static void *live(void *arg)
 }
 
 /* Brings the threads to so many, or as many as there can be. The host's signal handlers run on the host's
- * threads. */
+ * threads, but for faults, which stay where they happen: blocked, they would end the process. */
 static void start(struct xti_threads *p, int wanted)
 {
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
     sigset_t all, old;
     pthread_attr_t attr;
     if (p->n >= wanted || pthread_attr_init(&attr))
         return;
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (; p->n < wanted; p->n++) {
         struct thread *t = &p->thread[p->n];
