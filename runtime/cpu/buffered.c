@@ -167,7 +167,7 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     const struct xti_part *part = b->blocks->part;
     int n = b->blocks->n_parts;
     b->block = &b->blocks->block[row][col];
-    if (b->single && (row || col)) /* of few rows, perhaps, which are written at once */
+    if (b->single && (row || col || !b->block->inner->step.turns)) /* it, or few rows, is written at once */
         stream(b, ALL);
     fetch_ends(&b->block->out, d);
     fill(b);
@@ -238,6 +238,7 @@ static __attribute__((noinline)) void run_one(const struct xti_copy *c, const st
 {
     struct xtk_job jobs[4];
     char room[2 * XTI_BLOCK_BYTES] __attribute__((aligned(64)));
+    _Static_assert(XTI_ABREAST_BYTES <= sizeof room, "a block has room in both buffers");
     run(c, step, share, jobs, room, XTI_BLOCK_BYTES);
 }
 

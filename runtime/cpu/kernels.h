@@ -73,13 +73,15 @@ struct xtk_job {
                              * which is fetched a job ahead; 0: by columns alone */
     /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
      * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
-     * rows and of columns, or 16 of rows and 64 of columns. gather by places: so, too, and with 0 turns
-     * before it begins to write. */
+     * rows and of columns, or 16 of rows and 64 of columns. gather by places, of as many rows as go
+     * side by side (xti_abreast_units) or more: so, too, and with 0 turns whenever it has read some rows and
+     * is to write them, first before it writes anything. */
     void (*between)(const struct xtk_job *j, int64_t turns);
     struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
     const int32_t *places;             /* gather, AVX-512, units of up to 8 bytes: of the columns in its
                                         * buffer (plan/abreast.h). They are a run of the source, of a line at
-                                        * least; NULL: not so */
+                                        * least, and as many as go side by side of at most XTI_ABREAST_BYTES;
+                                        * NULL: not so */
     const struct xti_mosaic *mosaic;   /* mosaic: its table; NULL: unit by unit */
     struct xtk_collect *collect;       /* tile, of bytes: with lists alone. At last a job without rows */
     struct xti_fetch fetch;            /* with it: of a job's source */

@@ -2,12 +2,13 @@
 #include "support/kernel_job.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* The strides and numbers that an op fixes: so many units; the row's param, or minus it; as many as lie at
  * one place; or free. */
 enum { FREE = 1000, N = 2000, RUN = 3000 };
 
-enum { LINE = 64, HOLE = INT32_MIN }; /* a column that is 0 */
+enum { LINE = 64, HOLE = INT32_MIN /* a column that is 0 */, LOST = 0x5a };
 
 /* clang-format off */
 static const struct {
@@ -152,10 +153,22 @@ static bool may_go_abreast(const struct kernel_job *j)
            j->job.rows >= units && row >= LINE && units * row <= XTI_ABREAST_BYTES;
 }
 
+static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
+{
+    return j->job.row_at ? j->row_at[r] : (struct xti_offset){r * j->job.s_row, r * j->job.d_row};
+}
+
+/* With 0 turns by places alone; what is written before the first such call is lost. */
 static void turn(const struct xtk_job *job, int64_t turns)
 {
     struct kernel_job *j = (struct kernel_job *)((char *)job - offsetof(struct kernel_job, job));
-    j->turns = j->turns ? j->turns - 1 : turns - 1;
+    if (turns || !job->places) {
+        j->turns = j->turns ? j->turns - 1 : turns - 1;
+        return;
+    }
+    for (int64_t r = 0; j->unwritten && r < job->rows; r++)
+        memset(j->d + row_of(j, r).d, LOST, (size_t)(job->cols * j->row->unit));
+    j->unwritten = false;
 }
 
 /* Bytes [lo, hi) of a row take those at the same distance from its end, or are 0. Lists where they come from.
@@ -222,8 +235,9 @@ static void make_mosaic(struct kernel_job *j, struct kernel_pitch p)
     job->row_at = j->row_at;
 }
 
-void kernel_job_place(struct kernel_job *j, const char *d, const char *s)
+void kernel_job_place(struct kernel_job *j, char *d, const char *s)
 {
+    j->d = d;
     struct xti_mosaic_of of = {.row_at = j->row_at,
                                .col_at = j->col_at,
                                .rows = j->job.rows,
@@ -293,12 +307,14 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     }
     j->job.between = may_take_turns(j) && (rows / 4 + cols / 2) % 2 ? turn : NULL;
     j->turns = 0;
+    j->unwritten = false;
     make_lists(j);
     if (may_go_abreast(j) && (rows + cols) % 8) {
         for (int64_t c = 0; c < j->job.cols; c++)
             j->places[c] = (int32_t)xti_abreast_place(k->unit, j->col_at[c]);
         j->job.places = j->places;
         j->job.between = (rows + cols / 2) % 2 ? turn : NULL;
+        j->unwritten = j->job.between;
     }
     if (op == XTI_CPU_SPLICE)
         make_segments(j);
@@ -306,11 +322,6 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->s_lo = j->s_hi = 0;
         make_mosaic(j, pitch);
     }
-}
-
-static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
-{
-    return j->job.row_at ? j->row_at[r] : (struct xti_offset){r * j->job.s_row, r * j->job.d_row};
 }
 
 static void define_layer(const struct kernel_job *j, char *d, const char *s)

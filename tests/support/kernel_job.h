@@ -23,8 +23,10 @@ struct kernel_job {
     struct xti_offset row_at[KERNEL_MAX_COLS]; /* lists, where the op may have them */
     int32_t col_at[KERNEL_MAX_COLS];
     int32_t places[KERNEL_MAX_COLS];
-    int64_t turns; /* of xtk_job.between: still to come */
-    int group;     /* mosaic: rows that share windows */
+    int64_t turns;  /* of xtk_job.between: still to come */
+    bool unwritten; /* the call of it with 0 turns is still to come */
+    char *d;        /* where the job lies */
+    int group;      /* mosaic: rows that share windows */
     struct xti_mosaic mosaic;
     struct xtk_segment segment[2 * KERNEL_MAX_COLS / 64 + 2];
     struct xtk_source source[2];
@@ -37,7 +39,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
                      bool stream, struct kernel_job *j);
 
 /* Makes what depends on where the job lies; before it runs. */
-void kernel_job_place(struct kernel_job *j, const char *d, const char *s);
+void kernel_job_place(struct kernel_job *j, char *d, const char *s);
 
 /* What the kernel has to do, byte by byte. */
 void kernel_job_define(const struct kernel_job *j, char *d, const char *s);
