@@ -147,6 +147,7 @@ static const char *const segments[] = {
     "x: %s[4,5,99]; y: %s[99]; concat(2, x, y.expand(4,5,99))",
     "x: %s[11,601]; x.roll(3, 1)",
     "x: %s[19,301]; x.flip(1)",
+    "x: %s[7,131,3]; x.flip(1).flip(2)[:, 1:]",
     "x: %s[19,301]; x[1:, 290:2:-1]",
     "x: %s[401]; x[:-1].flip(0) -> [400]:[1]+3",
     "x: %s[17,130]; x.tril(3).flip(1)",
@@ -223,7 +224,7 @@ static const char *const weaves[] = {
     "x: %s[7,128,3]; x.flip(1)",
     "x: %s[7,131,3]; x.flip(1)",
     "x: %s[7,131,3]; x.flip(2)",
-    "x: %s[7,131,3]; x.flip(1).flip(2)[:, 1:]",
+    "x: f64[7,131,3]; x.flip(1).flip(2)[:, 1:]",
     "x: %s[5,160,4]; x[..., 1:]",
     "x: %s[5,163,4]; x[..., :3]",
     "x: %s[5,160,4]; x[..., ::3]",
@@ -391,6 +392,28 @@ START_TEST(random_chains_copy_what_the_map_says)
         if (test_full() && i % 500 == 499)
             printf("note: %d random chains, byte-equal in both tiers\n", i + 1), fflush(stdout);
     }
+}
+END_TEST
+
+/* A compiler may fetch a word of shared memory whole, of which it wants every second unit: all of it must
+ * have been written, where the source ends within it, too. */
+START_TEST(words_that_the_source_ends_within_are_written_whole)
+{
+    static const char *const lines[] = {"x: f16[9,32,24]; x[:, ::2, ::2]", "x: f32[9,16,20]; x[:, ::2, ::2]",
+                                        "x: f32[9,8,20]; x[:, ::2, ::2]"};
+    if (cuda_skipped())
+        return;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        for (int k = 0; k < 2 * N_ARCHS; k++) {
+            struct proof p;
+            struct xti_map m;
+            struct proof_options opt = {.tier = k % 2 ? PROOF_EXACT : PROOF_STRUCTURE};
+            map_of(lines[i], &m);
+            bool ok = cuda_prove_with(&m, archs[k / 2], &opt, &p);
+            xti_map_free(&m);
+            ck_assert_msg(ok, "%s, sm_%d: %s", lines[i], archs[k / 2], p.error);
+            ck_assert_msg(!strcmp(p.strategy, "tile"), "%s: %s", lines[i], p.strategy);
+        }
 }
 END_TEST
 
@@ -672,6 +695,7 @@ int main(void)
     tcase_add_test(c, two_hundred_inputs_share_a_few_functions);
     tcase_add_test(c, golden_chains_copy_what_the_map_says);
     tcase_add_test(c, random_chains_copy_what_the_map_says);
+    tcase_add_test(c, words_that_the_source_ends_within_are_written_whole);
     tcase_add_test(c, blocks_past_the_grid_limit_and_wide_indices_copy_too);
     tcase_add_test(c, whole_tiles_move_whole_sectors_without_bank_conflicts);
     tcase_add_test(c, predicted_sectors_are_those_that_are_counted);

@@ -152,12 +152,14 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             have[j] = have[j] && c < shift + length;
             if (have[j] && (xt_size)(p - src) + 16 <= (xt_size)XT_EXTENT * XT_UNIT) {
                 chunk[j] = *(const xt_b16 *)p;
-            } else if (have[j]) { /* what leaves the buffer goes unit by unit */
+            } else if (have[j]) { /* what leaves the buffer goes unit by unit, zeros for the rest: a compiler
+                                     may fetch a word whole of which it wants every second unit */
                 have[j] = 0;
 #pragma unroll 1
                 for (int k = 0; k < 16; k += XT_UNIT)
-                    if (c + k >= shift && c + k < shift + length)
-                        *(XT_B(XT_UNIT) *)(shared + place[j] + k) = *(const XT_B(XT_UNIT) *)(p + k);
+                    *(XT_B(XT_UNIT) *)(shared + place[j] + k) =
+                        c + k >= shift && c + k < shift + length ? *(const XT_B(XT_UNIT) *)(p + k)
+                                                                 : XT_OF(get, XT_UNIT)(xt_zero(), 0);
             }
 #endif
         }
