@@ -29,7 +29,7 @@ logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 trap 'exit 130' INT TERM
 mkdir -p "$B/qemu" # where the scripts look for xt
-printf '#!/bin/sh\nexec %s %s/xt "$@"\n' $qemu "$B" >"$B/qemu/xt"
+printf '#!/bin/sh\nexec %s %s/xt "$@"\n' $qemu "$(cd "$B" && pwd)" >"$B/qemu/xt"
 chmod +x "$B/qemu/xt"
 export B qemu logs CK_FORK=no XT_CACHE_DIR="$logs/cache"
 python=$(sh tools/bootstrap.sh --python numpy 2>/dev/null || echo python3)
