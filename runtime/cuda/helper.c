@@ -71,19 +71,20 @@ static int lifted(int fd)
  * LD_LIBRARY_PATH, or the host's signal mask and handlers. */
 static int spawn(struct call *c, int theirs)
 {
-    char *argv[] = {(char *)c->path, NULL}, *env[] = {NULL, NULL}, *library_path = NULL;
+    char *argv[] = {(char *)c->path, NULL}, *env[] = {NULL, NULL};
     const char *inherited = secure_getenv("LD_LIBRARY_PATH");
     struct xti_str text = {0};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t set;
-    if (inherited) {
+    if (inherited)
         xti_str_addf(&text, "LD_LIBRARY_PATH=%s", inherited);
-        env[0] = library_path = text.s;
-    }
-    int e = inherited && !library_path ? ENOMEM : posix_spawn_file_actions_init(&files);
-    if (e)
+    env[0] = text.s;
+    int e = text.failed ? ENOMEM : posix_spawn_file_actions_init(&files);
+    if (e) {
+        xti_str_free(&text);
         return e;
+    }
     e = posix_spawnattr_init(&attr);
     if (!e) {
         sigemptyset(&set);
@@ -170,7 +171,7 @@ static xt_status take_code(struct xti_message *m, struct xti_code *out, struct x
     if (out->ptx && (out->cubin || !cubin_bytes))
         return XT_OK;
     xti_code_free(out);
-    return xti_fail(err, XT_ENOMEM, "code of %s, %zu bytes", "a kernel", ptx_bytes + cubin_bytes);
+    return xti_fail(err, XT_ENOMEM, "code of a kernel, %zu bytes", ptx_bytes + cubin_bytes);
 }
 
 static xt_status in_helper(const char *helper, const struct xti_nvrtc *n, const char *source,

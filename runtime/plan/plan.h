@@ -152,7 +152,7 @@ struct xti_step {
     bool uneven;                     /* places in uneven steps: xtk_job.layers */
     bool layers;                     /* so along the innermost loop, too */
     bool keeps;                      /* xtk_job.keeps */
-    bool turns;                      /* transpose, inside a block: xtk_job.between */
+    bool turns;                      /* inside a block, by a kernel that takes turns: xtk_job.between */
     bool runs;                       /* xtk_job.runs */
     int64_t bytes;                   /* written */
 };
