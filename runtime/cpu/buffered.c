@@ -26,7 +26,7 @@ struct xti_buffered {
     const char *src[XTI_MAX_PARTS], *next[XTI_MAX_PARTS]; /* sources, and of the group that is fetched */
     int part;                                             /* of it */
     int group, turn;
-    bool deep;   /* xtk_job */
+    bool first;  /* fetches go to the first cache */
     bool single; /* a block takes both buffers, which kernels that take turns have read by when they write */
     xtk_fn fill;
     const struct xti_block *filled[2]; /* of which the buffers have what no part writes */
@@ -86,7 +86,7 @@ static void fetch(struct xti_buffered *b, int64_t lines)
         int64_t left = w->runs->bytes - w->at, n = (s + left - line + LINE - 1) / LINE;
         n = n < lines ? n : lines;
         for (int64_t i = 0; i < n; i++)
-            if (b->deep)
+            if (b->first)
                 __builtin_prefetch(line + i * LINE, 0, 3);
             else
                 __builtin_prefetch(line + i * LINE, 0, 2);
@@ -226,7 +226,7 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
         .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = xti_machine_careful->hints};
     b.turn = 0;
     b.group = step->group;
-    b.deep = target->machine->prefetch_deep;
+    b.first = target->machine->hints.of[XTI_FETCHES_TILES] == XTI_HINT_T0;
     b.out.done = b.in.done = true;
     job.buffered = &b;
     xti_run_nest(step, run_block, &job, c->dst + step->d_byte, b.src[0], share);

@@ -32,23 +32,23 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* Lines that are left to the processor's own prefetching, too, come to the first cache, or, where they are
  * needed late or the first cache has other work, to the second. */
 /* clang-format off */
-#define TO_THE_CACHES                                                                                        \
+#define TO_THE_CACHES(tiles)                                                                                 \
     {{[XTI_FETCHES_ROWS] = XTI_HINT_T0, [XTI_FETCHES_SHORT_PARTS] = XTI_HINT_T0,                             \
       [XTI_FETCHES_PARTS] = XTI_HINT_T1, [XTI_FETCHES_SPLICES] = XTI_HINT_T1,                                \
       [XTI_FETCHES_WEAVES] = XTI_HINT_T0, [XTI_FETCHES_STRIDED] = XTI_HINT_T1,                               \
-      [XTI_FETCHES_GATHERS] = XTI_HINT_T1, [XTI_FETCHES_SQUARES] = XTI_HINT_T1}}
-#define PAST_THE_CACHES(squares)                                                                             \
+      [XTI_FETCHES_GATHERS] = XTI_HINT_T1, [XTI_FETCHES_TILES] = tiles, [XTI_FETCHES_SQUARES] = XTI_HINT_T1}}
+#define PAST_THE_CACHES(tiles, squares)                                                                      \
     {{[XTI_FETCHES_ROWS] = XTI_HINT_NTA, [XTI_FETCHES_SHORT_PARTS] = XTI_HINT_NTA,                           \
       [XTI_FETCHES_PARTS] = XTI_HINT_NTA, [XTI_FETCHES_SPLICES] = XTI_HINT_NTA,                              \
       [XTI_FETCHES_WEAVES] = XTI_HINT_NTA, [XTI_FETCHES_STRIDED] = XTI_HINT_NTA,                             \
-      [XTI_FETCHES_GATHERS] = XTI_HINT_NTA, [XTI_FETCHES_SQUARES] = squares}}
+      [XTI_FETCHES_GATHERS] = XTI_HINT_NTA, [XTI_FETCHES_TILES] = tiles, [XTI_FETCHES_SQUARES] = squares}}
 /* clang-format on */
 
 static const struct xti_machine rows[] = {
     {
         .name = "generic", /* what served on every machine where it was tried, or harmed none */
         .prices = &emerald_prices,
-        .hints = TO_THE_CACHES,
+        .hints = TO_THE_CACHES(XTI_HINT_T1),
         .prefetch_deep = true,
         .stream_pairs = true,
         .prefetch_writes = true,
@@ -57,7 +57,7 @@ static const struct xti_machine rows[] = {
     {
         .name = "neon", /* guessed: nothing was measured on any */
         .prices = &emerald_prices,
-        .hints = TO_THE_CACHES,
+        .hints = TO_THE_CACHES(XTI_HINT_T1),
         .follows = 16,
     },
     {
@@ -66,7 +66,7 @@ static const struct xti_machine rows[] = {
         .l2_bytes = 2 * MB,
         .l3_bytes = 260 * MB,
         .prices = &emerald_prices,
-        .hints = TO_THE_CACHES,
+        .hints = TO_THE_CACHES(XTI_HINT_T1),
         .follows = 16,
         .stream_pairs = true,
         .prefetch_writes = true,
@@ -78,7 +78,7 @@ static const struct xti_machine rows[] = {
         .l2_bytes = 512 * KB,
         .l3_bytes = 32 * MB,
         .prices = &zen5_prices,
-        .hints = TO_THE_CACHES,
+        .hints = TO_THE_CACHES(XTI_HINT_T0),
         .follows = 4,
         .prefetch_deep = true,
         .stream_pairs = true,
@@ -98,7 +98,7 @@ static const struct xti_machine rows[] = {
         .l2_bytes = 1 * MB,
         .l3_bytes = 32 * MB,
         .prices = &zen5_prices,
-        .hints = PAST_THE_CACHES(XTI_HINT_T1),
+        .hints = PAST_THE_CACHES(XTI_HINT_T1, XTI_HINT_T1),
         .far_ahead = true,
         .prefetch_deep = true,
         .stream_pairs = true,
@@ -118,7 +118,7 @@ static const struct xti_machine rows[] = {
         .l2_bytes = 1 * MB,
         .l3_bytes = 32 * MB,
         .prices = &zen5_prices,
-        .hints = PAST_THE_CACHES(XTI_HINT_NTA),
+        .hints = PAST_THE_CACHES(XTI_HINT_T0, XTI_HINT_NTA),
         .far_ahead = true,
         .prefetch_deep = true,
         .stream_pairs = true,
