@@ -309,13 +309,13 @@ static const struct {
 } habit[] = {
 #define HABIT(field)                                                                                         \
     {                                                                                                        \
-#field, offsetof(struct xti_machine, field), {0, 1 }, 2                                              \
+#field, offsetof(struct xti_habits, field), {0, 1 }, 2                                              \
     }
     HABIT(prefetch_deep),
-    {"follows", offsetof(struct xti_machine, follows), {0, 4, 16}, 3},
+    {"follows", offsetof(struct xti_habits, follows), {0, 4, 16}, 3},
     HABIT(far_ahead),
     HABIT(stream_pairs),
-    {"stream_banks", offsetof(struct xti_machine, stream_banks), {0, 512}, 2},
+    {"stream_banks", offsetof(struct xti_habits, stream_banks), {0, 512}, 2},
     HABIT(prefetch_writes),
     HABIT(early_stores),
     HABIT(singles_soon),
@@ -333,13 +333,13 @@ static bool is_number(int h) { return habit[h].n > 2 || habit[h].values[1] > 1; 
 
 static int get(const struct xti_machine *m, int h)
 {
-    const char *p = (const char *)m + habit[h].at;
+    const char *p = (const char *)&m->habits + habit[h].at;
     return is_number(h) ? *(const int *)p : *(const bool *)p;
 }
 
 static void set(struct xti_machine *m, int h, int value)
 {
-    char *p = (char *)m + habit[h].at;
+    char *p = (char *)&m->habits + habit[h].at;
     if (is_number(h))
         *(int *)p = value;
     else
@@ -387,19 +387,19 @@ static void print_row(const struct xti_target *t, const struct xti_machine *m, c
     print_three("fetch", price->fetch);
     print_three("store", price->store);
     printf(".stream = %.1f, .split = %.1f,\n};\n", price->stream, price->split);
-    printf(
-        "    {\n        .name = \"NAME\",\n        .l1_bytes = %lld * KB,\n        .l2_bytes = %lld * KB,\n"
-        "        .l3_bytes = %lld * KB,\n        .prices = &NAME_prices,\n        .hints = {{",
-        (long long)t->l1_bytes >> 10, (long long)t->l2_bytes >> 10, (long long)t->l3_bytes >> 10);
+    printf("    {\n        \"NAME\", %lld * KB, %lld * KB, %lld * KB, &NAME_prices,\n        {{",
+           (long long)t->l1_bytes >> 10, (long long)t->l2_bytes >> 10, (long long)t->l3_bytes >> 10);
     for (int f = 0; f < XTI_N_FETCHES; f++)
         printf("%s[XTI_FETCHES_%s] = XTI_HINT_%s", f ? ", " : "", family[f].id, hint_name[m->hints.of[f]]);
-    printf("}},\n");
+    const char *comma = "";
+    printf("}},\n        {");
     for (int h = 0; h < HABITS; h++)
-        if (get(m, h) && is_number(h))
-            printf("        .%s = %d,\n", habit[h].name, get(m, h));
-        else if (get(m, h))
-            printf("        .%s = true,\n", habit[h].name);
-    printf("    },\n");
+        if (get(m, h)) {
+            printf("%s.%s = ", comma, habit[h].name);
+            printf(is_number(h) ? "%d" : "true", get(m, h));
+            comma = ", ";
+        }
+    printf("}\n    },\n");
 }
 
 static void print_processor(const struct xti_target *t)

@@ -232,7 +232,7 @@ START_TEST(an_estimate_counts_the_lines_of_all_parts_of_a_joint_plan)
     struct xti_target t = epyc;
     struct xti_machine m = *epyc.machine;
     t.machine = &m;
-    m.prefetch_deep = m.joint_rows = true;
+    m.habits.prefetch_deep = m.habits.joint_rows = true;
     struct xti_estimate e =
         estimate_of("x: f64[9,1000000]; y: f64[4,1000000]; concat(0, x, y).permute(1,0)", &t);
     ck_assert_double_eq_tol(e.lines_read, 13e6 / 8, 3); /* one that is not whole for each source */

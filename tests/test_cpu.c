@@ -285,9 +285,9 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     static struct xti_machine with[2]; /* without strands: buffers */
     struct xti_machine *here = &with[cache != 1024];
     *here = *t.machine;
-    here->few_strands = cache != 1024;
-    here->windows = here->abreast = here->joint_rows = true;
-    here->prefetch_deep = here->prefetch_deep && !shallow;
+    here->habits.few_strands = cache != 1024;
+    here->habits.windows = here->habits.abreast = here->habits.joint_rows = true;
+    here->habits.prefetch_deep = here->habits.prefetch_deep && !shallow;
     t.machine = here;
     if (cache)
         t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 16 * cache;

@@ -12,7 +12,7 @@
 
 /* A machine like none: the tests of a habit turn it on. */
 static const struct xti_machine plain = {
-    .name = "plain", .stream_banks = 512, .few_strands = true, .windows = true};
+    .name = "plain", .habits = {.stream_banks = 512, .few_strands = true, .windows = true}};
 static const struct xti_target cpu = {.backend = XT_CPU,
                                       .isa = XTI_ISA_AVX512,
                                       .l1_bytes = 32 << 10,
@@ -198,7 +198,7 @@ static struct xti_plan deep_plan(const char *line, const char *strategy, const c
     static struct xti_machine m;
     struct xti_target t = cpu;
     m = plain;
-    m.prefetch_deep = true;
+    m.habits.prefetch_deep = true;
     t.machine = &m;
     struct xti_plan p = plan_of(line, &t), q = plan_of(line, &cpu);
     ck_assert_str_eq(xti_plan_strategy(&p), strategy);
@@ -236,8 +236,8 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
     struct xti_target many = cpu;
     struct xti_machine m = plain;
     many.machine = &m;
-    m.few_strands = false;
-    m.prefetch_deep = grouped[_i].deep;
+    m.habits.few_strands = false;
+    m.habits.prefetch_deep = grouped[_i].deep;
     struct xti_plan p = plan_of(grouped[_i].line, &many);
     const struct xti_step *step = p.step;
     const struct xti_runs *in = &step->blocks->part->in;
@@ -281,7 +281,7 @@ START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
     struct xti_target near = cpu;
     struct xti_machine m = plain;
     near.machine = &m;
-    m.prefetch_deep = true;
+    m.habits.prefetch_deep = true;
     struct xti_plan p = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &near);
     struct xti_plan other = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &cpu);
     struct xti_plan wide = plan_of("x: f32[75,96,50,50]; x.permute(1,0,3,2)", &near);
@@ -392,7 +392,7 @@ START_TEST(small_units_are_permuted_side_by_side)
     struct xti_target t = cpu;
     struct xti_machine m = plain;
     t.machine = &m;
-    m.prefetch_deep = m.abreast = m.joint_rows = true;
+    m.habits.prefetch_deep = m.habits.abreast = m.habits.joint_rows = true;
     struct xti_plan p = plan_of(abreast[_i].line, &t);
     ck_assert_msg(p.step->abreast_unit == abreast[_i].unit, "%s: %lld", abreast[_i].line,
                   (long long)p.step->abreast_unit);
@@ -449,7 +449,7 @@ START_TEST(pieces_that_make_up_short_rows_are_one_step)
     struct xti_target t = cpu;
     struct xti_machine m = plain;
     t.machine = &m;
-    m.prefetch_deep = m.joint_rows = m.short_parts = true;
+    m.habits.prefetch_deep = m.habits.joint_rows = m.habits.short_parts = true;
     struct xti_plan p = plan_of(joined[_i].line, &t), apart = plan_of(joined[_i].line, &cpu);
     ck_assert_msg(p.joint.n == joined[_i].parts && p.n_steps == joined[_i].steps, "%s: %d, %d",
                   joined[_i].line, p.joint.n, p.n_steps);
@@ -484,7 +484,7 @@ START_TEST(a_group_holds_what_every_part_of_it_reads)
     struct xti_target t = cpu;
     struct xti_machine m = plain;
     t.machine = &m;
-    m.prefetch_deep = m.joint_rows = true;
+    m.habits.prefetch_deep = m.habits.joint_rows = true;
     struct xti_plan p = plan_of(line, &t);
     ck_assert_int_eq(p.joint.n, 2);
     for (int k = 0; k < p.joint.n; k++) {
@@ -505,7 +505,7 @@ START_TEST(a_copy_of_any_size_has_a_plan)
     struct xti_target t = cpu;
     struct xti_machine m = plain;
     t.machine = &m;
-    m.uneven_steps = m.joint_rows = m.prefetch_deep = true;
+    m.habits.uneven_steps = m.habits.joint_rows = m.habits.prefetch_deep = true;
     struct xti_plan p = plan_of(line[_i], &t);
     ck_assert(!p.step->uneven);
     xti_plan_free(&p);
@@ -530,7 +530,7 @@ START_TEST(columns_are_longer_where_prefetches_reach_deep)
     struct xti_target t = cpu;
     struct xti_machine m = plain;
     t.machine = &m;
-    m.prefetch_deep = true;
+    m.habits.prefetch_deep = true;
     struct xti_plan p = plan_of(long_columns[_i].line, &t), other = plan_of(long_columns[_i].line, &cpu);
     ck_assert_int_eq(p.step->tile_cols, long_columns[_i].deep);
     ck_assert_int_eq(other.step->tile_cols, long_columns[_i].else_);
@@ -582,7 +582,7 @@ START_TEST(only_ordinary_stores_past_the_first_cache_are_fetched_ahead)
     struct xti_target fetches = cpu;
     struct xti_machine m = plain;
     fetches.machine = &m;
-    m.prefetch_writes = true;
+    m.habits.prefetch_writes = true;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         for (int asked = 0; asked < 2; asked++) {
             struct xti_plan p = plan_of(copies[i].line, asked ? &fetches : &cpu);
@@ -621,8 +621,8 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
     struct xti_target early = cpu;
     struct xti_machine m = plain;
     early.machine = &m;
-    m.early_stores = true;
-    m.stream_banks = 512;
+    m.habits.early_stores = true;
+    m.habits.stream_banks = 512;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         struct xti_plan p = plan_of(copies[i].line, &early);
         ck_assert_msg(p.step[0].squares == copies[i].squares, "%s", copies[i].line);
@@ -672,12 +672,12 @@ START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
         struct xti_target t = cpu;
         struct xti_machine m = plain;
         t.machine = &m;
-        m.keeps_in_order = i % 2;
+        m.habits.keeps_in_order = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_msg(p.assembled == want[i / 2].assembled[i % 2], "%s", want[i / 2].line);
         for (int k = 0; k < p.n_steps && !p.assembled; k++)
             if (p.map.piece[p.step[k].piece].src >= 0)
-                ck_assert_msg(p.step[k].stream != (m.keeps_in_order && want[i / 2].stays), "%s",
+                ck_assert_msg(p.step[k].stream != (m.habits.keeps_in_order && want[i / 2].stays), "%s",
                               want[i / 2].line);
         xti_plan_free(&p);
     }
@@ -769,7 +769,7 @@ START_TEST(units_and_long_rows_are_not_put_together_in_a_buffer)
     struct xti_target t = cpu;
     struct xti_machine m = plain;
     t.machine = &m;
-    m.short_parts = true;
+    m.habits.short_parts = true;
     struct xti_plan p = plan_of(parts[_i].line, &t), other = plan_of(parts[_i].line, &cpu);
     ck_assert_msg(p.assembled == parts[_i].assembled, "%s", parts[_i].line);
     ck_assert_msg(other.assembled, "%s", parts[_i].line);
@@ -825,7 +825,7 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
         struct xti_target t = cpu;
         struct xti_machine m = plain;
         t.machine = &m;
-        m.singles_soon = pairs;
+        m.habits.singles_soon = pairs;
         struct xti_plan p = plan_of(pixels, &t);
         const struct xti_loop *last = &p.step[0].loop[p.step[0].n_loops - 1];
         ck_assert_str_eq(xti_plan_strategy(&p), "deinterleave");
@@ -852,8 +852,8 @@ START_TEST(tiles_whose_rows_begin_alike_need_no_pairs)
         struct xti_machine m = plain;
         t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        m.stream_pairs = true;
-        m.stream_banks = 512;
+        m.habits.stream_pairs = true;
+        m.habits.stream_banks = 512;
         struct xti_plan p = plan_of(want[i].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].pairs, want[i].pairs);
@@ -878,13 +878,13 @@ START_TEST(transposes_of_long_rows_read_them_whole_or_in_parts)
         struct xti_machine m = plain;
         t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        m.prefetch_deep = i % 2;
+        m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         bool cut = false;
         for (int k = 0; k < p.step[0].n_loops; k++)
             cut |= p.step[0].loop[k].cuts == XTI_CUTS_ROW;
         ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
-        ck_assert_int_eq(cut, !m.prefetch_deep || !want[i / 2].whole);
+        ck_assert_int_eq(cut, !m.habits.prefetch_deep || !want[i / 2].whole);
         xti_plan_free(&p);
     }
 }
@@ -907,12 +907,12 @@ START_TEST(transposes_of_bytes_in_order_need_no_pairs)
         struct xti_machine m = plain;
         t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        m.stream_pairs = true;
-        m.stream_banks = 512;
-        m.prefetch_deep = i % 2;
+        m.habits.stream_pairs = true;
+        m.habits.stream_banks = 512;
+        m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
-        ck_assert_int_eq(p.step[0].pairs, !m.prefetch_deep || want[i / 2].pairs);
+        ck_assert_int_eq(p.step[0].pairs, !m.habits.prefetch_deep || want[i / 2].pairs);
         xti_plan_free(&p);
     }
 }
@@ -936,7 +936,7 @@ START_TEST(columns_of_tiles_are_whole_lines_before_rows_are_long)
         struct xti_machine m = plain;
         t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        m.prefetch_deep = i % 2;
+        m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
@@ -959,7 +959,7 @@ START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
         struct xti_target t = cpu;
         struct xti_machine m = plain;
         t.machine = &m;
-        m.prefetch_deep = i % 2;
+        m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "gather");
         int64_t list = 1;
@@ -1015,12 +1015,12 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         t.isa = XTI_ISA_AVX512;
         t.l1_bytes = 48 << 10;
         t.threads = 1;
-        m.early_stores = true;
-        m.uneven_steps = i % 2;
+        m.habits.early_stores = true;
+        m.habits.uneven_steps = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_int_eq(p.step[0].uneven, m.uneven_steps && want[i / 2].uneven);
-        ck_assert_int_eq(p.step[0].layers, m.uneven_steps && want[i / 2].layers);
-        ck_assert_int_eq(p.step[0].keeps, m.uneven_steps && want[i / 2].keeps);
+        ck_assert_int_eq(p.step[0].uneven, m.habits.uneven_steps && want[i / 2].uneven);
+        ck_assert_int_eq(p.step[0].layers, m.habits.uneven_steps && want[i / 2].layers);
+        ck_assert_int_eq(p.step[0].keeps, m.habits.uneven_steps && want[i / 2].keeps);
         xti_plan_free(&p);
     }
 }
@@ -1052,12 +1052,12 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         struct xti_machine m = plain;
         t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        m.prefetch_deep = i % 2;
+        m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-        ck_assert_int_eq(p.step[0].unstaged, m.prefetch_deep && want[i / 2].unstaged);
-        ck_assert_int_eq(p.step[0].collect, m.prefetch_deep && want[i / 2].collect);
-        ck_assert_int_eq(p.step[0].source_run, m.prefetch_deep ? want[i / 2].source_run : 0);
+        ck_assert_int_eq(p.step[0].unstaged, m.habits.prefetch_deep && want[i / 2].unstaged);
+        ck_assert_int_eq(p.step[0].collect, m.habits.prefetch_deep && want[i / 2].collect);
+        ck_assert_int_eq(p.step[0].source_run, m.habits.prefetch_deep ? want[i / 2].source_run : 0);
         ck_assert_int_eq(p.step[0].fetch.runs > 0, p.step[0].collect);
         xti_plan_free(&p);
     }
@@ -1081,9 +1081,9 @@ START_TEST(lines_of_wide_tiles_leave_together)
         struct xti_machine m = plain;
         t.machine = &m;
         t.isa = XTI_ISA_AVX512;
-        m.prefetch_deep = i % 2;
+        m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_int_eq(p.step[0].lines, m.prefetch_deep ? want[i / 2].lines : 0);
+        ck_assert_int_eq(p.step[0].lines, m.habits.prefetch_deep ? want[i / 2].lines : 0);
         xti_plan_free(&p);
     }
 }

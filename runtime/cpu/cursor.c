@@ -12,7 +12,7 @@ int xti_cursor_room(const struct xti_step *step, const struct xti_piece *piece)
 }
 
 /* Where the source is prefetched while the buffer of an assembled plan is filled: in the same row, or in the
- * one that begins about so far ahead. far: xti_machine.far_ahead. */
+ * one that begins about so far ahead. far: xti_habits.far_ahead. */
 static int64_t prefetch_ahead(const struct xti_step *step, bool far)
 {
     const struct xti_loop *row =
@@ -43,7 +43,7 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
     c->piece = p;
     c->kernel = xtk_find(t->isa, step->kernel, step->unit, step->param)->fn;
     c->esize = copy->plan->map.esize;
-    c->ahead = prefetch_ahead(step, t->machine->far_ahead);
+    c->ahead = prefetch_ahead(step, t->machine->habits.far_ahead);
     c->hints = reads_once(step) ? t->machine : xti_machine_careful;
     c->per_col = step->kernel == XTI_CPU_BLOCKS ? step->col.d : 1;
     c->width = xti_step_col_bytes(step);
@@ -181,7 +181,7 @@ static void set_job(const struct xti_cursor *c, struct xtk_job *job)
     job->ahead = c->ahead;
     job->stream = c->step->stream;
     job->hints = c->hints->hints;
-    job->far = c->hints->far_ahead;
+    job->far = c->hints->habits.far_ahead;
 }
 
 /* Columns [lo, hi) of `rows` rows; d, s: column 0 of the first. */

@@ -104,9 +104,9 @@ struct xtk_job {
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool runs; /* transpose: four lines of each row leave together, through the cache some rows of several */
     struct xti_hints hints; /* the machine's */
-    int follows;            /* .. xti_machine.follows */
-    bool far;               /* .. xti_machine.far_ahead */
-    bool deep;              /* .. xti_machine.prefetch_deep */
+    int follows;            /* .. xti_habits.follows */
+    bool far;               /* .. xti_habits.far_ahead */
+    bool deep;              /* .. xti_habits.prefetch_deep */
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

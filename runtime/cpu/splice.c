@@ -205,7 +205,7 @@ void xti_splice_run(struct xti_splice *t, const struct xti_copy *c, int64_t at, 
                           .d_row = p->window.row,
                           .stream = true,
                           .hints = p->target.machine->hints,
-                          .far = p->target.machine->far_ahead};
+                          .far = p->target.machine->habits.far_ahead};
     char *d = c->dst + at;
     for (; windows; windows--) {
         for (int i = 0; i < t->n_groups; i++) {

@@ -151,7 +151,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;
-    bool deep = p->target.machine->prefetch_deep, turns = deep && p->target.isa == XTI_ISA_AVX512;
+    bool deep = p->target.machine->habits.prefetch_deep, turns = deep && p->target.isa == XTI_ISA_AVX512;
     xt_status s = xti_plan_step(&sub, 0, turns ? shape_turns : deep ? shape_near_calls : shape_calls, err);
     if (!s && out->step.kernel == XTI_CPU_MOSAIC)
         s = make_table(&sub, out, err);

@@ -98,13 +98,13 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!cs || !cd)
         return xti_refuse(why, "no dims contiguous on either side");
-    if (target->machine->prefetch_deep && !cd->s)
+    if (target->machine->habits.prefetch_deep && !cd->s)
         return xti_refuse(why, "one unit again and again");
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
     if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < XTI_LANE)
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
-    if (target->machine->prefetch_deep && small_matrices(t, woven && cd->n < cs->n))
+    if (target->machine->habits.prefetch_deep && small_matrices(t, woven && cd->n < cs->n))
         return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
                           (long long)cd->n);
     if (cs->d != run)
@@ -117,7 +117,7 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     if (block->col.bytes < run && block->col.bytes < CUT_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B are cut into %lld B", (long long)run,
                           (long long)block->col.bytes);
-    int long_run = target->machine->prefetch_deep ? long_transposed(t->unit) : LONG_RUN_BYTES;
+    int long_run = target->machine->habits.prefetch_deep ? long_transposed(t->unit) : LONG_RUN_BYTES;
     return run < long_run || xti_refuse(why, "runs of %lld B >= %d B", (long long)run, long_run);
 }
 
@@ -151,7 +151,7 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
     step->unit = (int)x->t.run;
     step->stream = true;
     xti_sides_step(x, step);
-    xti_group_blocks(p, x->t.unit || p->target.machine->prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES,
+    xti_group_blocks(p, x->t.unit || p->target.machine->habits.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES,
                      step);
 }
 
@@ -159,7 +159,7 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
  */
 static bool may_be_less(const struct xti_plan *p, const struct xti_sides *x, const struct xti_step *step)
 {
-    return p->target.machine->prefetch_deep && !p->joint.n && step->group < step->n_loops && x->col.n_dims &&
+    return p->target.machine->habits.prefetch_deep && !p->joint.n && step->group < step->n_loops && x->col.n_dims &&
            x->col.bytes / x->col.take >= LESS_BYTES &&
            xti_group_source(p, step, 0, step->group).bytes < XTI_GROUP_RUN_BYTES;
 }

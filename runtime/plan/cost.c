@@ -61,7 +61,7 @@ static int64_t written_in_order(const struct xti_step *step, int64_t enough)
 static bool picked_near(const struct xti_target *t, const struct xti_step *step)
 {
     enum { NARROW = 2, NEAR = 4096 };
-    return t->machine->prefetch_deep && !t->choice.stream && step->kernel == XTI_CPU_GATHER &&
+    return t->machine->habits.prefetch_deep && !t->choice.stream && step->kernel == XTI_CPU_GATHER &&
            step->unit <= NARROW && step->row.n == 1 && columns_reach(step) < NEAR;
 }
 
@@ -80,7 +80,7 @@ bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
     bool gaps = step->kernel == XTI_CPU_DEINTERLEAVE && step->col.s != step->param * step->unit;
     if (picked_near(&p->target, step))
         return true;
-    if (!p->target.machine->keeps_in_order || p->target.choice.stream ||
+    if (!p->target.machine->habits.keeps_in_order || p->target.choice.stream ||
         p->bytes_written >= p->target.l3_bytes || !along[step->kernel] || gaps || step->general ||
         step->buffered || written_in_order(step, RUN_BYTES) < RUN_BYTES)
         return false;
@@ -100,7 +100,7 @@ bool xti_cost_lies_alone(const struct xti_plan *p, int piece)
     int64_t run = t.run;
     for (int i = t.n_dims - 1; i >= 0 && t.dim[i].d == run; i--)
         run *= t.dim[i].n;
-    return p->map.n_pieces == 1 || (p->target.machine->prefetch_deep && run >= LONG);
+    return p->map.n_pieces == 1 || (p->target.machine->habits.prefetch_deep && run >= LONG);
 }
 
 bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -122,7 +122,7 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { LONG = 256 };
     bool alone = p->n_steps == 1, long_rows = xti_step_row_bytes(step) >= LONG;
-    if (!p->target.machine->short_parts)
+    if (!p->target.machine->habits.short_parts)
         return false;
     if (step->kernel == XTI_CPU_BLOCKS)
         return alone && long_rows;
@@ -139,7 +139,7 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
 {
     bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
-    return t->machine->prefetch_deep && follow && XTI_LINE / step->unit * step->col.s <= t->l2_bytes / 8 * 3;
+    return t->machine->habits.prefetch_deep && follow && XTI_LINE / step->unit * step->col.s <= t->l2_bytes / 8 * 3;
 }
 
 /* The rows of all tiles begin on lines. */
@@ -170,7 +170,7 @@ static bool leaves_alone(const struct xti_target *t, const struct xti_step *step
     bool tile = step->kernel == XTI_CPU_TILE, bytes = step->unit == 1;
     if (row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !(tile && bytes))
         return true;
-    bool banks = t->machine->stream_banks && row->d % t->machine->stream_banks;
+    bool banks = t->machine->habits.stream_banks && row->d % t->machine->habits.stream_banks;
     return banks && (tile ? rows_on_lines(step, row) : bytes && xti_cost_whole_rows(t, step));
 }
 
@@ -181,9 +181,9 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     int narrowest = t->isa == XTI_ISA_AVX512            ? 1
                     : step->kernel == XTI_CPU_TRANSPOSE ? 2
-                    : t->machine->prefetch_deep         ? 1
+                    : t->machine->habits.prefetch_deep         ? 1
                                                         : 4;
-    return t->machine->stream_pairs && step->stream && step->unit >= narrowest && !leaves_alone(t, step);
+    return t->machine->habits.stream_pairs && step->stream && step->unit >= narrowest && !leaves_alone(t, step);
 }
 
 /* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines: f32 15 x 15 x 15 x
@@ -195,7 +195,7 @@ int xti_cost_lines_together(const struct xti_target *t, const struct xti_step *s
     bool near = !step->n_col_dims && xti_abs64(step->col.s) < NEAR;
     bool tile = t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE && step->unit == UNIT;
     bool some = near && step->col.n >= MOST * XTI_LINE / UNIT;
-    return t->machine->prefetch_deep && step->stream && tile && some ? MOST : 0;
+    return t->machine->habits.prefetch_deep && step->stream && tile && some ? MOST : 0;
 }
 
 /* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage: 15 tiles of u8
@@ -211,7 +211,7 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
     const struct xti_loop *col = step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     int few = step->n_col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
     bool near = !step->n_col_dims && xti_abs64(col->s) < NEAR;
-    return t->machine->prefetch_deep && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE &&
+    return t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE &&
            step->stream && !step->collect && step->unit <= WIDEST && col->s % few && !near;
 }
 
@@ -227,7 +227,7 @@ int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *s
     for (int i = 0; i < step->n_col_dims; i++)
         run *= col[i].s > 0 ? col[i].n : 0;
     bool wide = step->unit > NARROW && step->kernel == XTI_CPU_TILE && step->stream;
-    bool serves = step->unstaged || (wide && t->machine->prefetch_deep && t->isa == XTI_ISA_AVX512);
+    bool serves = step->unstaged || (wide && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512);
     bool one = serves && step->n_col_dims && run == reach;
     return one && PARTS * run <= t->l2_bytes ? run : 0;
 }
@@ -237,7 +237,7 @@ int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *s
  * fast. (2026-11) */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step)
 {
-    return t->machine->singles_soon && step->stream && xti_step_row_bytes(step) == XTI_LINE;
+    return t->machine->habits.singles_soon && step->stream && xti_step_row_bytes(step) == XTI_LINE;
 }
 
 /* As many as make up whole lines, so that none is read for two braids, and two lines or more. Ratio to a
@@ -261,7 +261,7 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
 {
     enum { SOON = 40 };
     const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
-    if (!t->machine->stream_banks || cs->d % t->machine->stream_banks)
+    if (!t->machine->habits.stream_banks || cs->d % t->machine->habits.stream_banks)
         return xti_refuse(why, "lines %lld B apart stream well alone", (long long)cs->d);
     return cs->n > SOON || cd->s != cs->n * n->run ||
            xti_refuse(why, "%lld lines in memory order stream well alone", (long long)cs->n);
@@ -275,7 +275,7 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
  */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
 {
-    return t->machine->windows && t->isa == XTI_ISA_AVX512 && streams(t, bytes);
+    return t->machine->habits.windows && t->isa == XTI_ISA_AVX512 && streams(t, bytes);
 }
 
 /* Planes of every second RGB pixel, read once for all three: 1.3 times as much as with a reading for each.
@@ -297,7 +297,7 @@ bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
  * three of four f64 to planes 0.41 and 1.37. (Zen 5, 2026-11) */
 bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 {
-    return p->target.machine->prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p);
+    return p->target.machine->habits.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p);
 }
 
 /* Ratio to a plain copy, before and after: rows of 5 to 50 pixels of 3 u8 0.15 to 0.2 and 0.6 to 0.7, of 3
@@ -307,7 +307,7 @@ bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row)
 {
     enum { SHORT = 2048, NOT = 4 };
-    return p->target.machine->prefetch_deep && xti_cost_windows(&p->target, p->bytes_written) &&
+    return p->target.machine->habits.prefetch_deep && xti_cost_windows(&p->target, p->bytes_written) &&
            esize != NOT && row % XTI_LINE && row < SHORT;
 }
 
@@ -328,7 +328,7 @@ int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
  * and of 12 x 4 the inner ones exchanged 2.3 and 1.4 times, 4 x 10 1.2 times. (Zen 5, 2026-11) */
 bool xti_cost_woven(const struct xti_plan *p, int unit)
 {
-    return unit < XTI_LANE || !p->target.machine->prefetch_deep || !xti_cost_stream(p);
+    return unit < XTI_LANE || !p->target.machine->habits.prefetch_deep || !xti_cost_stream(p);
 }
 
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
@@ -353,7 +353,7 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
  * in the first cache they do 0.8. (Emerald Rapids, 2026-11) */
 bool xti_cost_prefetch_writes(const struct xti_plan *p)
 {
-    return p->target.machine->prefetch_writes && p->bytes_written > p->target.l1_bytes / 2;
+    return p->target.machine->habits.prefetch_writes && p->bytes_written > p->target.l1_bytes / 2;
 }
 
 /* Squares of whole lines, the last of which are moved back over their neighbours, cover at most so many
@@ -376,7 +376,7 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
     enum { SHARED = 512, WELL = 1, FAIRLY = 3 };
     const struct xti_target *t = &p->target;
     int64_t bytes = p->bytes_written;
-    if (!t->machine->early_stores || t->isa != XTI_ISA_AVX512 || step->stream)
+    if (!t->machine->habits.early_stores || t->isa != XTI_ISA_AVX512 || step->stream)
         return false;
     if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
         return true;
@@ -403,7 +403,7 @@ bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step)
     enum { MANY = 16 };
     const struct xti_target *t = &p->target;
     if (step->stream)
-        return t->machine->stream_banks && step->row.d % t->machine->stream_banks == 0 &&
+        return t->machine->habits.stream_banks && step->row.d % t->machine->habits.stream_banks == 0 &&
                p->bytes_written < t->l3_bytes / 2;
     if (!step->squares)
         return false;
@@ -491,7 +491,7 @@ void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
     bool keeps = whole && bytes <= 3 * t->l1_bytes / 4 && is_dense(&p->map, bytes);
     bool alone = keeps && !layers && step->row.n == 1;
     bool full = bytes > 3 * t->l2_bytes / 8 && bytes <= t->l2_bytes;
-    if (!t->machine->uneven_steps || t->isa != XTI_ISA_AVX512 || step->stream || step->general ||
+    if (!t->machine->habits.uneven_steps || t->isa != XTI_ISA_AVX512 || step->stream || step->general ||
         step->buffered || bytes <= (keeps ? FEW : t->l1_bytes / 2) || bytes > t->l3_bytes / 8)
         return;
     step->uneven = some || (is_long(step, row) && (alone || full));

@@ -38,7 +38,7 @@ bool xti_braid_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     struct xti_sides x;
     if (!xti_cost_streams_alone(p, piece, why))
         return false;
-    if (!p->target.machine->few_strands || p->target.isa != XTI_ISA_AVX512)
+    if (!p->target.machine->habits.few_strands || p->target.isa != XTI_ISA_AVX512)
         return xti_refuse(why, "not made for this processor");
     braid_of(&p->map, piece, &x);
     if (x.t.run < RUN_BYTES || x.t.run >= LONG_RUN_BYTES)

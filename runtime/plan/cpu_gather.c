@@ -17,7 +17,7 @@ enum {
  * narrower units as many as there are. Zen 5, 2026-11) */
 static int64_t col_bytes(const struct xti_plan *p, int unit)
 {
-    return p->target.machine->prefetch_deep && unit == 4 ? COL_BYTES / 2 : COL_BYTES;
+    return p->target.machine->habits.prefetch_deep && unit == 4 ? COL_BYTES / 2 : COL_BYTES;
 }
 
 /* Columns as in a tile but fewer; rows: any dims that complete the lines of the source. */

@@ -328,7 +328,7 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     step->squares = xti_cost_whole_lines(p, step);
     step->runs = xti_cost_runs(p, step);
     if (step->stream) {
-        int64_t rows = p->target.machine->prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
+        int64_t rows = p->target.machine->habits.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
         int64_t cols = step->runs ? RUNS_COLS_BYTES : STREAM_COLS_BYTES;
         if (!xti_cost_whole_rows(&p->target, step))
             xti_loops_block(step, XTI_CUTS_ROW, rows / t.unit, false);

@@ -74,7 +74,7 @@ static void widen(struct xti_sides *x, const struct wanted *w, bool lines)
 static int64_t long_row_bytes(const struct xti_plan *p, int unit)
 {
     enum { NARROW = 1024, WIDE = 4096 };
-    if (!p->target.machine->prefetch_deep)
+    if (!p->target.machine->habits.prefetch_deep)
         return INT32_MAX;
     return unit <= FED_UNIT ? NARROW : WIDE;
 }
@@ -133,8 +133,8 @@ static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     if (!x->t.unit)
         return;
     const struct xti_target *t = &p->target;
-    bool deep = t->machine->prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(p);
-    widen(x, want, t->machine->prefetch_deep);
+    bool deep = t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(p);
+    widen(x, want, t->machine->habits.prefetch_deep);
     if (deep && (one_run(x) || !xti_sides_ragged(x) || !make_run(p, piece, x)))
         long_columns(x);
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
@@ -199,7 +199,7 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!cs || !cd)
         return false;
-    bool stream = xti_cost_stream(p), deep = stream && p->target.machine->prefetch_deep;
+    bool stream = xti_cost_stream(p), deep = stream && p->target.machine->habits.prefetch_deep;
     if (deep && follow_in_lines(t))
         return !xti_refuse(why, "columns follow each other in the source");
     /* Shorter runs that do not follow each other gain by the dims beside them. */
@@ -225,7 +225,7 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
 static bool strided(const struct xti_plan *p, const struct xti_sides *x)
 {
     const struct xti_loop *cd = &x->t.dim[x->col.dim[0]];
-    return p->target.machine->prefetch_deep && cd->n * x->t.unit >= XTI_LINE && cd->s > 0 &&
+    return p->target.machine->habits.prefetch_deep && cd->n * x->t.unit >= XTI_LINE && cd->s > 0 &&
            cd->s <= 8 * x->t.unit;
 }
 
@@ -260,7 +260,7 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     struct xti_sides tile = *x;
-    if (!p->target.machine->prefetch_deep || p->target.isa != XTI_ISA_AVX512 ||
+    if (!p->target.machine->habits.prefetch_deep || p->target.isa != XTI_ISA_AVX512 ||
         !xti_cost_lies_alone(p, piece) || x->t.unit > 1 || !xti_cost_stream(p) || !xti_sides_ragged(x) ||
         x->col.bytes > COLLECT_BYTES)
         return false;

@@ -95,7 +95,7 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
         if (x->dim[i].d * p->map.esize < p->joint.row)
             dim[n++] = (struct xti_loop){.n = x->dim[i].n, .s = x->dim[i].s * p->map.esize};
     int64_t run = x ? p->map.esize : step->unit;
-    bool near = x || step->mosaics || p->target.machine->prefetch_deep;
+    bool near = x || step->mosaics || p->target.machine->habits.prefetch_deep;
     return near ? fetched(run, dim, n) : xti_runs_of(run, dim, n, true);
 }
 
@@ -128,7 +128,7 @@ static int64_t group_bytes(const struct xti_plan *p, const struct xti_step *step
 void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *step)
 {
     const struct xti_target *target = &p->target;
-    int64_t share = target->l2_bytes / (target->machine->prefetch_deep ? NEAR_GROUPS : GROUPS);
+    int64_t share = target->l2_bytes / (target->machine->habits.prefetch_deep ? NEAR_GROUPS : GROUPS);
     int64_t most = (share < GROUP_BYTES ? share : GROUP_BYTES) / xti_parts_of(p);
     struct xti_runs r = xti_group_source(p, step, 0, step->n_loops), more;
     int64_t least = r.bytes < below ? XTI_GROUP_RUN_BYTES : 0;

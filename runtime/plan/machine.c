@@ -44,95 +44,40 @@ enum { KB = 1 << 10, MB = 1 << 20 };
       [XTI_FETCHES_GATHERS] = XTI_HINT_NTA, [XTI_FETCHES_TILES] = tiles, [XTI_FETCHES_SQUARES] = squares}}
 /* clang-format on */
 
+/* clang-format off */
+/* What Zen 3 to Zen 5 share. */
+#define ZEN                                                                                                  \
+    .prefetch_deep = true, .stream_pairs = true, .stream_banks = 512, .early_stores = true,                  \
+    .few_strands = true, .windows = true, .uneven_steps = true, .keeps_in_order = true,                      \
+    .short_parts = true, .abreast = true, .joint_rows = true
+
 static const struct xti_machine rows[] = {
-    {
-        .name = "generic", /* what served on every machine where it was tried, or harmed none */
-        .prices = &emerald_prices,
-        .hints = TO_THE_CACHES(XTI_HINT_T1),
-        .prefetch_deep = true,
-        .stream_pairs = true,
-        .prefetch_writes = true,
-        .joint_rows = true,
+    { /* what served on every machine where it was tried, or harmed none */
+        "generic", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
+        {.prefetch_deep = true, .stream_pairs = true, .prefetch_writes = true, .joint_rows = true}
+    },
+    { /* guessed: nothing was measured on any */
+        "neon", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
+        {.follows = 16}
     },
     {
-        .name = "neon", /* guessed: nothing was measured on any */
-        .prices = &emerald_prices,
-        .hints = TO_THE_CACHES(XTI_HINT_T1),
-        .follows = 16,
+        "emerald", 48 * KB, 2 * MB, 260 * MB, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
+        {.follows = 16, .stream_pairs = true, .prefetch_writes = true, .singles_soon = true}
     },
     {
-        .name = "emerald",
-        .l1_bytes = 48 * KB,
-        .l2_bytes = 2 * MB,
-        .l3_bytes = 260 * MB,
-        .prices = &emerald_prices,
-        .hints = TO_THE_CACHES(XTI_HINT_T1),
-        .follows = 16,
-        .stream_pairs = true,
-        .prefetch_writes = true,
-        .singles_soon = true,
+        "zen3", 32 * KB, 512 * KB, 32 * MB, &zen5_prices, TO_THE_CACHES(XTI_HINT_T0),
+        {ZEN, .follows = 4}
     },
     {
-        .name = "zen3",
-        .l1_bytes = 32 * KB,
-        .l2_bytes = 512 * KB,
-        .l3_bytes = 32 * MB,
-        .prices = &zen5_prices,
-        .hints = TO_THE_CACHES(XTI_HINT_T0),
-        .follows = 4,
-        .prefetch_deep = true,
-        .stream_pairs = true,
-        .stream_banks = 512,
-        .early_stores = true,
-        .few_strands = true,
-        .windows = true,
-        .uneven_steps = true,
-        .keeps_in_order = true,
-        .short_parts = true,
-        .abreast = true,
-        .joint_rows = true,
+        "zen4", 32 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T1, XTI_HINT_T1),
+        {ZEN, .far_ahead = true}
     },
     {
-        .name = "zen4",
-        .l1_bytes = 32 * KB,
-        .l2_bytes = 1 * MB,
-        .l3_bytes = 32 * MB,
-        .prices = &zen5_prices,
-        .hints = PAST_THE_CACHES(XTI_HINT_T1, XTI_HINT_T1),
-        .far_ahead = true,
-        .prefetch_deep = true,
-        .stream_pairs = true,
-        .stream_banks = 512,
-        .early_stores = true,
-        .few_strands = true,
-        .windows = true,
-        .uneven_steps = true,
-        .keeps_in_order = true,
-        .short_parts = true,
-        .abreast = true,
-        .joint_rows = true,
-    },
-    {
-        .name = "zen5",
-        .l1_bytes = 48 * KB,
-        .l2_bytes = 1 * MB,
-        .l3_bytes = 32 * MB,
-        .prices = &zen5_prices,
-        .hints = PAST_THE_CACHES(XTI_HINT_T0, XTI_HINT_NTA),
-        .far_ahead = true,
-        .prefetch_deep = true,
-        .stream_pairs = true,
-        .stream_banks = 512,
-        .early_stores = true,
-        .few_strands = true,
-        .windows = true,
-        .uneven_steps = true,
-        .keeps_in_order = true,
-        .short_parts = true,
-        .abreast = true,
-        .joint_rows = true,
+        "zen5", 48 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T0, XTI_HINT_NTA),
+        {ZEN, .far_ahead = true}
     },
 };
+/* clang-format on */
 enum { N_ROWS = sizeof rows / sizeof *rows };
 const struct xti_machine *const xti_machine_careful = &rows[0];
 

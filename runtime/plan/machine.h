@@ -51,29 +51,34 @@ struct xti_prices {
     double thread, full;     /* starting one; how many use up the memory's bandwidth */
 };
 
+/* What was measured to serve on the processor. The rules that ask say what for (cost.h). */
+struct xti_habits {
+    int follows;          /* columns of a tile, in long runs, that the processor fetches ahead by itself: of
+                           * more, all are fetched by hint (stage.c.j2) */
+    bool far_ahead;       /* it fetches little else by itself: hints run three times as far ahead, and for all
+                           * that is read */
+    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache or
+                           * the second. Rules that were measured only where this holds ask for it, too */
+    bool stream_pairs;    /* a streamed line wants its neighbour right behind it (xti_cost_pairs) */
+    int stream_banks;     /* tiles: only of rows a multiple of so many bytes apart; 0: of all */
+    bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores */
+    bool early_stores;    /* stores fetch their lines while they wait (xti_cost_whole_lines) */
+    bool singles_soon;    /* weaves: at the price of the source's order (xti_cost_single_lines) */
+    bool few_strands;     /* short runs want to be read along few places at a time */
+    bool windows;         /* permuted vectors come cheaper than gathers (xti_cost_windows) */
+    bool uneven_steps;    /* lines in the caches want to be moved in such (xti_cost_uneven) */
+    bool keeps_in_order;  /* as long as the third cache holds both sides (xti_cost_stays) */
+    bool short_parts;     /* long runs and units stream to their place (xti_cost_part_waits) */
+    bool abreast;         /* small units are permuted side by side (abreast.h) */
+    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
+};
+
 struct xti_machine {
     const char *name;                     /* "zen5" */
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core, where the processor does not tell; 0: unknown */
     const struct xti_prices *prices;
     struct xti_hints hints;
-    int follows;          /* columns of a tile, in long runs, that the processor fetches ahead by itself: of
-                           * more, all are fetched by hint (stage.c.j2) */
-    bool far_ahead;       /* it fetches little else by itself: hints run three times as far ahead, and for all
-                           * that is read */
-    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache.
-                           * Rules that were measured only where this holds (Zen 5) ask for it, too */
-    bool stream_pairs;    /* a streamed line wants its neighbour right behind it (cost.h: xti_cost_pairs) */
-    int stream_banks;     /* tiles: only of rows a multiple of so many bytes apart; 0: of all (cost.h) */
-    bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores (cost.h) */
-    bool early_stores;    /* stores fetch their lines while they wait (cost.h: xti_cost_whole_lines) */
-    bool singles_soon;    /* weaves: at the price of the source's order (cost.h: xti_cost_single_lines) */
-    bool few_strands;     /* short runs want to be read along few places at a time (cost.h) */
-    bool windows;         /* permuted vectors come cheaper than gathers (cost.h: xti_cost_windows) */
-    bool uneven_steps;    /* lines in the caches want to be moved in such (cost.h: xti_cost_uneven) */
-    bool keeps_in_order;  /* as long as the third cache holds both sides (cost.h: xti_cost_stays) */
-    bool short_parts;     /* long runs and units stream to their place (cost.h: xti_cost_part_waits) */
-    bool abreast;         /* small units are permuted side by side (abreast.h) */
-    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
+    struct xti_habits habits;
 };
 
 /* The row of a processor, by the vendor's name, its family and model as cpuid counts them ("AuthenticAMD",
