@@ -103,6 +103,10 @@ void bench_refuse_huge_pages(void);
 /* ---- calls.c: nanoseconds of a call of xt_run and of xt_compile, as a table. 0, or -1: xt_last_error */
 int bench_calls(struct xt_ctx *ctx, FILE *f);
 
+/* ---- regret.c: a table: each chain's plan beside the best of those that it could have, seconds a chain; at
+ * the end the geometric mean and the least of best / chosen. 0, or -1: xt_last_error */
+int bench_regret(struct xt_ctx *ctx, const struct bench_workload *w, int n, FILE *f);
+
 /* ---- report.c */
 void bench_table(FILE *f, const struct bench_row *rows, int n);
 void bench_json(FILE *f, const struct bench_row *rows, int n);

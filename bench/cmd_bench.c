@@ -62,11 +62,26 @@ static int measure_calls(int n)
     return status;
 }
 
+static int measure_regret(const struct pick *pick)
+{
+    const struct xt_options fresh = {.size = sizeof fresh, .cache_dir = ""}; /* no choice of before */
+    struct bench_workload *w = NULL;
+    struct xt_ctx *ctx = NULL;
+    int n = pick_workloads(pick, &w);
+    if (n < 0)
+        return EXIT_BAD_INPUT;
+    int status =
+        xt_ctx_new(&fresh, &ctx) || bench_regret(ctx, w, n, stdout) ? fail_last("bench: --regret") : 0;
+    xt_ctx_free(ctx);
+    bench_workloads_free(w, n);
+    return status;
+}
+
 static int cmd_bench(int argc, char **argv)
 {
     const char *json = NULL, *html = NULL, *pages = NULL;
     struct pick pick = {0};
-    bool quick = false, calls = false, busy = false, hptt_measure = false;
+    bool quick = false, calls = false, regret = false, busy = false, hptt_measure = false;
     const struct option_row rows[] = {
         {"quick", 'q', NULL, "three rounds, no other libraries", NULL, &quick},
         {"json", 'j', "FILE", "all that was measured", &json, NULL},
@@ -78,6 +93,7 @@ static int cmd_bench(int argc, char **argv)
         {"random", 0, "SEED", "so many chains drawn at random: xt bench --random 1 60", &pick.seed, NULL},
         {"calls", 0, NULL, "nanoseconds of a call of xt_run and of xt_compile, memcpy beside them", NULL,
          &calls},
+        {"regret", 0, NULL, "each chain's plan beside the best of those that it could have", NULL, &regret},
         {"hptt-measure", 0, NULL, "HPTT by its measuring mode, too: seconds a chain", NULL, &hptt_measure},
     };
     int first = take_options(&bench_command, rows, sizeof rows / sizeof *rows, argc, argv);
@@ -87,6 +103,8 @@ static int cmd_bench(int argc, char **argv)
     pick.words = argv + first;
     if (calls)
         return measure_calls(pick.n);
+    if (regret)
+        return measure_regret(&pick);
     if (pages && strcmp(pages, "4k"))
         return fail("bench: --pages: '%s' is not 4k", pages);
     if (pages)

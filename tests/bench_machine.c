@@ -309,7 +309,7 @@ static const struct {
 } habit[] = {
 #define HABIT(field)                                                                                         \
     {                                                                                                        \
-#field, offsetof(struct xti_habits, field), {0, 1 }, 2                                              \
+#field, offsetof(struct xti_habits, field), {0, 1 }, 2                                               \
     }
     HABIT(prefetch_deep),
     {"follows", offsetof(struct xti_habits, follows), {0, 4, 16}, 3},

@@ -166,6 +166,9 @@ bad 'no type' 'f33' bench --as f33 "$dir/w.txt"
 printf '# nothing\n' >"$dir/w.txt"
 bad 'an empty list' 'no chains' bench "$dir/w.txt"
 export XT_THREADS=1
+"$xt" bench --regret 'x: u8[64,64]; x.T' >"$dir/out" 2>"$dir/err"
+expect 'bench --regret' \
+    'grep -q "^geometric mean [01]\.[0-9]*, least [01]\.[0-9]*$" "$dir/out" && [ ! -s "$dir/err" ]'
 "$xt" bench --quick --busy crop_step 'x: u8[64,64]; x.flip(0)' --json "$dir/b.json" >"$dir/out" 2>"$dir/err"
 expect 'bench NAME CHAIN' \
     'grep -q "^crop_step " "$dir/out" && grep -q "^chain " "$dir/out" && ! [ -s "$dir/err" ]'

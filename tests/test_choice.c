@@ -176,8 +176,9 @@ END_TEST
 START_TEST(numbers_that_no_choice_has_are_not_valid)
 {
     const struct xti_choice bad[] = {
-        {.stream = 2},  {.stream = -2}, {.order = -1},  {.order = XTI_ORDER_COUNT}, {.rows = 100},
-        {.rows = -100}, {.cols = 100},  {.cols = -100}, {.strategy = -1},           {.strategy = 100}};
+        {.stream = 2},    {.stream = -2},    {.order = -1}, {.order = XTI_ORDER_COUNT},
+        {.rows = 100},    {.rows = -100},    {.cols = 100}, {.cols = -100},
+        {.strategy = -1}, {.strategy = 100}, {.burst = 2},  {.first = -2}};
     ck_assert(xti_choice_valid((struct xti_choice){0}));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(!xti_choice_valid(bad[i]), "%zu", i);

@@ -71,7 +71,8 @@ bool xti_wisdom_find(const struct xti_wisdom *w, const struct xti_map_id *id, st
 static void encode(struct xti_str *b, const struct xti_map_id *id, const struct xti_measured *m)
 {
     const struct xti_choice c = m->choice;
-    const int8_t small[8] = {c.stream, c.order, c.rows, c.cols, c.strategy, (int8_t)m->tried};
+    const int8_t small[8] = {c.stream,   c.order,          c.rows,  c.cols,
+                             c.strategy, (int8_t)m->tried, c.burst, c.first};
     xti_str_addn(b, id, ID_BYTES);
     xti_str_addn(b, small, sizeof small);
     xti_str_u64le(b, (uint64_t)m->model_ns);
@@ -96,7 +97,9 @@ static bool decode(const unsigned char *p, struct xti_map_id *id, struct xti_mea
                                           .order = small[1],
                                           .rows = small[2],
                                           .cols = small[3],
-                                          .strategy = small[4]},
+                                          .strategy = small[4],
+                                          .burst = small[6],
+                                          .first = small[7]},
                                .tried = small[5],
                                .model_ns = load_i64(p + ID_BYTES + 8),
                                .chosen_ns = load_i64(p + ID_BYTES + 16)};
@@ -129,7 +132,7 @@ static void processor_name(char out[NAME_BYTES])
 
 static void entry_key(const struct xti_wisdom *w, struct xti_str *key)
 {
-    xti_str_add(key, "xt choices 3\n" XT_VERSION "\n");
+    xti_str_add(key, "xt choices 4\n" XT_VERSION "\n");
     xti_str_add(key, w->processor);
 }
 

@@ -226,7 +226,7 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
         .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = xti_machine_careful->hints};
     b.turn = 0;
     b.group = step->group;
-    b.first = target->machine->hints.of[XTI_FETCHES_TILES] == XTI_HINT_T0;
+    b.first = xti_target_hints(target).of[XTI_FETCHES_TILES] == XTI_HINT_T0;
     b.out.done = b.in.done = true;
     job.buffered = &b;
     xti_run_nest(step, run_block, &job, c->dst + step->d_byte, b.src[0], share);

@@ -235,7 +235,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .lines = step->lines,
                             .unstaged = step->unstaged,
                             .prefetch_writes = step->prefetch_writes,
-                            .hints = target->machine->hints,
+                            .hints = xti_target_hints(target),
                             .follows = target->machine->habits.follows,
                             .far = target->machine->habits.far_ahead,
                             .deep = target->machine->habits.prefetch_deep,

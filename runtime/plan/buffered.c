@@ -151,16 +151,16 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
     step->unit = (int)x->t.run;
     step->stream = true;
     xti_sides_step(x, step);
-    xti_group_blocks(p, x->t.unit || p->target.machine->habits.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES,
-                     step);
+    xti_group_blocks(
+        p, x->t.unit || p->target.machine->habits.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
 }
 
 /* Whether a group of blocks has short runs, and a block whole ones without the outermost dim of its columns.
  */
 static bool may_be_less(const struct xti_plan *p, const struct xti_sides *x, const struct xti_step *step)
 {
-    return p->target.machine->habits.prefetch_deep && !p->joint.n && step->group < step->n_loops && x->col.n_dims &&
-           x->col.bytes / x->col.take >= LESS_BYTES &&
+    return p->target.machine->habits.prefetch_deep && !p->joint.n && step->group < step->n_loops &&
+           x->col.n_dims && x->col.bytes / x->col.take >= LESS_BYTES &&
            xti_group_source(p, step, 0, step->group).bytes < XTI_GROUP_RUN_BYTES;
 }
 

@@ -7,6 +7,10 @@
  * apply the plan is the model's again, and is left out. */
 static const struct xti_choice tried[] = {
     {0},
+    {.burst = 1},
+    {.burst = -1},
+    {.first = 1},
+    {.first = -1},
     {.stream = 1},
     {.stream = -1},
     {.order = XTI_ORDER_SOURCE},
@@ -34,12 +38,13 @@ static bool within(int n, int most) { return n >= -most && n <= most; }
 bool xti_choice_valid(struct xti_choice c)
 {
     return within(c.stream, 1) && c.order >= 0 && c.order < XTI_ORDER_COUNT && within(c.rows, MOST_BLOCKS) &&
-           within(c.cols, MOST_BLOCKS) && c.strategy >= 0 && c.strategy <= MOST_PASSED;
+           within(c.cols, MOST_BLOCKS) && c.strategy >= 0 && c.strategy <= MOST_PASSED &&
+           within(c.burst, 1) && within(c.first, 1);
 }
 
 bool xti_choice_is_model(struct xti_choice c)
 {
-    return !c.stream && !c.order && !c.rows && !c.cols && !c.strategy;
+    return !c.stream && !c.order && !c.rows && !c.cols && !c.strategy && !c.burst && !c.first;
 }
 
 static bool same_loop(const struct xti_loop *a, const struct xti_loop *b)
@@ -51,17 +56,28 @@ static bool same_loop(const struct xti_loop *a, const struct xti_loop *b)
 static bool same_step(const struct xti_step *a, const struct xti_step *b)
 {
     bool same = a->kernel == b->kernel && a->unit == b->unit && a->param == b->param &&
-                a->stream == b->stream && a->buffered == b->buffered && a->n_loops == b->n_loops &&
-                a->n_row_dims == b->n_row_dims && a->n_col_dims == b->n_col_dims &&
-                same_loop(&a->row, &b->row) && same_loop(&a->col, &b->col);
+                a->stream == b->stream && a->pairs == b->pairs && a->buffered == b->buffered &&
+                a->n_loops == b->n_loops && a->n_row_dims == b->n_row_dims &&
+                a->n_col_dims == b->n_col_dims && same_loop(&a->row, &b->row) && same_loop(&a->col, &b->col);
     for (int i = 0; same && i < a->n_loops + a->n_row_dims + a->n_col_dims; i++)
         same = same_loop(&a->loop[i], &b->loop[i]);
     return same;
 }
 
+/* Whether a kernel of the plan looks at the hint of tiles. */
+static bool fetches(const struct xti_plan *p)
+{
+    for (int i = 0; i < p->n_steps; i++)
+        if (p->step[i].stream && (p->step[i].kernel == XTI_CPU_TILE || p->step[i].buffered))
+            return true;
+    return false;
+}
+
 static bool same_plan(const struct xti_plan *a, const struct xti_plan *b)
 {
-    bool same = a->slabs == b->slabs && a->assembled == b->assembled && a->n_steps == b->n_steps;
+    int hint = xti_target_hints(&a->target).of[XTI_FETCHES_TILES];
+    bool as_near = hint == xti_target_hints(&b->target).of[XTI_FETCHES_TILES] || !fetches(b);
+    bool same = as_near && a->slabs == b->slabs && a->assembled == b->assembled && a->n_steps == b->n_steps;
     for (int i = 0; same && i < a->n_steps; i++)
         same = same_step(&a->step[i], &b->step[i]);
     return same;
@@ -123,6 +139,12 @@ void xti_choice_text(struct xti_choice c, struct xti_str *b)
             comma = ", ";
     if (c.order)
         xti_str_addf(b, "%s%s", comma, order[c.order]), comma = ", ";
+    if (c.burst)
+        xti_str_addf(b, "%s%s", comma, c.burst > 0 ? "lines in pairs" : "lines alone"), comma = ", ";
+    if (c.first)
+        xti_str_addf(b, "%s%s", comma,
+                     c.first > 0 ? "fetched to the first cache" : "fetched to the second cache"),
+            comma = ", ";
     if (c.rows)
         xti_str_addf(b, "%srows %s %d", comma, c.rows > 0 ? "x" : "/", 1 << (c.rows < 0 ? -c.rows : c.rows)),
             comma = ", ";

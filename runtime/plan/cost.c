@@ -139,7 +139,8 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
 {
     bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
-    return t->machine->habits.prefetch_deep && follow && XTI_LINE / step->unit * step->col.s <= t->l2_bytes / 8 * 3;
+    return t->machine->habits.prefetch_deep && follow &&
+           XTI_LINE / step->unit * step->col.s <= t->l2_bytes / 8 * 3;
 }
 
 /* The rows of all tiles begin on lines. */
@@ -179,11 +180,12 @@ static bool leaves_alone(const struct xti_target *t, const struct xti_step *step
  * in a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85 (Zen 5, 2026-11). */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
-    int narrowest = t->isa == XTI_ISA_AVX512            ? 1
-                    : step->kernel == XTI_CPU_TRANSPOSE ? 2
-                    : t->machine->habits.prefetch_deep         ? 1
-                                                        : 4;
-    return t->machine->habits.stream_pairs && step->stream && step->unit >= narrowest && !leaves_alone(t, step);
+    int narrowest = t->isa == XTI_ISA_AVX512 ? 1
+                                             : step->kernel == XTI_CPU_TRANSPOSE
+                        ? 2 bool may = step->stream && step->unit >= narrowest;
+    if (t->choice.burst)
+        return may && t->choice.burst > 0;
+    return may && t->machine->habits.stream_pairs && !leaves_alone(t, step);
 }
 
 /* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines: f32 15 x 15 x 15 x
@@ -297,7 +299,8 @@ bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
  * three of four f64 to planes 0.41 and 1.37. (Zen 5, 2026-11) */
 bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 {
-    return p->target.machine->habits.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p);
+    return p->target.machine->habits.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE &&
+           xti_cost_stream(p);
 }
 
 /* Ratio to a plain copy, before and after: rows of 5 to 50 pixels of 3 u8 0.15 to 0.2 and 0.6 to 0.7, of 3

@@ -27,6 +27,8 @@ struct xti_choice {
     int8_t order;      /* of the loops: enum xti_order */
     int8_t rows, cols; /* cache blocks are 2^rows and 2^cols times the model's */
     int8_t strategy;   /* so many strategies that apply are passed over */
+    int8_t burst;      /* 1: streamed lines of a row leave in pairs, -1: alone */
+    int8_t first;      /* 1: tiles and staged blocks are fetched to the first cache, -1: to the second */
 };
 enum xti_order { XTI_ORDER_MODEL, XTI_ORDER_SOURCE, XTI_ORDER_DESTINATION, XTI_ORDER_SUM, XTI_ORDER_COUNT };
 
@@ -38,6 +40,13 @@ struct xti_target {
     int threads;
     struct xti_choice choice;
 };
+static inline struct xti_hints xti_target_hints(const struct xti_target *t)
+{
+    struct xti_hints h = t->machine->hints;
+    if (t->choice.first)
+        h.of[XTI_FETCHES_TILES] = t->choice.first > 0 ? XTI_HINT_T0 : XTI_HINT_T1;
+    return h;
+}
 
 /* ---------------------------------------------------------------------------------------------- CPU plans */
 
