@@ -1,6 +1,7 @@
 """lint.py: the rules of the house that a machine can check. `make lint`; names every line that breaks one.
 
   layers      a file of runtime/ includes its own layer or lower; tools, bench, examples, python only <xt/*.h>
+  circles     no files of base, graph, plan need each other in a circle, by what their objects define and call
   headers     each header compiles alone, as C11; the public one also as C++11
   public      the shared library exports what the headers declare, no more: runtime/xtview.map lists it
   names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc
@@ -121,6 +122,34 @@ def check_exports():
             say(lib, 1, f"exports {name}")
 
 
+NO_CIRCLES = ["base", "graph", "plan"]
+
+
+def calls_between(objects):
+    """{file: {file that it needs: a symbol}} by nm; files are named without .o."""
+    of, needs = {}, {}
+    for path in objects:
+        out = subprocess.run(["nm", path], capture_output=True, text=True).stdout
+        symbols = [line.split()[-2:] for line in out.splitlines()]
+        of.update({name: path[:-2] for kind, name in symbols if kind in "TDRB"})
+        needs[path[:-2]] = [name for kind, name in symbols if kind == "U"]
+    return {f: {of[s]: s for s in names if of.get(s, f) != f} for f, names in needs.items()}
+
+
+def check_circles(folder):
+    """Takes away, again and again, who needs nobody: what is left lies on circles or above one."""
+    at = os.path.join(os.environ.get("B", "build"), "obj/runtime", folder)
+    files = [f[:-2] for f in sorted(os.listdir("runtime/" + folder)) if f.endswith(".c")]
+    objects = [os.path.join(at, f + ".o") for f in files]
+    needs = calls_between([o for o in objects if os.path.exists(o)])
+    while free := [f for f in needs if not needs[f]]:
+        needs = {f: {n: s for n, s in needs[f].items() if n not in free} for f in needs if f not in free}
+    for f, of in needs.items():
+        name = os.path.basename(f)
+        say(f"runtime/{folder}/{name}.c", 1,
+            "in a circle, or above one: " + ", ".join(f"{os.path.basename(n)} ({s})" for n, s in of.items()))
+
+
 def check_generated(path, text):
     if path.startswith("build/") or path.endswith((".o", ".a", ".so", ".ptx", ".cubin", ".pyc")):
         if not path.startswith("tests/ptx/"):
@@ -147,6 +176,8 @@ def main():
     if subprocess.run(["sh", "-c", "command -v c++ >/dev/null"]).returncode == 0:
         for header in sorted(os.listdir("include/xt")):
             compiles("include/xt/" + header, ["c++", "-std=c++11", "-xc++"])
+    for folder in NO_CIRCLES:
+        check_circles(folder)
     check_map()
     check_exports()
     for p in problems:

@@ -13,55 +13,6 @@ enum {
     NEAR_CALL_BYTES = 2048 /* .. when it transposes, or prefetches go to the first cache */
 };
 
-/* The block as a piece: its dims, ascending in the destination, follow each other in the buffer. In elements;
- * d ends with the innermost, of which there are k. Returns how many there are. */
-static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, struct xti_dim *d, int k)
-{
-    int64_t bytes = run;
-    for (int i = 0; i < n; bytes *= dim[i++].n) {
-        struct xti_dim *in = &d[-k], out = {dim[i].n, dim[i].s / esize, bytes / esize};
-        if (k && xti_mul_most(in->s, in->n) == out.s && in->d * in->n == out.d)
-            in->n *= out.n;
-        else if (out.n > 1)
-            d[-++k] = out;
-    }
-    return k;
-}
-
-/* Inside of a unit: a run, or what a part has there. Returns how many dims. */
-static int unit_dims(const struct xti_plan *p, const struct xti_step *step, int part, struct xti_dim *d)
-{
-    const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
-    int k = 0;
-    for (int i = x ? x->n_dims - 1 : -1; i >= 0 && x->dim[i].d * p->map.esize < p->joint.row; i--)
-        d[-++k] = x->dim[i];
-    if (!x && step->unit > p->map.esize)
-        d[-++k] = (struct xti_dim){step->unit / p->map.esize, 1, 1};
-    return k;
-}
-
-/* A block of all dims that a step's rows and columns stand for. */
-struct xti_piece xti_block_piece(const struct xti_plan *p, const struct xti_step *step, int part,
-                                 const struct xti_loop *dim, struct xti_dim d[2 * XTI_MAX_DIMS])
-{
-    struct xti_loop own[2 * XTI_MAX_DIMS];
-    int n = step->n_row_dims + step->n_col_dims, k = unit_dims(p, step, part, d + 2 * XTI_MAX_DIMS);
-    for (int i = 0; i < n; i++)
-        own[i] = xti_part_loop(p, part, &dim[i]);
-    k = piece_of(step->unit, p->map.esize, own, n, d + 2 * XTI_MAX_DIMS, k);
-    return (struct xti_piece){.n_dims = k, .dim = d + 2 * XTI_MAX_DIMS - k};
-}
-
-struct xti_plan xti_block_plan(const struct xti_plan *p, const struct xti_piece *piece)
-{
-    struct xti_plan sub = {.target = p->target,
-                           .map = {.esize = p->map.esize, .n_pieces = 1, .piece = (struct xti_piece *)piece},
-                           .bytes_written = xti_piece_numel(piece) * p->map.esize};
-    sub.target.threads = 1;
-    sub.target.choice = (struct xti_choice){.stream = -1};
-    return sub;
-}
-
 static void swap(struct xti_loop *a, struct xti_loop *b)
 {
     struct xti_loop x = *a;
@@ -143,7 +94,7 @@ static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xt
 }
 
 static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, const struct xti_piece *piece,
-                            int windows, struct xti_inner *out, struct xti_err *err)
+                            xti_step_planner *plan, int windows, struct xti_inner *out, struct xti_err *err)
 {
     struct xti_plan sub = xti_block_plan(p, piece);
     sub.most_windows = windows;
@@ -152,7 +103,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
     sub.step = &out->step;
     sub.arena = p->arena;
     bool deep = p->target.machine->habits.prefetch_deep, turns = deep && p->target.isa == XTI_ISA_AVX512;
-    xt_status s = xti_plan_step(&sub, 0, turns ? shape_turns : deep ? shape_near_calls : shape_calls, err);
+    xt_status s = plan(&sub, 0, turns ? shape_turns : deep ? shape_near_calls : shape_calls, err);
     if (!s && out->step.kernel == XTI_CPU_MOSAIC)
         s = make_table(&sub, out, err);
     p->arena = sub.arena;
@@ -179,7 +130,7 @@ static int most_windows(const struct xti_plan *p, const struct xti_step *step, i
 }
 
 static xt_status plan_inner(struct xti_plan *p, const struct xti_step *step, const struct xti_loop *dim,
-                            struct xti_block *out, struct xti_err *err)
+                            xti_step_planner *plan, struct xti_block *out, struct xti_err *err)
 {
     int parts = xti_parts_of(p);
     int64_t bytes = out->out.bytes * out->out.n_runs;
@@ -189,7 +140,7 @@ static xt_status plan_inner(struct xti_plan *p, const struct xti_step *step, con
     for (int k = 0; k < parts && !s; k++) {
         struct xti_dim d[2 * XTI_MAX_DIMS];
         struct xti_piece piece = xti_block_piece(p, step, k, dim, d);
-        s = plan_block(p, step, &piece, most_windows(p, step, k), &out->inner[k], err);
+        s = plan_block(p, step, &piece, plan, most_windows(p, step, k), &out->inner[k], err);
     }
     if (s)
         return s;
@@ -246,7 +197,8 @@ static xt_status plan_parts(struct xti_plan *p, const struct xti_step *step, str
     return XT_OK;
 }
 
-xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, xti_step_planner *plan,
+                          struct xti_err *err)
 {
     int64_t row_tail = tail_of(step, XTI_CUTS_ROW), col_tail = tail_of(step, XTI_CUTS_COL);
     int n = step->n_row_dims + step->n_col_dims;
@@ -271,7 +223,7 @@ xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, struct xti_
         if (col)
             dim[step->n_row_dims].n = col_tail;
         out->out = xti_runs_of(step->unit, dim, n, false);
-        xt_status s = plan_inner(p, step, dim, out, err);
+        xt_status s = plan_inner(p, step, dim, plan, out, err);
         if (s)
             return s;
     }

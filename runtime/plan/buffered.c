@@ -6,7 +6,6 @@
 
 #include "base/num.h"
 #include "plan/abreast.h"
-#include "plan/blocks.h"
 #include "plan/cpu_tile.h"
 #include "plan/group.h"
 #include "plan/mosaic.h"
@@ -177,7 +176,7 @@ static bool make_less(const struct xti_plan *p, int piece, const struct xti_side
 /* The strategy that comes next. */
 static const struct xti_strategy *next_strategy(const struct xti_plan *p, int piece)
 {
-    const struct xti_strategy *x = xti_cpu_strategies;
+    const struct xti_strategy *x = p->strategies;
     while (x->make != xti_buffered_make)
         x++;
     for (x++; !x->applicable(p, piece, NULL);)

@@ -180,9 +180,11 @@ static bool leaves_alone(const struct xti_target *t, const struct xti_step *step
  * in a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85 (Zen 5, 2026-11). */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
-    int narrowest = t->isa == XTI_ISA_AVX512 ? 1
-                                             : step->kernel == XTI_CPU_TRANSPOSE
-                        ? 2 bool may = step->stream && step->unit >= narrowest;
+    int narrowest = t->isa == XTI_ISA_AVX512            ? 1
+                    : step->kernel == XTI_CPU_TRANSPOSE ? 2
+                    : t->machine->habits.prefetch_deep  ? 1
+                                                        : 4;
+    bool may = step->stream && step->unit >= narrowest;
     if (t->choice.burst)
         return may && t->choice.burst > 0;
     return may && t->machine->habits.stream_pairs && !leaves_alone(t, step);

@@ -145,3 +145,53 @@ void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *
         }
     }
 }
+
+/* The block as a piece: its dims, ascending in the destination, follow each other in the buffer. In elements;
+ * d ends with the innermost, of which there are k. Returns how many there are. */
+static int piece_of(int64_t run, int esize, const struct xti_loop *dim, int n, struct xti_dim *d, int k)
+{
+    int64_t bytes = run;
+    for (int i = 0; i < n; bytes *= dim[i++].n) {
+        struct xti_dim *in = &d[-k], out = {dim[i].n, dim[i].s / esize, bytes / esize};
+        if (k && xti_mul_most(in->s, in->n) == out.s && in->d * in->n == out.d)
+            in->n *= out.n;
+        else if (out.n > 1)
+            d[-++k] = out;
+    }
+    return k;
+}
+
+/* Inside of a unit: a run, or what a part has there. Returns how many dims. */
+static int unit_dims(const struct xti_plan *p, const struct xti_step *step, int part, struct xti_dim *d)
+{
+    const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
+    int k = 0;
+    for (int i = x ? x->n_dims - 1 : -1; i >= 0 && x->dim[i].d * p->map.esize < p->joint.row; i--)
+        d[-++k] = x->dim[i];
+    if (!x && step->unit > p->map.esize)
+        d[-++k] = (struct xti_dim){step->unit / p->map.esize, 1, 1};
+    return k;
+}
+
+/* A block of all dims that a step's rows and columns stand for. */
+struct xti_piece xti_block_piece(const struct xti_plan *p, const struct xti_step *step, int part,
+                                 const struct xti_loop *dim, struct xti_dim d[2 * XTI_MAX_DIMS])
+{
+    struct xti_loop own[2 * XTI_MAX_DIMS];
+    int n = step->n_row_dims + step->n_col_dims, k = unit_dims(p, step, part, d + 2 * XTI_MAX_DIMS);
+    for (int i = 0; i < n; i++)
+        own[i] = xti_part_loop(p, part, &dim[i]);
+    k = piece_of(step->unit, p->map.esize, own, n, d + 2 * XTI_MAX_DIMS, k);
+    return (struct xti_piece){.n_dims = k, .dim = d + 2 * XTI_MAX_DIMS - k};
+}
+
+struct xti_plan xti_block_plan(const struct xti_plan *p, const struct xti_piece *piece)
+{
+    struct xti_plan sub = {.target = p->target,
+                           .strategies = p->strategies,
+                           .map = {.esize = p->map.esize, .n_pieces = 1, .piece = (struct xti_piece *)piece},
+                           .bytes_written = xti_piece_numel(piece) * p->map.esize};
+    sub.target.threads = 1;
+    sub.target.choice = (struct xti_choice){.stream = -1};
+    return sub;
+}

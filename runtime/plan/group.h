@@ -25,4 +25,12 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
 /* Sets step->group: so that runs of the source below so many bytes make up longer ones. May cut a loop. */
 void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *step);
 
+/* A part of a block as a piece; dim: those that the step's rows and columns stand for, ascending in the
+ * destination; d: room for the piece's own. */
+struct xti_piece xti_block_piece(const struct xti_plan *p, const struct xti_step *step, int part,
+                                 const struct xti_loop *dim, struct xti_dim d[2 * XTI_MAX_DIMS]);
+
+/* A plan of that piece alone, without steps yet; it borrows the piece. */
+struct xti_plan xti_block_plan(const struct xti_plan *p, const struct xti_piece *piece);
+
 #endif

@@ -172,7 +172,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     if (!step->loop)
         return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
     if (step->buffered)
-        return xti_blocks_plan(p, step, err);
+        return xti_blocks_plan(p, step, xti_plan_step, err);
     return lists ? make_lists(p, step, err) : XT_OK;
 }
 
@@ -228,7 +228,7 @@ static void count_bytes(struct xti_plan *p)
 xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
                         struct xti_err *err)
 {
-    *p = (struct xti_plan){.target = *t};
+    *p = (struct xti_plan){.target = *t, .strategies = xti_cpu_strategies};
     p->map = *m;
     p->map.arena = (struct xti_arena){0}; /* the caller's */
     count_bytes(p);

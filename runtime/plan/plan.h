@@ -234,7 +234,8 @@ struct xti_window {
 
 struct xti_plan {
     struct xti_target target;
-    struct xti_map map; /* as fused, with the caller's arrays */
+    const struct xti_strategy *strategies; /* in the order in which they are asked; the last serves all */
+    struct xti_map map;                    /* as fused, with the caller's arrays */
     int n_steps;
     struct xti_step *step; /* owned */
     int slabs; /* >= 1, or 0 when assembled: the outermost loops of all steps go over the same bytes of the
@@ -278,8 +279,9 @@ void xti_plan_free(struct xti_plan *p);
 
 /* Makes p->step[piece] by the first strategy that applies. reshape: NULL, or what changes the step before its
  * loops are kept; there is room for more. Needs of p what strategies read: target, map, bytes_written. */
-xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
-                        struct xti_err *err);
+typedef xt_status xti_step_planner(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
+                                   struct xti_err *err);
+xti_step_planner xti_plan_step;
 /* Name of the strategy that writes the most bytes. */
 const char *xti_plan_strategy(const struct xti_plan *p);
 
