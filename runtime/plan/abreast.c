@@ -24,11 +24,8 @@ static bool permutes(const struct xti_nest *t, int from, int64_t bytes)
     return run == bytes;
 }
 
-/* Ratio to a plain copy, before and after, means of random chains in units of 100 to 4000 bytes (Zen 5,
- * 2026-11): 27 of u8 0.43 and 0.78, 15 of f16 0.40 and 0.74, 13 of f32 0.78 and 0.85, 6 of f64 0.69 and 0.79;
- * u8 8 x 6 x 20 reversed 0.17 and 0.82, transposed f32 7 x 8 0.88 and 0.74. What is woven, or streams lines
- * of one unit, loses by it: 0.5 to 0.9; runs of 100 bytes 0.8, units of 72 bytes, little more than a line,
- * 0.65. */
+/* Units of little more than a line, runs of more, and what is woven or streams lines of one unit do better by
+ * themselves. */
 int64_t xti_abreast_unit(const struct xti_target *target, const struct xti_nest *t)
 {
     enum { LEAST = 96, MANY = 64 /* times those that go side by side: what is left over is gathered */ };

@@ -50,9 +50,8 @@ static void shape_calls(struct xti_step *step)
     shape(step, step->kernel == XTI_CPU_TRANSPOSE ? NEAR_CALL_BYTES : CALL_BYTES);
 }
 
-/* Tiles of bytes are larger than what is done beside them should wait: they take turns with it, so that calls
- * may be of whole blocks (a last part may be too small for it): 9 blocks of ttc57 as u8 do 1.02 to 1.25 times
- * as much, 5 as f16 1.0 to 1.2 times. (Zen 5, 2026-11) */
+/* Tiles of narrow units are larger than what is done beside them should wait: they take turns with it, so
+ * that calls may be of whole blocks (a last part may be too small for it). */
 static bool takes_turns(const struct xti_step *step)
 {
     enum { WIDEST = 2 };

@@ -60,25 +60,16 @@ static void block_of(const struct xti_plan *p, int piece, int64_t most_col, bool
     }
 }
 
-/* Pixels whose rows and columns change places, in runs that are streamed by themselves: u8 and f16 150150 x
- * 333 x 3 turned by 90 degrees do 0.5 and 0.63 of a copy, as mosaics in a buffer 0.16 and 0.22. (Zen 5,
- * 2026-11) */
+/* Pixels whose rows and columns change places, in runs that are streamed by themselves. */
 static bool turned_alone(const struct xti_target *target, const struct xti_nest *t)
 {
     return xti_cost_turn(target, t, NULL) && t->dim[t->cd].n * t->run >= TURN_BYTES;
 }
 
-/* Of longer ones blocks have columns of few lines, which tiles read better: c128 77 x 83601 does 2.3 times as
- * much so, 61, 101 and 125 for 77 1.6 to 1.7 times; f32 77 to 125 x 240001 1.3 to 2.4 times (105
- * 0.8), 45 0.68; f64 0.6 to 0.95. (Zen 5, 2026-11) */
+/* Of longer ones blocks have columns of few lines, which tiles read better. */
 static int long_transposed(int unit) { return unit == 16 ? 900 : unit == 4 ? 300 : LONG_RUN_BYTES; }
 
-/* Small ones one after the other, which need no buffer to be written in order. Ratio to a plain copy,
- * buffered and transposed straight: f16 2 x 40 0.31 and 0.81, 9 x 13 0.38 and 0.61, 10 x 24 0.56 and 0.84,
- * f32 2 x 40 0.46 and 1.3, 5 x 12 0.44 and 0.81, 9 x 13 0.59 and 0.86, f64 2 x 10 0.49 and 0.9, 4 x 9 0.65
- * and 0.96, c128 3 x 7 0.17 and 0.92, u8 24 x 24 0.47 and 0.66; of 600 bytes and more 0.6 to 1.3 times as
- * much, woven together f16 2 x 144 and f32 2 x 60 0.65 times, as those that are far apart; but of a line f32
- * 4 x 4 0.26 and 0.9, f64 2 x 4 0.27 and 1.06, c128 2 x 2 0.74 and 1.06. (Zen 5, 2026-11) */
+/* Small ones one after the other, which need no buffer to be written in order. */
 static bool small_matrices(const struct xti_nest *t, bool together)
 {
     enum { SMALL = 600, SMALL_WOVEN = 400 };
@@ -190,12 +181,8 @@ static bool gathered(const struct xti_plan *p, int piece)
     return next_strategy(p, piece)->make == xti_gather_make;
 }
 
-/* How many windows a line may have where blocks are mosaics; 0: something else is faster. What else is
- * gathered does 1.5 to 9 times as much so when units have one byte, two 2.4 to 4.6 times with 8 windows, 0.7
- * with 16; rows of up to 32 bytes backwards 1.1 to 8 times, of 40 bytes 0.75; transposed 3 x 3 to 5 x 3 f64,
- * 6 x 8 f32, 8 x 9 f16 1.7 to 18 times, 8 x 13 f32 0.7, larger ones of u8 and f16 1.8 to 4.5 times; runs of 3
- * to 9 bytes 1.2 to 2.5 times, of 10 and 12 0.85 to 1.25. Of 1500 random chains 62 go so, 3.05 times as fast.
- * Transposed 2 x 10 and 3 x 7 f64 0.55 to 0.65. (Zen 5, 2026-11) */
+/* How many windows a line may have where blocks are mosaics; 0: something else is faster. It is gathers,
+ * short rows backwards, small matrices and runs of a few bytes that gain by them. */
 int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_nest *t)
 {
     enum { RUN = 9, BACK = 32, SIDE = 40, AREA = 192, WIDE_AREA = 128, NARROW = 2, SOME = 8, MANY = 16 };

@@ -1,5 +1,4 @@
-/* cost.c: the rules of cost.h. Machines of the measurements: where no other is named, 2 vCPU EPYC (Zen 4), L1
- * 32K, L2 1M, L3 32M; Emerald Rapids: L1 48K, L2 2M, L3 260M. Layer 3. */
+/* cost.c: the rules of cost.h. What each was seen to do, on which machine: bench/notes. Layer 3. */
 #include "plan/cost.h"
 
 #include "base/num.h"
@@ -8,9 +7,8 @@
 
 /* ---- what is streamed */
 
-/* n x n transposes of f32: streaming loses 7 % at 4 MiB, wins 3 x at 16 MiB, with 1 MiB of L2 and 32 of L3
- * (Zen 4). A large third level is shared with other cores and slower than streaming: with 2 MiB of L2 and 260
- * of L3 a streaming copy does 33 GB/s at 3 to 8 MiB, an ordinary one 27 (Emerald Rapids, 2026-11). */
+/* Past the second cache streaming wins as soon as the third, which is shared with other cores and may be
+ * slower than memory's stream, would have to hold more than its share. */
 static bool streams(const struct xti_target *t, int64_t bytes)
 {
     enum { L3_SHARE = 8 << 20 };
@@ -53,11 +51,8 @@ static int64_t written_in_order(const struct xti_step *step, int64_t enough)
     return run;
 }
 
-/* Narrow units that are picked one by one go straight to their places; lines that are streamed are put
- * together first. One row a call, from a short stretch of the source: u8 352141 x 20 x 15 and 541666 x 10 x
- * 24, f16 464285 x 7 x 20 permuted 0, 2, 1 and u8 and f16 n x 64 x 1 x 3 x 1 expanded do 2.0 to 2.5 times as
- * much; of 4 bytes 0.4 to 1.9 times, of 8 0.35, columns or rows that lie far apart 0.25 to 0.9. (Zen 5,
- * 2026-11) */
+/* Narrow units that are picked one by one go straight to their places, where each call picks them from a
+ * short stretch of the source; lines that are streamed are put together first. */
 static bool picked_near(const struct xti_target *t, const struct xti_step *step)
 {
     enum { NARROW = 2, NEAR = 4096 };
@@ -65,11 +60,8 @@ static bool picked_near(const struct xti_target *t, const struct xti_step *step)
            step->unit <= NARROW && step->row.n == 1 && columns_reach(step) < NEAR;
 }
 
-/* What is written in order need not leave a third cache that holds both sides. 8 MiB with 32 MiB of it:
- * reversed 1.4 times as much as streamed, even columns and odd ones apart 1.15, borders 1.25, rows one behind
- * the other 1.15, one row again and again 2.4 (16 MiB: 1.9); 10 MiB 1.1, 1.0, 1.1, 0.85, 2.3. Scattered
- * runs of 256 bytes 0.75, pixels of planes 0.9. (Zen 5, 2026-11) Planes of groups with gaps between them are
- * only ever streamed by vectors (apart.c.j2). */
+/* What is written in order need not leave a third cache that holds both sides. Planes of groups with gaps
+ * between them are only ever streamed by vectors (apart.c.j2). */
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { RUN_BYTES = 4096, PARTS = 16, FULL = 9 };
@@ -89,9 +81,7 @@ bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
     return PARTS * both <= FULL * (double)p->target.l3_bytes;
 }
 
-/* Rows one behind the other, then transposed, f16 50 x 794534 and half of it, do 2.5 times as much as in
- * tiles, u8 65 x 1207059 twice 2.6 times, f64 9 x 915294 and a third of it 3.6 times; pieces of 30 to 64
- * bytes in turn 0.4 to 0.7. (Zen 5, 2026-11) */
+/* Long stretches of several pieces, each by itself, share few lines with others. */
 bool xti_cost_lies_alone(const struct xti_plan *p, int piece)
 {
     enum { LONG = 1024 };
@@ -113,11 +103,7 @@ bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why 
 }
 
 /* Units one by one, and long rows that follow each other on one side alone, which are asked for beyond their
- * ends. Straight to the destination, runs of 7200 bytes in another order do 2.6 times as much, rows of 1232
- * bytes backwards 2.1 times, of 280 to 2000 bytes 1.2 to 1.7 times, but of less than 200 bytes 0.5 to 0.9,
- * and what takes turns with fills or other sources 0.5 to 1.0. Of units of u8, f16 and f64 again and again 8
- * to 55 times, of every second to fourth of f64 1.3 to 3.8 times, backwards in rows of 5 to 900 units 1.3 to
- * 9 times (twice 0.7 and 0.85). (Zen 5, 2026-11) */
+ * ends: straight to the destination they need not wait for a part's other pieces. */
 bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { LONG = 256 };
@@ -134,8 +120,7 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 /* ---- streamed lines, and what they are made of */
 
 /* What the next lines of a transpose are made of is prefetched in memory's order (streamed.c.j2), as long as
- * it stays in the second cache: f32 20032 x 2500 does 1.2 times as much in whole rows, 10016 x 5000 1.14,
- * 7264 x 7264 0.95, 10000 x 2560 and 3072 1.4 and 1.1; rows of 200 KB 0.5 to 0.6. (Zen 5, 2026-11) */
+ * it stays in the second cache. */
 bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
 {
     bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
@@ -152,16 +137,10 @@ static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *ro
     return bits % XTI_LINE == 0;
 }
 
-/* A streamed line whose neighbour follows within 4 stores takes 2.8 ns, one by itself 5.4, 128-byte aligned
- * or not: 3.9 with 15 others in between, 5.2 with 63. Rows an odd number of lines apart may wait longer for
- * the neighbours, and then it is better to read half as many columns at a time: f32 43408 x 1216 does 1.0 of
- * the limit, 0.85 in pairs; but u8 tiles 112 x 28 x 28 x 48 x 48 0.42 in pairs, 0.38 without. (Emerald
- * Rapids, 2026-11)
- * Lines a multiple of 512 bytes apart take 4.9 ns, in pairs 2.5, 1.6 when the neighbour follows within 40
- * others, as those of other strides do however late: f32 384 x 59 x 2320 reversed does 1.6 times as much in
- * pairs; tiles whose rows are no such multiple apart 0.9, but 1.02 to 1.4 times where rows begin anywhere
- * (f32 64 x 7812 x 60, f64 10 x 1001 x 1555). Transposes of bytes that read whole rows of the source do 1.15
- * to 1.35 times as much alone (1420 x 384 x 384), those of wider units as much. (Zen 5, 2026-11) */
+/* Write combining: a streamed line whose neighbour follows within some stores costs half of one by itself.
+ * Rows an odd number of lines apart may wait longer for the neighbours, and then it is better to read half as
+ * many columns at a time; so may those that are no multiple of stream_banks apart, but where rows begin
+ * anywhere in a line. */
 static bool leaves_alone(const struct xti_target *t, const struct xti_step *step)
 {
     enum { SOON = 1024 };
@@ -175,9 +154,8 @@ static bool leaves_alone(const struct xti_target *t, const struct xti_step *step
     return banks && (tile ? rows_on_lines(step, row) : bytes && xti_cost_whole_rows(t, step));
 }
 
-/* Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them: u8 28 x 28 x
- * 28 x 48 x 48 did 0.31 without it, 0.22 in pairs (Emerald Rapids, 2026-11); tiles of them by AVX2 are made
- * in a buffer and do 1.0 to 1.5 times as much in pairs, its transposes of bytes 0.85 (Zen 5, 2026-11). */
+/* Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them; by AVX2 they
+ * are made in a buffer. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
     int narrowest = t->isa == XTI_ISA_AVX512            ? 1
@@ -190,9 +168,7 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     return may && t->machine->habits.stream_pairs && !leaves_alone(t, step);
 }
 
-/* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines: f32 15 x 15 x 15 x
- * 112 x 5 x 32 permuted 2, 0, 4, 1, 5, 3 does 1.0 of a copy, line by line 0.85; of 8 others whose columns lie
- * further apart 0.9 to 1.04 times as much, those of several dims 0.85 to 1.05 times. (Zen 5, 2026-11) */
+/* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines. */
 int xti_cost_lines_together(const struct xti_target *t, const struct xti_step *step)
 {
     enum { MOST = 3, UNIT = 4, NEAR = 4096 };
@@ -202,12 +178,8 @@ int xti_cost_lines_together(const struct xti_target *t, const struct xti_step *s
     return t->machine->habits.prefetch_deep && step->stream && tile && some ? MOST : 0;
 }
 
-/* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage: 15 tiles of u8
- * of ttc57 do 1.2 times as much without, 20 of f16 1.12 times; u8 128 x 15 x 15 x 15 x 5 x 112 reversed 0.96
- * of a copy, with a stage 0.68. Columns of few sets do not stay in the first cache so long: multiples of 1
- * KiB do 0.5 to 0.75 times as much, of 128 units 0.8 to 1.08, but where several dims are columns 1.05 to
- * 1.14. Columns of one dim that lie near: 28 bytes apart 0.37 times as much, 200 bytes 0.77, 1000 bytes 0.9,
- * 3000 bytes 1.0. (Zen 5, 2026-11) */
+/* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage. Columns of few
+ * sets do not stay there so long, nor do columns of one dim that lie near. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 {
     enum { WIDEST = 2, FEW_SETS = 128, FEWEST_SETS = 1024, NEAR = 2048 };
@@ -220,9 +192,7 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 }
 
 /* The source of such a tile, where it is one run that is read column by column, is fetched a tile ahead in
- * the order of the memory: 11 tiles of u8 and f16 do 1.1 times as much (0.95 to 1.37), of 540 KB and more
- * 0.98. Of wider units tiles are made for it (cpu_tile.c), and do 0.3 to 0.7 times as much when their
- * columns are fetched one by one. (Zen 5, 2026-11) */
+ * the order of the memory. Of wider units tiles are made for it (cpu_tile.c). */
 int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step)
 {
     enum { PARTS = 2, NARROW = 2 }; /* of the second cache: this tile's and the next one's */
@@ -236,19 +206,14 @@ int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *s
     return one && PARTS * run <= t->l2_bytes ? run : 0;
 }
 
-/* Of 16 x 16 pixels of 3 f32 to planes of 448 x 448: 1.15 times as fast. Rows of 64 bytes that follow each
- * other in the source lose by it what they win (Emerald Rapids, 2026-11). On Zen 5 all lose: 0.7 times as
- * fast. (2026-11) */
+/* Planes of short pixels: lines whose neighbours follow soon, at the price of the source's order. */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step)
 {
     return t->machine->habits.singles_soon && step->stream && xti_step_row_bytes(step) == XTI_LINE;
 }
 
-/* As many as make up whole lines, so that none is read for two braids, and two lines or more. Ratio to a
- * plain copy, runs of 80 bytes: along 4 strands 1.17, along 8 1.15, 16 1.0, 32 0.86, through a buffer 0.52;
- * of 464 bytes 4 1.2, 16 0.86, buffered 0.8; of 32 bytes, whose strands share the sets of the first cache, 4
- * 1.1, 8 0.65, 2 0.56, buffered 0.51. Where lines are read twice, runs of 100 bytes: 4 strands 0.52, 8 0.67,
- * 16 0.80, 32 0.81, buffered 0.47. (Zen 5, 2026-11) */
+/* As many as make up whole lines, so that none is read for two braids, and two lines or more; where lines are
+ * read twice anyway, many. */
 int64_t xti_cost_strands(int64_t run, bool ragged)
 {
     enum { LEAST = 128, MOST = 16 };
@@ -258,9 +223,7 @@ int64_t xti_cost_strands(int64_t run, bool ragged)
     return ragged || n > MOST ? MOST : n;
 }
 
-/* Runs of a line: u8 48 x 40960 x 64 to 40960 x 48 x 64 1.8 times as fast in pairs; with 47 for 48, whose
- * rows are no multiple of 512 bytes apart, as fast; f32 15 x 15 x 103 x 15 x 10 x 16 0.5 times. Up to 40 in
- * memory order do well alone: patches of 16 x 16 f32 0.93 times. (Zen 5, 2026-11) */
+/* Runs of a line whose rows share memory's banks; up to SOON in memory order do well alone. */
 bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
 {
     enum { SOON = 40 };
@@ -273,10 +236,8 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
 
 /* ---- which kernel */
 
-/* A gather instruction takes 5.1 ns a line, where loading and permuting four windows takes 0.8, which its
- * reading hides: random orders of 26 axes of 2 of f32 do 1.0 of a copy with 4 windows a line, 0.65 with 8,
- * gathered 0.12 to 0.4, in tiles of 64-byte rows 0.6. Of 24 axes of c128 1.1, in tiles 0.2. (Zen 5, 2026-11)
- */
+/* A gather instruction costs several times what loading and permuting a few windows takes, which its reading
+ * hides. */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
 {
     return t->machine->habits.windows && t->isa == XTI_ISA_AVX512 && streams(t, bytes);
@@ -294,21 +255,14 @@ bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
            cd->n * n->unit >= XTI_LINE;
 }
 
-/* Squares of wide units would be filled in part. Ratio to a plain copy, in tiles and gathered: f64 n x 2, 3,
- * 4, 6 and 7 turned by 90 degrees 0.23 and 0.75, 0.32 and 0.78, 0.3 and 0.74, 0.55 and 0.76, 0.51 and 0.67
- * (5: 1.02 and 0.74), 7 x n x 50 x 2 to 7 permuted and backwards 0.13 to 0.3 and 0.51 to 0.68, f16 389609 x
- * 20 x 8, every second row backwards, 0.19 and 1.15, c128 n x 2 0.5 and 0.96, x 3 0.46 and 0.53;
- * three of four f64 to planes 0.41 and 1.37. (Zen 5, 2026-11) */
+/* Squares of wide units would be filled in part. */
 bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 {
     return p->target.machine->habits.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE &&
            xti_cost_stream(p);
 }
 
-/* Ratio to a plain copy, before and after: rows of 5 to 50 pixels of 3 u8 0.15 to 0.2 and 0.6 to 0.7, of 3
- * f16 0.27 to 0.45 and 0.65 to 0.7 (33: 0.83 and 0.63), of 20 and 33 pixels of 3 f64 0.35 and 0.38, 0.68 and
- * 0.91; rows of 1200 to 1900 bytes 0.36 and 0.6 of u8, 0.28 and 0.55 of f16, 0.46 and 0.96 of f64; of 3 f32
- * 0.5 and 0.37. (Zen 5, 2026-11) */
+/* Rows that share lines with their neighbours are put together in a buffer. */
 bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row)
 {
     enum { SHORT = 2048, NOT = 4 };
@@ -353,9 +307,8 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
 
 /* ---- through the caches */
 
-/* Stores commit in order: one that waits for its line holds up all behind it. Transposes of 512 KiB do 1.2 to
- * 1.5 times as much when the lines are fetched for writing ahead of the stores, rows of 256 bytes 1.2 times;
- * in the first cache they do 0.8. (Emerald Rapids, 2026-11) */
+/* Stores commit in order: one that waits for its line holds up all behind it. In the first cache none
+ * waits. */
 bool xti_cost_prefetch_writes(const struct xti_plan *p)
 {
     return p->target.machine->habits.prefetch_writes && p->bytes_written > p->target.l1_bytes / 2;
@@ -372,10 +325,7 @@ static bool squares_fit(const struct xti_step *step, int eighths)
 
 /* Stores that wait for others, some hundred, fetch their lines meanwhile: of those that share a set of the
  * first cache more than its ways evict each other. So they wait for few others, in squares whose lines are
- * read and written once, and which follow each other in no regular steps (transpose.c.j2). Two by two, where
- * rows of either side are a multiple of 512 bytes apart, blocks of 128 x 128 bytes do 1.2 to 3 times as much
- * (256 KiB to 4 MiB). Elsewhere, of 64 to 700 KiB, 1.0 to 1.5 times, of 2 MiB and more 0.9 to 1.1; of 8 to 32
- * KiB, when they fit well, 1.05 to 1.25 times, else 0.7 to 0.9. (Zen 5, 2026-11) */
+ * read and written once, and which follow each other in no regular steps (transpose.c.j2). */
 bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { SHARED = 512, WELL = 1, FAIRLY = 3 };
@@ -396,13 +346,8 @@ static int64_t lines_of_a_set(const struct xti_step *step, int64_t apart)
     return XTI_LINE / step->unit * (pitch < SETS ? pitch : SETS) / SETS;
 }
 
-/* More rows of a square than a set has ways. When eight rows of each of eight squares leave at a time, u8
- * 2048 x 256 does 2.7 times as much, 4096 x 512 3.0 times, f16 1024 x 256 and 512 1.4 and 1.05 times, 2048 x
- * 128 2.7 times, 2048 x 1024 1.8 times, f32 1024 x 128 and 256 1.8 and 1.4 times, 2048 x 256 1.4 times; f64
- * and 8 rows in a set 0.6 to 1.0, u8 with 16 rows 1.0, others where 16 columns share a set, too, 0.85.
- * Streamed, in runs of four lines a row, transposes of 8 MiB in the third cache do more so: u8 1.15 times as
- * much, f16 1.35 times, f32, f64 and c128 1.7 times; those that come from memory, or whose rows are no 512
- * bytes apart, 0.5 to 1.0. (Zen 5, 2026-11) */
+/* More rows of a square than a set has ways: eight rows of each of eight squares leave at a time. Streamed,
+ * in runs of four lines a row, as long as the third cache has both sides. */
 bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { MANY = 16 };
@@ -421,10 +366,8 @@ static bool begins_on_lines(const struct xti_step *step)
     return step->row.d % XTI_LINE == 0 && step->col.s % XTI_LINE == 0;
 }
 
-/* Squares of wide units, too, are put into an order by the kernel, where rows of both sides begin on
- * lines: c128 256 x 128 does 1.25 times as much as in blocks of 512 x 512 bytes, 64 x 32 1.15 times, f32
- * 256 x 32 1.15 times. Elsewhere squares share lines with their neighbours: f32 300 x 500 0.9, f16 800 x
- * 600 0.7; u8 512 x 1024 0.9. (Zen 5, 2026-11) */
+/* Squares of wide units, too, are put into an order by the kernel, where rows of both sides begin on lines;
+ * elsewhere squares share lines with their neighbours. */
 bool xti_cost_one_call(const struct xti_step *step)
 {
     enum { NARROW = 2 };
@@ -473,19 +416,10 @@ static bool may_keep_squares(const struct xti_target *t, const struct xti_step *
 }
 
 /* Where one instruction goes on in equal steps the processor fetches what would come next, at the price of
- * half the rate at which caches are filled. Rows of 256 bytes in another order (f16 128 x 16 x 128 permuted
- * 1, 0, 2) do 1.05 (64 KiB) to 1.5 times as much (512 KiB), 1.2 times (4 MiB), 0.7 (8 MiB), weaves of rows of
- * 128 bytes 1.2 to 1.5 times, 0.65; long ones of 64 to 256 KiB 0.9, of 512 and 640, when both sides fill the
- * second cache, 1.16 and 1.08, of 1 to 4 MiB 1.02 to 0.9. Rows whose lines the kernels go through in a loop
- * gain nothing: of 200 to 2048 bytes 0.96 to 1.04, crops of 1 KiB 0.65, weaves of 256 bytes and more 0.8 to
- * 0.9.
- * But a destination of up to three quarters of the first cache stays there, when what was written in other
- * thirds of the copy is fetched again meanwhile, and the source passes through the rest, in order: in 28, 32
- * and 34 KiB of 48 a row alone and many short ones do 1.3 to 1.6 times as much as in uneven steps, in 36 KiB
- * 1.1 to 1.4 times; in less, where both sides have room, 1.2 to 1.7 times as much as they come, weaves, which
- * are a call a row then, 2.5 times. Squares are in no regular steps anyway; kept, those of f32, f16, f64 and
- * c128 in 32 KiB do 1.2, 1.15, 1.13 and 1.04 times as much, of u8 the same; f32 60 x 136, whose squares share
- * lines, 0.93. (Zen 5, 2026-11) */
+ * half the rate at which caches are filled; rows whose lines the kernels go through in a loop gain nothing by
+ * other steps. But a destination of up to three quarters of the first cache stays there, when what was
+ * written in other thirds of the copy is fetched again meanwhile, and the source passes through the rest, in
+ * order. Squares are in no regular steps anyway. */
 void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
 {
     enum { FEW = 2048 };

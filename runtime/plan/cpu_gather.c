@@ -12,9 +12,7 @@ enum {
     COL_BYTES = 1024    /* with a line's worth of rows it stays in the first cache */
 };
 
-/* The kernel asks for the next step's lines: of 4 bytes 128 columns, not 256, before it reads them.
- * (Diagonals of 64 x 64 f32 3.9 -> 4.4 of a copy, of 128 x 128 7.7 -> 9.1; of f64 128 are best too, of
- * narrower units as many as there are. Zen 5, 2026-11) */
+/* The kernel asks for the next step's lines: of 4 bytes 128 columns, not 256, before it reads them. */
 static int64_t col_bytes(const struct xti_plan *p, int unit)
 {
     return p->target.machine->habits.prefetch_deep && unit == 4 ? COL_BYTES / 2 : COL_BYTES;

@@ -143,9 +143,8 @@ static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int
     return xti_mosaic_few(&of, most);
 }
 
-/* How many windows a line may have and still be faster than what comes next: than a tile whose rows are short
- * (c128 of 24 axes, 4 windows, rows of 128 bytes: 2.5 times as fast; f64 of 25, 8 windows: 1.0 to 1.4, rows
- * of 64: 1.2), or than a gather (u8 of 28, 16 windows: 2 to 2.6 times). (Zen 5, 2026-11) */
+/* How many windows a line may have and still be faster than what comes next: a tile whose rows are short, or
+ * a gather. */
 static int windows_worth(const struct xti_plan *p, int piece)
 {
     enum { LONG = 4 * XTI_LINE };

@@ -42,10 +42,7 @@ static const struct wanted {
   want_collected[WANTED] = {{64, 64}, {256, 128}, {COLLECT_BYTES / 2, 256}};
 
 /* Whole lines of columns come before longer rows, which would take the dim that makes them up: then lines at
- * the edges of tiles go through the cache. Permuted 3, 0, 2, 1, part of a copy: u8 300 x 608 x 12 x 96 0.81,
- * before 0.65, 200 x 992 x 10 x 96 0.80 and 0.49, f16 300 x 304 x 12 x 96 0.86 and 0.59, 150 x 304 x 24 x 96
- * 1.05 and 0.67, f32 300 x 152 x 12 x 96 0.95 and 0.65; but 7 whose rows have less than 30 units without that
- * dim 0.5 to 0.9 times as much. (Zen 5, 2026-11) */
+ * the edges of tiles go through the cache. Rows of few units need that dim more. */
 static void make_up_lines(struct xti_sides *x)
 {
     enum { LONG_ROW = 64 };
@@ -68,9 +65,7 @@ static void widen(struct xti_sides *x, const struct wanted *w, bool lines)
 }
 
 /* Bytes of a single long dim of rows. Where prefetches reach deep those for the next columns must still be
- * there when they are read: f16 512 x 2 x 58593 reversed does 0.84 of a copy in parts of 1024 bytes, 0.69 in
- * parts of 16384, whole 0.49; u8 56 x 64 x 33482 0.72, 0.36, 0.27; f32 384 x 59 x 2320 0.88, 0.98, 0.97, 7 of
- * f32 in parts of 4096 1.0; f64 7264 x 7264 0.93, whole 0.77. (Zen 5, 2026-11) */
+ * there when they are read. */
 static int64_t long_row_bytes(const struct xti_plan *p, int unit)
 {
     enum { NARROW = 1024, WIDE = 4096 };
@@ -86,11 +81,7 @@ static bool one_run(const struct xti_sides *x)
 }
 
 /* Whether a tile is made that is one run of the source: a dim of rows, and as many columns as it takes. It is
- * fetched a tile ahead in the memory's order: see xti_cost_source_run. Of 64 random chains A x B x C x D x E
- * permuted 4, 1, 0, 3, 2 and the like, whose rows begin anywhere in a line, those of u8 do 1.8 to 2.5 times
- * as much, of f16 1.1 to 3.6 times (one 0.93), of f32 and f64 0.95 to 2.0 times (one 0.75), of c128 1.04 to
- * 2.3 times; u8 60 x 15 x 103 x 15 x 10 x 16 permuted 4, 1, 0, 3, 2, 5 0.80 of a copy, so 0.93. (Zen 5,
- * 2026-11) */
+ * fetched a tile ahead in the memory's order: see xti_cost_source_run. */
 static bool make_run(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     const struct xti_sides tile = *x;
@@ -112,10 +103,7 @@ static bool make_run(const struct xti_plan *p, int piece, struct xti_sides *x)
 }
 
 /* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
- * lines at its ends. With 4096 bytes for 1024 the 14 tiles of u8 of ttc57 that change do 1.02 times as much
- * (0.95 to 1.08), those of f16 1.02 times, 31 random ones of both 1.16 times (0.96 to 2.0; 200 x 400 x 2313
- * of u8 reversed 0.54 and 0.85 of a copy). Of wider units, rows that begin anywhere, with 2048 bytes 1.03
- * times (37, 0.97 to 1.3), on lines, with 4096, down to 0.55. (Zen 5, 2026-11) */
+ * lines at its ends. */
 static void long_columns(struct xti_sides *x)
 {
     const struct xti_sides tile = *x;
@@ -155,10 +143,7 @@ static bool rows_on_lines(const struct xti_nest *n)
     return (n->d_byte | xti_nest_bits(n, n->cd)) % XTI_LINE == 0;
 }
 
-/* Such blocks are better transposed, but for long columns of bytes and rows that begin anywhere in a line.
- * 100 chains A x 28 x 8 x C x D permuted 2, 0, 4, 1, 3, as tiles and transposed, of a copy: D of 16 bytes 0.3
- * and 0.9, of 32 0.5 and 1.0, of 48 0.6 and 1.0, of 96 0.8 and 0.95; longer ones to rows of whole lines 0.95
- * and 1.03, of bytes 0.95 and 0.8. Rows of a line and a half 0.83 and 0.49. (Zen 5, 2026-11) */
+/* Such blocks are better transposed, but for long columns of bytes and rows that begin anywhere in a line. */
 static bool follow_in_lines(const struct xti_nest *n)
 {
     enum { SHORT = 96, SOME_LINES = 4 };
@@ -169,20 +154,15 @@ static bool follow_in_lines(const struct xti_nest *n)
            (narrow || (whole && n->unit > 1));
 }
 
-/* Where prefetches reach deep, tiles fetch columns that lie apart one by one. As tiles 18 of 24 streamed
- * transposes of f64 do 1.05 to 1.4 times as much (352 x 28 x 28 x 4 x 48 reversed 0.77 of a copy, transposed
- * 0.55), 20 of 26 of c128 up to 1.45 times, none less than 0.93; those of f32 as often less as more. In the
- * third cache transposes that leave in fours do more: c128 512 x 1024 0.59 of a copy, as a tile 0.49. (Zen 5,
- * 2026-11) */
+/* Where prefetches reach deep, tiles fetch columns that lie apart one by one; in the third cache transposes
+ * that leave in fours do more. */
 static bool wide_columns_apart(const struct xti_nest *n)
 {
     return n->unit >= WIDE_UNIT && !columns_follow(n);
 }
 
-/* Columns of 7 to 31 whole lines that lie near each other but apart do more as tiles whose lines leave
- * together (xti_cost_lines_together): f32 15 x 15 x 15 x 112 x 5 x 32 permuted 2, 0, 4, 1, 5, 3 0.93 to 1.03
- * of a copy, transposed 0.84 to 0.88, 28 x 28 x 352 x 4 x 48 permuted 1, 3, 0, 4, 2 1.04 times as much, the
- * two exchanged without others 0.97 to 1.05 times. (Zen 5, 2026-11) */
+/* Columns of some whole lines that lie near each other but apart do more as tiles whose lines leave together
+ * (xti_cost_lines_together). */
 static bool near_columns_apart(const struct xti_nest *n)
 {
     enum { UNIT = 4, LEAST = 7 * XTI_LINE, NEAR = 4096 };
@@ -252,11 +232,8 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     return !transposed(p, &x, why);
 }
 
-/* Another tile, for bytes whose rows are short and begin anywhere in a line: the six of ttc57 do 1.04 to 1.5
- * times as much, u8 60 x 15 x 32 x 15 x 5 x 112 to 15 x 5 x 60 x 112 x 15 x 32 0.61 of a copy, before 0.43.
- * Rows of 1680 bytes do 0.8, two-byte units 0.75, and those that begin on lines gain nothing. Stages of all
- * rows in work instead: 0.46. What has got longer columns stays as it is: of six 1.05 to 1.6 times as much,
- * but u8 2 x 45 x 60 x 15 x 100 x 32 permuted 1, 5, 0, 3, 2, 4 0.82. (Zen 5, 2026-11) */
+/* Another tile, for bytes whose rows are short and begin anywhere in a line; what has got longer columns
+ * stays as it is. */
 static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     struct xti_sides tile = *x;

@@ -40,9 +40,7 @@ struct xti_runs xti_runs_of(int64_t run, struct xti_loop *dim, int n, bool sourc
     return r;
 }
 
-/* What of the source is fetched: from the lowest unit on, and no line twice where runs lie near. Windows of 3
- * x 3 of f64, f32 and f16 59 x 61 in another order 0.24, 0.13 and 0.06 of a copy, so 0.73, 0.47 and 0.24;
- * crops of 20 and 29 bytes of 32 and 33 0.43 and 0.31, so 0.76 and 0.58. (Zen 5, 2026-11) */
+/* What of the source is fetched: from the lowest unit on, and no line twice where runs lie near. */
 static struct xti_runs fetched(int64_t run, struct xti_loop *dim, int n)
 {
     struct xti_loop kept[XTI_MAX_LOOPS + XTI_MAX_DIMS];
