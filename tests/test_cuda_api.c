@@ -47,6 +47,8 @@ static const char *origin_of(const struct xt_kernel *k)
     return info.origin;
 }
 
+enum { SOURCES = 40 };
+
 /* Runs k as the reference does, once on "device" pointers, once on host pointers. */
 static void check_copy(const struct xt_kernel *k, const struct xt_graph *g)
 {
@@ -56,7 +58,7 @@ static void check_copy(const struct xt_kernel *k, const struct xt_graph *g)
     expect(XT_OK, xt_compile(ref, g, NULL, &r));
     expect(XT_OK, xt_kernel_get(k, &info));
     size_t n = (size_t)info.dst_min_bytes, room = (n + 511) / 256 * 256;
-    unsigned char *want = aligned_alloc(256, room), *got = aligned_alloc(256, room), *src[8] = {NULL};
+    unsigned char *want = aligned_alloc(256, room), *got = aligned_alloc(256, room), *src[SOURCES] = {NULL};
     for (int i = 0; i < xt_input_count(g); i++) {
         size_t need = (size_t)xt_src_min_bytes(k, i);
         if (need)
@@ -72,7 +74,7 @@ static void check_copy(const struct xt_kernel *k, const struct xt_graph *g)
         ck_assert_msg(s == XT_OK, "%s: %s", what, xt_last_error()->message);
         ck_assert_msg(!memcmp(want, got, room), "%s%s", what, host ? ", on host buffers" : "");
     }
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < SOURCES; i++)
         free(src[i]);
     free(want);
     free(got);
@@ -161,6 +163,37 @@ START_TEST(pointers_are_checked_before_a_launch)
     k = compile_line(ctx, "x: f32[8]; x");
     expect(XT_OK, xt_run(k, a, (const void *[]){a}, NULL)); /* changes nothing */
     xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+/* Their parameters do not fit on a small stack. */
+START_TEST(a_launch_of_many_inputs_takes_memory_before_it_writes)
+{
+    struct xt_ctx *ctx = cuda_ctx(false);
+    struct xt_graph *g;
+    struct xt_kernel *k;
+    xt_node x[SOURCES];
+    static unsigned char a[64], b[4096];
+    const void *src[SOURCES];
+    int64_t shape[] = {3, 5};
+    expect(XT_OK, xt_graph_new(&g));
+    for (int i = 0; i < SOURCES; i++) {
+        x[i] = xt_input(g, NULL, XT_U8, 2, shape, NULL, 0);
+        src[i] = a;
+    }
+    xt_output(g, xt_concat(g, 1, SOURCES, x), NULL, 0);
+    expect(XT_OK, xt_compile(ctx, g, NULL, &k));
+    check_copy(k, g);
+    memset(a, 1, sizeof a);
+    xti_fail_alloc(1, 0);
+    expect(XT_ENOMEM, xt_run(k, b, src, NULL));
+    xti_fail_alloc(0, 0);
+    ck_assert(!memchr(b, 1, sizeof b));
+    expect(XT_OK, xt_run(k, b, src, NULL));
+    ck_assert(!memchr(b, 0, 3 * 5 * SOURCES));
+    xt_kernel_free(k);
+    xt_graph_free(g);
     xt_ctx_free(ctx);
 }
 END_TEST
@@ -667,6 +700,7 @@ int main(void)
     tcase_add_test(c, chains_run_on_device_and_host_buffers);
     tcase_add_test(c, random_chains_run_on_device_and_host_buffers);
     tcase_add_test(c, pointers_are_checked_before_a_launch);
+    tcase_add_test(c, a_launch_of_many_inputs_takes_memory_before_it_writes);
     tcase_add_test(c, a_kernel_for_an_architecture_has_artifacts_and_wants_a_device_to_run);
     tcase_add_test(c, a_missing_device_is_named);
     tcase_add_test(c, kernels_outlive_their_context_and_equal_maps_share_their_code);

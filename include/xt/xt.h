@@ -369,10 +369,11 @@ XT_API xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const
  * Fails before anything is written: XT_EINVAL (NULL), XT_EALIGN (pointer % element), XT_EALIAS (dst overlaps
  * a source that is read, unless the copy would change nothing), XT_ENODEVICE, XT_EDEVICE, XT_EFORKED.
  * Any thread. Takes no lock and allocates nothing, but: XT_REF unpacks the chain (XT_ENOMEM), and
- * the first large CPU copies start the context's threads, and more than 64 inputs of which one has XT_ORIGIN
- * take memory. Of large copies of one context at once one has its threads, the others run alone on their
- * callers': none waits for another. CPU copies need up to 64 KiB of the thread's stack, xt_compile up to
- * 96 KiB. With XT_CHECK=1 also XT_EINTERNAL, after writing. */
+ * the first large CPU copies start the context's threads, and more than 64 inputs of which one has XT_ORIGIN,
+ * or more than 29 inputs and fills on CUDA, take memory (XT_ENOMEM). Of large copies of one context at once
+ * one has its threads, the others run alone on their callers': none waits for another. Stack: xt_compile
+ * needs up to 48 KiB, xt_run on the CPU 56, xt_compile that measures 72. With XT_CHECK=1 also XT_EINTERNAL,
+ * after writing. */
 XT_API xt_status xt_run(const struct xt_kernel *k, void *dst, const void *const *srcs, void *stream);
 
 /* As xt_run, but on host pointers whatever the backend: a CUDA kernel's buffers are staged through device

@@ -1,4 +1,5 @@
-/* launch.c: hands a plan's launch to the driver, or describes it as JSON. No allocation, no lock. Layer 4. */
+/* launch.c: hands a plan's launch to the driver, or describes it as JSON. No lock; memory for more than
+ * FEW_PARAMS parameters alone. Layer 4. */
 #include "cuda/cuda.h"
 
 #include <inttypes.h>
@@ -9,8 +10,7 @@
 #include "cuda/module.h"
 #include "cuda/writer.h"
 
-/* Most kernels have a handful of parameters; the others use a larger frame. */
-enum { FEW_PARAMS = 32, MOST_PARAMS = 4096 };
+enum { FEW_PARAMS = 32 }; /* for which the stack has room; a kernel may have 4096 */
 
 struct call {
     const struct xti_cuda_plan *plan;
@@ -70,11 +70,15 @@ static xt_status launch_few(const struct call *c)
     return launch(c, param, address);
 }
 
-__attribute__((noinline)) static xt_status launch_many(const struct call *c)
+static xt_status launch_many(const struct call *c)
 {
-    void *param[MOST_PARAMS];
-    uintptr_t address[MOST_PARAMS];
-    return launch(c, param, address);
+    size_t n = (size_t)count_params(c->plan);
+    void **param = xti_alloc_array(n, sizeof *param + sizeof(uintptr_t));
+    if (!param)
+        return xti_fail(c->err, XT_ENOMEM, "%zu parameters of a launch", n);
+    xt_status s = launch(c, param, (uintptr_t *)(param + n));
+    xti_free(param);
+    return s;
 }
 
 static xt_status launch_here(const struct call *c)

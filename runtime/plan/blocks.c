@@ -119,7 +119,8 @@ static int64_t calls_of(const struct xti_block *block, int parts)
 }
 
 /* Of a part of a block that is to be a mosaic. */
-static int most_windows(const struct xti_plan *p, const struct xti_step *step, int part)
+static __attribute__((noinline)) int most_windows(const struct xti_plan *p, const struct xti_step *step,
+                                                  int part)
 {
     struct xti_nest t;
     if (!p->joint.n)
@@ -203,7 +204,8 @@ xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, xti_step_pl
     int n = step->n_row_dims + step->n_col_dims;
     struct xti_blocks *b = xti_arena_alloc(&p->arena, sizeof *b);
     struct xti_part *part = xti_arena_alloc(&p->arena, (size_t)xti_parts_of(p) * sizeof *part);
-    if (!b || !part)
+    struct xti_loop *dim = xti_arena_alloc(&p->arena, (size_t)n * sizeof *dim);
+    if (!b || !part || !dim)
         return xti_fail(err, XT_ENOMEM, "blocks");
     *b = (struct xti_blocks){
         .rows = step->row.n, .cols = step->col.n, .n_parts = xti_parts_of(p), .part = part};
@@ -212,7 +214,6 @@ xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, xti_step_pl
     for (int i = 0; i < 4; i++) {
         bool row = i / 2, col = i % 2;
         struct xti_block *out = &b->block[row][col];
-        struct xti_loop dim[2 * XTI_MAX_DIMS];
         if ((row && !row_tail) || (col && !col_tail))
             continue;
         for (int k = 0; k < n; k++)

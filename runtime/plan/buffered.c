@@ -155,7 +155,8 @@ static bool may_be_less(const struct xti_plan *p, const struct xti_sides *x, con
 }
 
 /* Makes it so; whether a group has long runs then. */
-static bool make_less(const struct xti_plan *p, int piece, const struct xti_sides *x, struct xti_step *step)
+static __attribute__((noinline)) bool make_less(const struct xti_plan *p, int piece,
+                                                const struct xti_sides *x, struct xti_step *step)
 {
     struct xti_sides less;
     block_of(p, piece, x->col.bytes / x->col.take, false, &less);
@@ -198,7 +199,7 @@ int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_n
 }
 
 /* What comes next moves whole lines of one unit: weaves, mosaics, and squares of lines. */
-static bool streams_lines(const struct xti_plan *p, int piece)
+static __attribute__((noinline)) bool streams_lines(const struct xti_plan *p, int piece)
 {
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
@@ -224,21 +225,32 @@ static bool abreast_blocks_of(const struct xti_plan *p, int piece, struct xti_si
     return true;
 }
 
-static bool windows_serve(const struct xti_plan *p, int piece)
+/* A block that is to be a mosaic: how many windows its lines may have; 0: something else is faster. */
+static __attribute__((noinline)) int mosaic_block(const struct xti_plan *p, int piece,
+                                                  struct xti_piece *block, struct xti_dim d[2 * XTI_MAX_DIMS])
 {
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
     struct xti_sides x;
-    struct xti_dim d[2 * XTI_MAX_DIMS];
-    if (!xti_cost_windows(&p->target, p->bytes_written))
-        return false;
     block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
     int most = xti_buffered_windows(p, piece, &x.t);
-    if (!most || x.col.units * x.row.units == 1 || xti_mosaic_applies(p, piece, NULL))
-        return false;
+    if (!most || x.col.units * x.row.units == 1)
+        return 0;
     make_of(p, &x, &step);
     xti_runs_sort(room + step.n_loops, step.n_row_dims + step.n_col_dims, false);
-    struct xti_piece block = xti_block_piece(p, &step, 0, room + step.n_loops, d);
+    *block = xti_block_piece(p, &step, 0, room + step.n_loops, d);
+    return most;
+}
+
+static __attribute__((noinline)) bool windows_serve(const struct xti_plan *p, int piece)
+{
+    struct xti_dim d[2 * XTI_MAX_DIMS];
+    struct xti_piece block;
+    if (!xti_cost_windows(&p->target, p->bytes_written))
+        return false;
+    int most = mosaic_block(p, piece, &block, d);
+    if (!most || xti_mosaic_applies(p, piece, NULL))
+        return false;
     struct xti_plan sub = xti_block_plan(p, &block);
     sub.most_windows = most;
     return sub.bytes_written >= LEAST_BYTES && xti_mosaic_applies(&sub, 0, NULL);

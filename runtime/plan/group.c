@@ -43,7 +43,6 @@ struct xti_runs xti_runs_of(int64_t run, struct xti_loop *dim, int n, bool sourc
 /* What of the source is fetched: from the lowest unit on, and no line twice where runs lie near. */
 static struct xti_runs fetched(int64_t run, struct xti_loop *dim, int n)
 {
-    struct xti_loop kept[XTI_MAX_LOOPS + XTI_MAX_DIMS];
     int64_t low = 0;
     int k = 0;
     for (int i = 0; i < n; i++) {
@@ -51,12 +50,9 @@ static struct xti_runs fetched(int64_t run, struct xti_loop *dim, int n)
         dim[i].s = (int64_t)xti_abs64(dim[i].s);
     }
     xti_runs_sort(dim, n, true);
-    for (int i = 0; i < n; i++)
-        if (!k && dim[i].s <= run + XTI_LINE)
-            run += (dim[i].n - 1) * dim[i].s;
-        else
-            kept[k++] = dim[i];
-    struct xti_runs r = xti_runs_of(run, kept, k, true);
+    for (; k < n && dim[k].s <= run + XTI_LINE; k++)
+        run += (dim[k].n - 1) * dim[k].s;
+    struct xti_runs r = xti_runs_of(run, dim + k, n - k, true);
     r.low = low;
     return r;
 }

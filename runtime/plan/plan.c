@@ -63,7 +63,10 @@ static int64_t by_source(const struct xti_step *step, struct xti_loop *dim)
     return lowest;
 }
 
-static xt_status list_runs(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
+/* Here and elsewhere in plan/, functions that have a list of loops or sides, of 4 KB, and call nothing that
+ * needs much are not inlined into those that call deeper: xt_compile fits a small stack. */
+static __attribute__((noinline)) xt_status list_runs(struct xti_plan *p, struct xti_step *step,
+                                                     struct xti_err *err)
 {
     struct xti_loop dim[XTI_MAX_DIMS];
     int64_t lowest = by_source(step, dim), bytes = step->tile_rows * step->unit, runs = 1;
@@ -147,16 +150,15 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
     return found;
 }
 
-xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
-                        struct xti_err *err)
+/* step->loop has room for all that a strategy may make. */
+static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
+                           struct xti_step *step, struct xti_err *err)
 {
-    struct xti_loop room[XTI_MAX_LOOPS];
-    struct xti_step *step = &p->step[piece];
+    const struct xti_loop *room = step->loop;
     step->piece = piece;
     step->choice = p->target.choice;
     step->strategy = choose(p, piece);
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
-    step->loop = room;
     step->strategy->make(p, piece, step);
     step->stream = step->stream && !xti_cost_stays(p, step);
     step->unstaged = xti_cost_unstaged(&p->target, step);
@@ -174,6 +176,19 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     if (step->buffered)
         return xti_blocks_plan(p, step, xti_plan_step, err);
     return lists ? make_lists(p, step, err) : XT_OK;
+}
+
+xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
+                        struct xti_err *err)
+{
+    struct xti_step *step = &p->step[piece];
+    struct xti_loop *room = xti_alloc_array(XTI_MAX_LOOPS, sizeof *room);
+    if (!room)
+        return xti_fail(err, XT_ENOMEM, "room for loops");
+    step->loop = room;
+    xt_status s = make_step(p, piece, reshape, step, err);
+    xti_free(room);
+    return s;
 }
 
 static xt_status plan_steps(struct xti_plan *p, int n, struct xti_err *err)
