@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: check-fault fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -93,6 +93,12 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 test: need-test ## every test; SAN=address,undefined under sanitizers
 	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
+
+# Programs that take a sample in `make test`; here all of it.
+FAULT_TESTS := fault host nasty cache memo helper threads stack
+check-fault: need-test ## kills and failing calls at every system call, damaged entries, hosts in trouble, nasty chains: all of it (minutes)
+	+@$(SUBMAKE) $(FAULT_TESTS:%=$(B)/tests/test_%) $(DOUBLES)
+	@B=$(B) XT_TEST_FULL=1 sh tests/some.sh $(FAULT_TESTS:%=$(B)/tests/test_%)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
 	+@B=$(B) MAKE='$(SUBMAKE)' sh tests/arm.sh
