@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: check-fault fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: check-fault check-san fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -99,6 +99,19 @@ FAULT_TESTS := fault host nasty cache memo helper threads stack
 check-fault: need-test ## kills and failing calls at every system call, damaged entries, hosts in trouble, nasty chains: all of it (minutes)
 	+@$(SUBMAKE) $(FAULT_TESTS:%=$(B)/tests/test_%) $(DOUBLES)
 	@B=$(B) XT_TEST_FULL=1 sh tests/some.sh $(FAULT_TESTS:%=$(B)/tests/test_%)
+
+# The kernels of every instruction set are instrumented, too; QUICK=1: the scalar ones, and fewer tests.
+SAN_QUICK := graph lang fuse map plan cpu overlap huge cache memo
+ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig api explain calls choice npy pack helper)
+TSAN_TESTS := memo threads $(if $(QUICK),,cache tiers)
+SAN_MAKE = $(SUBMAKE) PACK=no B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK),ISAS=scalar)
+SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
+check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where it is installed, valgrind; QUICK=1: some of them
+	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%)
+	@$(call SAN_RUN,asan,$(ASAN_TESTS))
+	+@$(call SAN_MAKE,tsan,thread) $(TSAN_TESTS:%=$(B)/$(if $(QUICK),quick-)tsan/tests/test_%)
+	@$(call SAN_RUN,tsan,$(TSAN_TESTS))
+	+@$(if $(QUICK),,$(SUBMAKE) PACK=no $(B)/tests/test_graph $(B)/tests/test_map && B=$(B) sh tests/valgrind.sh $(B)/tests/test_graph $(B)/tests/test_map)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
 	+@B=$(B) MAKE='$(SUBMAKE)' sh tests/arm.sh
