@@ -4,6 +4,7 @@
   circles     no files of base, graph, plan need each other in a circle, by what their objects define and call
   headers     each header compiles alone, as C11; the public one also as C++11
   public      the shared library exports what the headers declare, no more: runtime/xtview.map lists it
+  abi         sizes, places and constants of the public header are those of tests/abi.txt
   names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc
   text        no tabs, no trailing blanks, 110 columns, no #if 0, no open markers
   generated   nothing generated is committed
@@ -111,6 +112,39 @@ def check_map():
         say(path, 1, f"{name} is listed and declared nowhere")
 
 
+def public_names(text):
+    """C expressions whose values programs have compiled in: sizes, members' places, constants."""
+    for name, body in re.findall(r"^struct (\w+) \{(.*?)^\};", text, re.S | re.M):
+        yield f"sizeof(struct {name})"
+        for member in re.findall(r"(\w+)(?:\[\w*\])*(?=\s*[,;])", body):
+            yield f"offsetof(struct {name}, {member})"
+    for body in re.findall(r"\benum(?: \w+)? \{(.*?)\}", text, re.S):
+        yield from re.findall(r"\bXT_\w+", body)
+
+
+def check_abi(cc):
+    """What programs were built with (tests/abi.txt, of x86-64) is so still. With --abi: prints what is."""
+    path = "tests/abi.txt"
+    with open("include/xt/xt.h") as f:
+        names = list(dict.fromkeys(public_names(re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S))))
+    rows = "\n".join(f'printf("%s %lld\\n", "{n}", (long long)({n}));' for n in names)
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/abi.c", "w") as f:
+            f.write("#include <stdio.h>\n#include <xt/xt.h>\nint main(void) {\n" + rows + "\n}\n")
+        subprocess.run(cc + ["-Iinclude", d + "/abi.c", "-o", d + "/abi"], check=True)
+        now = subprocess.run([d + "/abi"], capture_output=True, text=True, check=True).stdout
+    if "--abi" in sys.argv:
+        sys.exit(print(now, end=""))
+    with open(path) as f:
+        was, is_now = [dict(line.rsplit(" ", 1) for line in t.splitlines()) for t in (f.read(), now)]
+    for name in was:
+        if is_now.get(name) != was[name]:
+            say(path, 1, f"{name} was {was[name]} and is {is_now.get(name, 'gone')}: programs break, "
+                         "unless it is the size of a struct that grew at its end")
+    for name in sorted(set(is_now) - set(was)):
+        say(path, 1, f"{name} is new: write it here")
+
+
 def check_exports():
     lib = "build/libxtview.so.0"
     if not os.path.exists(lib):
@@ -179,6 +213,8 @@ def main():
     for folder in NO_CIRCLES:
         check_circles(folder)
     check_map()
+    if os.uname().machine == "x86_64":
+        check_abi(cc)
     check_exports()
     for p in problems:
         print(p)

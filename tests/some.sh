@@ -1,6 +1,6 @@
 #!/bin/sh
-# some.sh: runs the test programs given as arguments, shows what each counted, and ends with "N passed, M failed":
-# programs, not tests.
+# some.sh: runs the test programs given as arguments, shows what each counted, and ends with "N passed, M
+# failed": programs, not tests.
 passed=0 failed=0
 XT_CACHE_DIR=$(mktemp -d) && export XT_CACHE_DIR || exit 1
 export XT_PACK=

@@ -40,8 +40,8 @@ void xti_disk_put(struct xti_disk *d, const void *key, size_t key_bytes, const c
                   const void *payload, size_t payload_bytes);
 /* Removes an entry that its user found bad after all. */
 void xti_disk_drop(struct xti_disk *d, const void *key, size_t key_bytes);
-/* Holds the key's inter-process lock until unlock, or gives up after 10 s: an optimisation, never needed. Look
- * (xti_disk_get) again once it is held: who held it before may have stored the entry. The token is to be
+/* Holds the key's inter-process lock until unlock, or gives up after 10 s: an optimisation, never needed.
+ * Look (xti_disk_get) again once it is held: who held it before may have stored the entry. The token is to be
  * handed to xti_disk_unlock; -1 means that no lock is held, and unlock accepts it. */
 int xti_disk_lock(struct xti_disk *d, const void *key, size_t key_bytes);
 void xti_disk_unlock(struct xti_disk *d, int token);
