@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: check-fault check-san fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -94,6 +94,7 @@ test: need-test ## every test; SAN=address,undefined under sanitizers
 	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
+.PHONY: check-fault check-san
 # Programs that take a sample in `make test`; here all of it.
 FAULT_TESTS := fault host nasty cache memo helper threads stack
 check-fault: need-test ## kills and failing calls at every system call, damaged entries, hosts in trouble, nasty chains: all of it (minutes)
