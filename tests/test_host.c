@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "support/cuda_made.h"
 #include "support/random_graph.h"
 #include "support/scratch.h"
 
@@ -51,7 +52,7 @@ static struct host {
     size_t bytes[CHAINS];
     atomic_bool stop;
     atomic_int wrong; /* the first chain that was copied wrong, + 1 */
-    atomic_int done, failed, caught[NSIG];
+    atomic_int done, on_cuda, failed, caught[NSIG];
     uint64_t state;
 } h;
 
@@ -85,6 +86,7 @@ static bool use(int i, unsigned n, bool fresh, bool cuda)
         s = xt_compile(ctx, g, &o, &k);
     bool honest = is_honest(s) && !s == (k != NULL) && (!got || !s == !*xt_last_error()->message);
     atomic_fetch_add(s ? &h.failed : &h.done, 1);
+    atomic_fetch_add(&h.on_cuda, !s && cuda);
     if (!s && !cuda) {
         s = xt_run(k, got, (const void *[]){h.src}, NULL);
         honest = s ? is_honest(s) : !memcmp(got, h.want[i], h.bytes[i]);
@@ -335,6 +337,7 @@ START_TEST(a_host_that_does_everything_sees_only_statuses)
     mode_t mode = umask(027);
     FILE *said = tmpfile(), *real = fdopen(dup(1), "w");
     int64_t live = xti_live_allocations();
+    bool cuda = !cuda_prove_unable();
     begin(seed);
     ck_assert(said && real && dup2(fileno(said), 2) == 2);
     int files = count_files();
@@ -359,10 +362,80 @@ START_TEST(a_host_that_does_everything_sees_only_statuses)
     fseek(said, 0, SEEK_END);
     ck_assert_msg(ftell(said) == 0, "seed %d: %ld bytes on stderr", (int)seed, ftell(said));
     ck_assert_int_gt(atomic_load(&h.done), ROUNDS);
-    fprintf(real, "note: life %d: %d rounds of %d events: %d compiles, %d statuses\n", _i, ROUNDS, EVENTS,
-            atomic_load(&h.done), atomic_load(&h.failed));
+    ck_assert_int_ge(atomic_load(&h.on_cuda), cuda ? ROUNDS / 2 : 0);
+    fprintf(real,
+            "note: life %d: %d rounds of %d events: %d compiles, %d of them for CUDA, %d other statuses\n",
+            _i, ROUNDS, EVENTS, atomic_load(&h.done), atomic_load(&h.on_cuda), atomic_load(&h.failed));
     fclose(real);
     remove_scratch(h.dir);
+}
+END_TEST
+
+/* ---- a plug-in: the library comes and goes */
+
+static int count_threads(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/task");
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void *symbol(void *lib, const char *name)
+{
+    void *f = dlsym(lib, name);
+    ck_assert_msg(f != NULL, "%s", name);
+    return f;
+}
+
+static void use_library(const char *path)
+{
+    static float src[1 << 19], dst[1 << 19]; /* so large that threads share it */
+    xt_status (*ctx_new)(const struct xt_options *, struct xt_ctx **),
+        (*run)(const struct xt_kernel *, void *, const void *const *, void *);
+    xt_status (*parse)(const char *, int, const struct xt_shape *, struct xt_graph **);
+    xt_status (*compile)(struct xt_ctx *, const struct xt_graph *, const struct xt_compile_options *,
+                         struct xt_kernel **);
+    void (*ctx_free)(struct xt_ctx *), (*graph_free)(struct xt_graph *), (*kernel_free)(struct xt_kernel *);
+    struct xt_options o = {.size = sizeof o, .backend = XT_CPU, .threads = 2, .cache_dir = ""};
+    struct xt_ctx *ctx;
+    struct xt_graph *g;
+    struct xt_kernel *k;
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    ck_assert_msg(lib != NULL, "%s", dlerror());
+    *(void **)&ctx_new = symbol(lib, "xt_ctx_new");
+    *(void **)&parse = symbol(lib, "xt_parse");
+    *(void **)&compile = symbol(lib, "xt_compile");
+    *(void **)&run = symbol(lib, "xt_run");
+    *(void **)&ctx_free = symbol(lib, "xt_ctx_free");
+    *(void **)&graph_free = symbol(lib, "xt_graph_free");
+    *(void **)&kernel_free = symbol(lib, "xt_kernel_free");
+    ck_assert(!ctx_new(&o, &ctx) && !parse("x: f32[512,1024]; x.permute(1,0)", 0, NULL, &g) &&
+              !compile(ctx, g, NULL, &k));
+    src[1] = (float)rand();
+    ck_assert(!run(k, dst, (const void *[]){src}, NULL) && dst[512] == src[1]);
+    kernel_free(k);
+    graph_free(g);
+    ctx_free(ctx);
+    dlclose(lib);
+}
+
+START_TEST(a_library_that_comes_and_goes_leaves_nothing)
+{
+    char path[4200];
+    if (SANITIZED || !find_beside("../libxtview.so.0", path)) {
+        printf("skipped: no libxtview.so.0 without sanitizers\n");
+        return;
+    }
+    use_library(path);
+    int files = count_files(), threads = count_threads();
+    for (int i = 0; i < 100; i++)
+        use_library(path);
+    ck_assert_int_eq(count_files(), files);
+    ck_assert_int_eq(count_threads(), threads);
 }
 END_TEST
 
@@ -373,6 +446,7 @@ int main(void)
     tcase_set_timeout(c, 600);
     tcase_add_loop_test(c, a_host_that_does_everything_sees_only_statuses, 0,
                         test_full() ? ALL_LIVES : LIVES);
+    tcase_add_test(c, a_library_that_comes_and_goes_leaves_nothing);
     suite_add_tcase(s, c);
     return run_suite(s);
 }
