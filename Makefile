@@ -102,10 +102,11 @@ check-fault: need-test ## kills and failing calls at every system call, damaged 
 	@B=$(B) XT_TEST_FULL=1 sh tests/some.sh $(FAULT_TESTS:%=$(B)/tests/test_%)
 
 # The kernels of every instruction set are instrumented, too; QUICK=1: the scalar ones, and fewer tests.
+# What sanitizers add makes gcc warn of more than there is.
 SAN_QUICK := graph lang fuse map plan cpu overlap huge cache memo
 ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig api explain calls choice npy pack helper)
 TSAN_TESTS := memo threads $(if $(QUICK),,cache tiers)
-SAN_MAKE = $(SUBMAKE) PACK=no B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK),ISAS=scalar)
+SAN_MAKE = $(SUBMAKE) PACK=no WERROR= B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK),ISAS=scalar)
 SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
 check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where it is installed, valgrind; QUICK=1: some of them
 	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%)
