@@ -20,10 +20,12 @@ static void child(int (*body)(void *arg), void *arg)
     _exit(body(arg));
 }
 
-/* Calls that no kernel has fail, or whose failure the C library takes for its own error. */
+/* Not: calls that no kernel has fail, or whose failure the C library takes for its own error; brk, which has
+ * no errno. */
 static bool can_fail(long call)
 {
-    static const long never[] = {SYS_exit, SYS_exit_group, SYS_futex, SYS_rt_sigreturn, SYS_restart_syscall};
+    static const long never[] = {SYS_exit,         SYS_exit_group,      SYS_futex,
+                                 SYS_rt_sigreturn, SYS_restart_syscall, SYS_brk};
     for (unsigned i = 0; i < sizeof never / sizeof *never; i++)
         if (call == never[i])
             return false;
