@@ -16,6 +16,7 @@ enum {
     SHARED_BYTES = 48 << 10,
     LEAST_RUNS = 4,
     OFTEN = 3,
+    MOST_LANES = 8,
     TABLE_BYTES = 8 << 10
 };
 
@@ -62,12 +63,13 @@ static int log2_of(int64_t n)
 /* Lanes that ask together: of each the digits of its place, and bytes more. */
 struct request {
     int lanes;
+    bool chunks; /* of rows, which begin within their first one */
     short digit[WARP][XTI_CUDA_BOX_DIMS];
     int more[WARP];
 };
 
 struct probes {
-    int n_chunks, n_units;
+    int n_chunks, n_units, chunk_lanes, unit_lanes;
     struct request chunk[PROBES], unit[PROBES];
 };
 
@@ -83,13 +85,13 @@ static void put_digits(const struct xti_box *b, enum xti_box_of f, int64_t i, sh
     }
 }
 
-/* Of the row that a unit is in, within its first chunk, or of a run within its first word, as if all strides
- * that are no multiples of that were odd: then all these share a layout, and a kernel. */
-static int64_t units_within(const struct xti_box *b, const short *digit, bool source, int64_t of)
+/* Of a run within its first word, as if all strides that are no multiples of that were odd: then all these
+ * share a layout, and a kernel. */
+static int64_t units_within(const struct xti_box *b, const short *digit, int64_t of)
 {
     int64_t at = 0;
     for (int j = 0; j < b->n; j++)
-        if (source ? xti_box_is_row(&b->dim[j]) && b->dim[j].s % of : !b->dim[j].in_b && b->dim[j].d % of)
+        if (!b->dim[j].in_b && b->dim[j].d % of)
             at += digit[j];
     return at % of;
 }
@@ -97,7 +99,9 @@ static int64_t units_within(const struct xti_box *b, const short *digit, bool so
 static void ask_for_chunks(const struct xti_box *b, int64_t first, struct request *r)
 {
     memset(r, 0, sizeof *r);
-    for (; r->lanes < WARP && first + r->lanes < b->rows * b->chunks; r->lanes++) {
+    r->chunks = true;
+    for (; r->lanes < WARP && first + r->lanes < b->rows * b->chunks && first + r->lanes < b->row_active;
+         r->lanes++) {
         int64_t e = first + r->lanes;
         put_digits(b, XTI_BOX_ROW, e / b->chunks, r->digit[r->lanes]);
         r->more[r->lanes] = (int)(e % b->chunks * 16);
@@ -116,22 +120,22 @@ static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int 
         int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units + k;
         put_digits(b, XTI_BOX_RUN, e / b->lanes % outs, digit);
         if (!b->destination_aligned)
-            point += last->back * last->d - units_within(b, digit, false, units);
+            point += last->back * last->d - units_within(b, digit, units);
         put_digits(b, XTI_BOX_POINT, point < 0 ? 0 : point, digit);
-        if (b->shifts == 2)
-            r->more[r->lanes] = (int)units_within(b, digit, true, units) * unit;
     }
 }
 
 static void ask(const struct xti_box *b, int unit, struct probes *p)
 {
     int units = 16 / unit;
-    p->n_chunks = p->n_units = 0;
+    p->n_chunks = p->n_units = p->chunk_lanes = p->unit_lanes = 0;
     for (int w = 0; w < PROBES; w++) {
         ask_for_chunks(b, w * WARP, &p->chunk[w]);
         ask_for_units(b, unit, w * WARP, w * 5 % units, &p->unit[w]);
         p->n_chunks += p->chunk[w].lanes > 0;
         p->n_units += p->unit[w].lanes > 0;
+        p->chunk_lanes += p->chunk[w].lanes;
+        p->unit_lanes += p->unit[w].lanes;
     }
 }
 
@@ -170,7 +174,8 @@ static int count_waves(const struct xti_box *b, const struct request *r, int64_t
         int64_t known[BANKS][WARP];
         int n[BANKS] = {0}, most = 0;
         for (int l = first; l < first + together && l < r->lanes; l++) {
-            int64_t at = spread(b, place_of(b, base, r->digit[l]) + r->more[l]) / WORD;
+            int64_t at = place_of(b, base, r->digit[l]);
+            at = spread(b, (r->chunks ? at & ~INT64_C(15) : at) + r->more[l]) / WORD;
             for (int k = 0; k < words; k++, at++) {
                 int bank = (int)((uint64_t)at % BANKS), i = 0;
                 while (i < n[bank] && known[bank][i] != at)
@@ -193,12 +198,12 @@ static struct xti_box_waves count_probes(const struct xti_box *b, int unit, cons
     int64_t base = base_of(b);
     int ideal;
     for (int i = 0; i < p->n_chunks; i++) {
-        double times = chunks / p->n_chunks / p->chunk[i].lanes * (16 / b->store_bytes);
+        double times = chunks / p->chunk_lanes * (16 / b->store_bytes);
         w.taken += times * count_waves(b, &p->chunk[i], 0, b->store_bytes, &ideal);
         w.ideal += times * ideal;
     }
     for (int i = 0; i < p->n_units; i++) {
-        double times = words / p->n_units / p->unit[i].lanes * (16 / unit);
+        double times = words / p->unit_lanes * (16 / unit);
         w.taken += times * count_waves(b, &p->unit[i], base, unit * b->group, &ideal);
         w.ideal += times * ideal;
     }
@@ -233,40 +238,53 @@ static bool is_additive(const struct xti_box *b, enum xti_box_of f, int64_t step
     return true;
 }
 
-/* By whole runs, with at most a quarter of the threads idle. */
+/* So many threads are worth it where one's places follow from its first ones. */
+static bool enough(int64_t threads) { return 8 * threads >= 5 * XTI_CUDA_THREADS; }
+
+/* By whole runs. */
 static bool step_by_runs(const struct xti_box *b, int unit, struct xti_box_steps *s)
 {
     int64_t outs = b->outs / b->group, most = XTI_CUDA_THREADS / b->lanes, grain;
-    for (int64_t r = most; r && 4 * r * b->lanes >= 3 * XTI_CUDA_THREADS; r--) {
+    for (int64_t r = most; enough(r * b->lanes); r--) {
         if ((b->vectors != b->lanes && outs % r) || !is_additive(b, XTI_BOX_RUN, r, &grain))
             continue;
-        bool still = grain * unit % 16 == 0 || (b->destination_aligned && b->shifts < 2);
+        bool still = grain * unit % 16 == 0 || b->destination_aligned;
         *s = (struct xti_box_steps){r * b->lanes, r, 0, still};
         return true;
     }
     return false;
 }
 
-/* Along one run that is all of the box. */
+/* Along the runs, of which lanes that go together meet all. */
 static bool step_by_points(const struct xti_box *b, int unit, struct xti_box_steps *s)
 {
-    int64_t grain;
-    if (b->outs != b->group || b->shifts == 2)
-        return false;
-    for (int64_t a = XTI_CUDA_THREADS; 4 * a >= 3 * XTI_CUDA_THREADS; a--) {
-        if (!is_additive(b, XTI_BOX_POINT, a * (16 / unit), &grain) ||
-            (!b->destination_aligned && grain == 1))
+    int64_t outs = b->outs / b->group, together = outs > 1 ? outs * b->lanes : 1, grain;
+    if (!b->destination_aligned && b->dim[0].skew)
+        return false; /* points before a window are not as far apart as others */
+    for (int64_t a = XTI_CUDA_THREADS / together * together; enough(a); a -= together) {
+        int64_t step = a / outs * (16 / unit);
+        if (!is_additive(b, XTI_BOX_POINT, step, &grain) || (!b->destination_aligned && grain == 1))
             continue; /* points before a window would carry */
-        *s = (struct xti_box_steps){a, 0, a * (16 / unit), true};
+        *s = (struct xti_box_steps){a, 0, step, true};
         return true;
     }
     return false;
 }
 
+/* From row to row. */
+static void step_by_rows(struct xti_box *b)
+{
+    int64_t grain, r = XTI_CUDA_THREADS / b->chunks;
+    while (r && !is_additive(b, XTI_BOX_ROW, r, &grain))
+        r--;
+    bool serves = b->rows > 1 && enough(r * b->chunks);
+    b->row_step = serves ? r : 0;
+    b->row_active = serves ? r * b->chunks : XTI_CUDA_THREADS;
+}
+
 static void choose_steps(struct xti_box *b, int unit)
 {
-    int64_t grain, row = XTI_CUDA_THREADS % b->chunks ? 0 : XTI_CUDA_THREADS / b->chunks;
-    b->row_step = row && is_additive(b, XTI_BOX_ROW, row, &grain) ? row : 0;
+    step_by_rows(b);
     b->steps = (struct xti_box_steps){XTI_CUDA_THREADS, 0, 0, false};
     if (!step_by_points(b, unit, &b->steps))
         step_by_runs(b, unit, &b->steps);
@@ -280,12 +298,12 @@ struct layout {
     int row, word, after, dim, every, spread;
 };
 
-/* 16 bytes are a box of the first dims of the destination's run: p a multiple of them goes by. */
+/* A run has one dim, or 16 bytes are a box of the first dims of the run: p a multiple of them goes by. */
 static bool is_constant(const struct xti_box *b, int unit)
 {
     int64_t units = 16 / unit;
-    if (!b->destination_aligned || b->shifts == 2)
-        return false;
+    if (!b->destination_aligned)
+        return b->n_b == 1 && !b->dim[0].skew;
     for (int j = 0; j < b->n_b; j++) {
         int64_t n = b->dim[j].t;
         if (n % units == 0 || j + 1 == b->n_b)
@@ -323,7 +341,9 @@ static bool fits_into(const struct xti_box *b, int unit, int64_t whole)
 static bool stays_together(const struct xti_box *b, int unit)
 {
     bool fits = false;
-    for (int64_t whole = 1; b->constant && whole <= INT64_C(1) << b->every; whole *= 2)
+    for (int64_t whole = 1;
+         b->constant && b->destination_aligned && b->shifts < 2 && whole <= INT64_C(1) << b->every;
+         whole *= 2)
         fits |= fits_into(b, unit, whole);
     return fits;
 }
@@ -335,6 +355,15 @@ static bool lie_alike(const struct xti_box *b)
            (b->steps.point || b->vectors == b->lanes || b->outs / b->group >= OFTEN * b->steps.run);
 }
 
+/* Of a word's places: by where its run turns, and by a table. */
+static int64_t turn_cost(const struct xti_box *b, int64_t units) { return 3 * units + 10 * b->n_b; }
+static int64_t table_cost(int64_t units) { return 5 * units; }
+
+static bool may_turn(const struct xti_box *b, int64_t units)
+{
+    return !b->constant && !b->dim[0].skew && read_points(&b->dim[0]) >= units;
+}
+
 /* Where places would be computed again for each word of several runs, they are looked up in a table of 16 /
  * unit * 2 rows; its columns reach a word beyond the run on both sides. */
 static void choose_table(struct xti_box *b, int unit)
@@ -342,13 +371,26 @@ static void choose_table(struct xti_box *b, int unit)
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     int64_t units = 16 / unit, columns = last->d * read_points(last) / units + 4,
             bytes = columns * units * 2 * 4;
-    bool serves = !b->constant && !lie_alike(b) && b->group == 1 && b->outs >= LEAST_RUNS;
+    bool serves = !b->constant && !lie_alike(b) && b->group == 1 && b->outs >= LEAST_RUNS &&
+                  !(may_turn(b, units) && turn_cost(b, units) <= table_cost(units));
     b->table = serves && bytes <= TABLE_BYTES && b->bytes + bytes <= SHARED_BYTES ? (int)columns : 0;
     b->table_at = (int)b->bytes;
     b->bytes += b->table ? bytes : 0;
+    b->turns = !b->table && may_turn(b, units);
 }
 
-/* The rows lie one after another, those of the destination's innermost dims first. */
+/* Bytes, less than 16, that rows along a dim begin further within a chunk from point to point. */
+static int64_t within_chunk(const struct xti_box_dim *d, int unit)
+{
+    return (int64_t)((uint64_t)d->s * (uint64_t)unit & 15);
+}
+
+/* A stride that stands for all odd ones. Not 1: where runs begin a unit further in their words, too, units of
+ * neighbouring runs would meet in few banks, as they do for few other pairs. */
+static int64_t odd_bytes(int unit) { return 5 * unit & 15; }
+
+/* The rows lie one after another, those of the destination's innermost dims first. A row begins as far within
+ * a chunk as in the source: here as if all strides that are no multiples of one were odd. */
 static void lay_out(struct xti_box *b, int unit, const struct layout *y)
 {
     int64_t units = 16 / unit, at = b->pitch_bytes = 16 * (b->chunks + y->row);
@@ -357,10 +399,12 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
         struct xti_box_dim *d = &b->dim[j];
         if (!xti_box_is_row(d))
             continue;
-        d->shared = at;
+        d->ragged = b->shifts == 2 && within_chunk(d, unit);
+        d->shared = at + (d->ragged ? odd_bytes(unit) : 0);
         d->skew = j == 0 && units > 1 && y->word ? log2_of(units) : 0;
         d->skew_bytes = 16 * y->word;
-        at = at * read_points(d) + (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
+        at = (at + (d->ragged ? 16 : 0)) * read_points(d) +
+             (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
         at += n++ == y->after ? 16 * y->dim : 0;
     }
     b->every = y->every;
@@ -416,7 +460,10 @@ double xti_box_instructions(const struct xti_box *b, int unit)
            words = (double)(b->outs * b->vectors);
     double begins = b->steps.run || b->steps.point ? fmin(words, XTI_CUDA_THREADS) : words;
     double spreads = b->spread ? 3 + 16.0 / b->store_bytes - 1 : 0;
-    double places = units * (b->constant ? 1 : b->table ? 5 : 5 * b->n_b + (b->shifts == 2 ? 6 : 0));
+    double places = b->constant ? units
+                    : b->table  ? (double)table_cost((int64_t)units)
+                    : b->turns  ? (double)turn_cost(b, (int64_t)units)
+                                : 5 * units * b->n_b;
     return chunks * ((b->shifts ? 22 : 9) + spreads) + words * (6 + gather_instructions(b, unit)) +
            begins * 60 + (lie_alike(b) && !b->table ? begins : words) * places +
            (double)b->table * 2 * units * 30;
@@ -432,26 +479,26 @@ static double price(const struct xti_box *b, int unit, const struct probes *p, b
            lines = b->outs > b->group && b->lanes < 8 ? 32.0 / (double)b->lanes : 4;
     *ideal = w.taken <= w.ideal && lines <= 4 && !b->spread && (b->steps.run || b->steps.point);
     return pow(9.3 / 16 * (w.taken / words + (lines - 4) / 4 / WARP), 2.5) +
-           pow(xti_box_instructions(b, unit) / words / 132, 2.5) + 0.05 * w.taken / w.ideal;
+           pow(xti_box_instructions(b, unit) / words / 132, 2.5) + 0.2 * w.taken / w.ideal;
 }
 
 /* Lanes that go along a run before others take the next one: of its words a divisor that asks for whole
  * sectors, and for whole lines where runs begin within a sector. */
-static int list_lanes(const struct xti_box *b, int64_t *lanes)
+static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
 {
-    static const int try[] = {8, 4, 16, 2, 32, 64, 128};
+    static const int try[] = {8, 4, 16, 2, 32, 64, 128, 9, 10, 11, 12, 13, 14, 15};
     int n = 0, least = b->destination_aligned && b->destination_align >= 32 ? 2 : 8;
-    for (size_t i = 0; i < sizeof try / sizeof *try && b->outs > b->group; i++)
+    for (size_t i = 0; i < sizeof try / sizeof *try && n + 1 < MOST_LANES && b->outs > b->group; i++)
         if (b->vectors % try[i] == 0 && try[i] >= least && try[i] < b->vectors)
             lanes[n++] = try[i];
     lanes[n++] = b->vectors;
     return n;
 }
 
-void xti_box_lay_out(struct xti_box *b, int unit)
+double xti_box_lay_out(struct xti_box *b, int unit)
 {
     struct layout best = {0}, y;
-    int64_t lanes[8], best_lanes = b->vectors;
+    int64_t lanes[MOST_LANES], best_lanes = b->vectors;
     double least = INFINITY;
     bool ideal = false;
     int n = list_lanes(b, lanes);
@@ -472,4 +519,7 @@ void xti_box_lay_out(struct xti_box *b, int unit)
     }
     b->lanes = best_lanes;
     lay_out(b, unit, &best);
+    for (int j = 0; j < b->n; j++)
+        b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
+    return least;
 }

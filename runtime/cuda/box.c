@@ -13,11 +13,16 @@ enum {
     LONG_BYTES = 512,    /* longer runs of the source gain nothing */
     RUN_BYTES = 128,     /* wanted on both sides: whole lines of the second cache */
     BOX_BYTES = 8 << 10, /* of several boxes an SM; more leaves fewer blocks */
+    FEW_DIMS = 4,        /* of more dims places take longer to find: more share them */
+    MEDIUM_BYTES = 12 << 10,
+    MANY_DIMS = 8,
+    LARGE_BYTES = 18 << 10,
     MOST_BYTES = 32 << 10,
     MOST_SHARED = 44 << 10, /* of 48 KB, without gaps */
     LEAST_BYTES = 2 << 10,  /* however small the tensor is */
     SECTOR = 32,
     SMALL = 16,
+    MANY_WINDOWS = 8,
     PROCESSORS = 132 /* of a device that is not known: those of the largest ones of today */
 };
 
@@ -31,6 +36,7 @@ struct sides {
     int processors;     /* of the device: each is to have two boxes */
     uint64_t turned;    /* bit i: dim[i] was turned round */
     int even_a, even_b; /* boxes begin at multiples of so many bytes of the source, of the destination */
+    int64_t least_b;    /* units that runs of the destination are to have, too */
     int n_b;            /* dim[0 .. n_b) can make up the destination's run */
     int n_a, a[XTI_MAX_DIMS]; /* dims that can make up the source's run, innermost first */
 };
@@ -80,8 +86,8 @@ static void take(const struct sides *x, bool source, int64_t want, int64_t *t, i
         int64_t part = (want + *run - 1) / *run;
         t[i] = part > t[i] ? part : t[i];
         /* a cut costs edges on both sides */
-        bool whole =
-            2 * t[i] > x->dim[i].n && *run * x->dim[i].n * x->unit <= LONG_BYTES && x->dim[i].n <= SMALL;
+        int64_t all = *run * x->dim[i].n * x->unit;
+        bool whole = 2 * t[i] > x->dim[i].n && all <= (x->dim[i].n <= SMALL ? LONG_BYTES : RUN_BYTES);
         t[i] = t[i] < x->dim[i].n && !whole ? t[i] : x->dim[i].n;
         *run *= t[i];
         if (t[i] < x->dim[i].n)
@@ -147,11 +153,13 @@ static void measure(const struct sides *x, int unit, int64_t want_a, int64_t wan
 /* Grows the source's run first, then the destination's; then boxes of several runs. */
 static bool choose_extents(const struct sides *x, int unit, int64_t total, struct extents *best)
 {
-    int64_t want_b = RUN_BYTES / unit, want_a = x->even_a ? want_b : 2 * want_b, batch = 1,
+    int64_t want_a = RUN_BYTES / unit * (x->even_a ? 1 : 2), batch = 1,
+            want_b = RUN_BYTES / unit > x->least_b ? RUN_BYTES / unit : x->least_b,
             limit = total * unit / (2 * x->processors);
-    limit = limit < LEAST_BYTES ? LEAST_BYTES : limit > BOX_BYTES ? BOX_BYTES : limit;
+    int64_t most = x->n <= FEW_DIMS ? BOX_BYTES : x->n >= MANY_DIMS ? LARGE_BYTES : MEDIUM_BYTES;
+    limit = limit < LEAST_BYTES ? LEAST_BYTES : limit > most ? most : limit;
     measure(x, unit, want_a, want_b, batch, best);
-    while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < BOX_BYTES)) &&
+    while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < most)) &&
            want_b * unit > 2 * SECTOR) {
         want_b /= want_a > want_b ? 1 : 2;
         want_a /= 2;
@@ -345,11 +353,26 @@ static int group_of(const struct xti_box *b, int unit)
     return serves ? group : 1;
 }
 
-int64_t xti_box_count(const struct xti_cuda_plan *p, const struct xti_box *b, int window)
+/* Boxes along a dim, but for one that there may be for its end. */
+static int64_t windows_of(const struct xti_box_dim *d) { return (d->n + d->t - 1) / d->t; }
+
+/* Units from where the last of them begins, at the earliest, to the end of the run. */
+static int64_t rest_of(const struct xti_box_dim *d, int64_t units)
+{
+    return d->d * (d->n - (windows_of(d) - 1) * d->t) + (d->back ? units - 1 : 0);
+}
+
+/* Has the end a box of its own? It would be a word longer than others otherwise. */
+static bool ends_apart(const struct xti_box_dim *d, int64_t units)
+{
+    int64_t words = (d->d * d->t + units - 1) / units;
+    return d->back && windows_of(d) >= MANY_WINDOWS && rest_of(d, units) > words * units;
+}
+
+int64_t xti_box_count(const struct xti_box *b, int window, int unit)
 {
     const struct xti_box_dim *d = &b->dim[b->window[window]];
-    int64_t more = d->back ? (16 / p->map.esize - 1 + d->d - 1) / d->d : 0;
-    return (d->n + more + d->t - 1) / d->t;
+    return windows_of(d) + ends_apart(d, 16 / unit);
 }
 
 /* A chunk more for the shift would leave threads without a row: rows are a little shorter instead. */
@@ -371,17 +394,35 @@ static bool trim_rows(struct xti_box *b, int unit)
     return false;
 }
 
+/* Rows that end within sectors of the source, which others go on with. */
+static bool share_sectors(const struct sides *x, int unit)
+{
+    const struct xti_dim *inner = &x->dim[0];
+    int64_t bytes = inner->n * unit;
+    return xti_abs64(inner->s) == 1 && bytes % SECTOR && bytes < RUN_BYTES && x->n_a > 1 && x->a[0] == 0;
+}
+
 static bool worth_it(const struct xti_piece *q, const struct sides *x, int unit, struct xti_why *why)
 {
     const struct xti_dim *inner = &x->dim[0];
     if (!x->n_a)
         return xti_refuse(why, "one unit again and again");
-    if (xti_abs64(inner->s) <= 1 && inner->n * unit >= SECTOR)
+    if (xti_abs64(inner->s) <= 1 && inner->n * unit >= SECTOR && !share_sectors(x, unit))
         return xti_refuse(why, "rows of %lld bytes", (long long)(inner->n * unit));
     int64_t step = (int64_t)xti_abs64(x->dim[x->a[0]].s);
     if (step > SECTOR / unit)
         return xti_refuse(why, "the source's units are %lld apart", (long long)step);
     return true;
+}
+
+/* Words of a run. One that is not cut begins and ends within a word where runs begin anywhere. */
+static int64_t count_words(const struct xti_box *b, int64_t units)
+{
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    int64_t run = last->d * last->t, rest = ends_apart(last, units) ? run : rest_of(last, units);
+    if (last->cut < 0 && !b->destination_aligned)
+        run += units - 1;
+    return ((run > rest ? run : rest) + units - 1) / units;
 }
 
 /* A box for sides that can be aligned as x says; *b tells whether they are. */
@@ -401,6 +442,23 @@ static bool try_box(const struct xti_cuda_plan *p, const struct xti_piece *q, co
     return true;
 }
 
+/* Runs that are cut after a few points more can all begin at multiples of 16 bytes: a box for these, if so.
+ */
+static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct sides *x,
+                          struct xti_box *b)
+{
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    struct xti_box longer;
+    struct sides y = *x;
+    int64_t points = period(last->d, p->map.esize, 16);
+    if (b->destination_aligned || last->d == 1 || (last->cut < 0 && last->t > 1))
+        return;
+    y.even_b = 16;
+    y.least_b = last->d * points;
+    if (try_box(p, q, &y, &longer, NULL) && longer.destination_aligned)
+        *b = longer;
+}
+
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
                   struct xti_why *why)
 {
@@ -410,19 +468,40 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, stru
     x.unit = unit;
     x.processors = p->target.n_sms ? p->target.n_sms : PROCESSORS;
     x.even_a = x.even_b = SECTOR;
-    if (!worth_it(q, &x, unit, why) || !try_box(p, q, &x, b, why))
+    if (!worth_it(q, &x, unit, why))
         return false;
+    if (!try_box(p, q, &x, b, NULL)) { /* small odd dims: only whole ones would make sectors */
+        x.even_a = x.even_b = 0;
+        if (!try_box(p, q, &x, b, why))
+            return false;
+    }
     x.even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
     x.even_b = !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
     if ((x.even_a < SECTOR || x.even_b < SECTOR) && !try_box(p, q, &x, b, why))
         return false;
+    lengthen_runs(p, q, &x, b);
     if (b->shifts && trim_rows(b, unit))
         count_rows(b, unit);
-    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    int64_t run = last->d * last->t, units = 16 / unit;
-    b->vectors =
-        b->destination_aligned || last->cut >= 0 ? (run + units - 1) / units : (run + 2 * units - 2) / units;
+    b->vectors = count_words(b, 16 / unit);
     b->group = group_of(b, unit);
     int64_t bytes = b->rows * b->chunks * 16;
     return bytes <= MOST_SHARED || xti_refuse(why, "a box of %lld bytes", (long long)bytes);
+}
+
+bool xti_box_split(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
+{
+    const struct xti_box_dim *inner = &b->dim[0];
+    int64_t s = (int64_t)xti_abs64(inner->s), bytes = p->map.esize;
+    if (!inner->in_a || b->shifts)
+        return false;
+    for (int j = 0; j < b->n; j++)
+        bytes *= b->dim[j].in_a && (int64_t)xti_abs64(b->dim[j].s) < s ? b->dim[j].t : 1;
+    if (bytes % 16 || bytes < SECTOR || bytes != s * p->map.esize)
+        return false;
+    for (int j = 0; j < b->n; j++)
+        b->dim[j].in_a = b->dim[j].in_a && (int64_t)xti_abs64(b->dim[j].s) < s;
+    align_source(p, q, b);
+    count_rows(b, p->map.esize);
+    b->group = group_of(b, p->map.esize);
+    return b->shifts == 0;
 }

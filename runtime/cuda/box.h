@@ -15,8 +15,10 @@ struct xti_box_dim {
     int64_t back;    /* points before those that it reads, too: its runs of the destination begin earlier */
     int cut;         /* t < n: number of its window, else -1 */
     bool in_a, in_b; /* of the source's run, of the destination's */
-    int64_t shared;  /* bytes from point to point in shared memory */
-    int skew;        /* skew_bytes more every 2^skew points; 0: none */
+    int64_t
+        shared;  /* bytes from point to point in shared memory: of rows, as many modulo 16 as in the source */
+    bool ragged; /* rows along it begin anywhere within 16 bytes */
+    int skew;    /* skew_bytes more every 2^skew points; 0: none */
     int skew_bytes;
 };
 
@@ -37,9 +39,11 @@ struct xti_box {
     int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
     int64_t outs, vectors;             /* of the destination: runs, 16-byte words of each */
     int64_t lanes;                     /* words of a run that come before the next run's */
-    int64_t row_step;                  /* a thread's next chunk lies so many rows further; 0: anywhere */
-    struct xti_box_steps steps;        /* from word to word */
-    int shifts;                        /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
+    /* Of the threads, row_active load, and the next chunk of each lies row_step rows further; 0: all do, and
+     * it lies anywhere. */
+    int64_t row_step, row_active;
+    struct xti_box_steps steps; /* from word to word */
+    int shifts;                 /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
     int source_align,
         destination_align;    /* of rows and runs in bytes, <= 32, where buffers begin at sectors */
     bool source_whole;        /* rows are whole aligned chunks, also at edges */
@@ -50,6 +54,7 @@ struct xti_box {
      * `store_bytes` at a time. spread 0: at a. */
     int every, spread, store_bytes;
     bool together;       /* a word's units lie as far apart as without the spread */
+    bool turns;          /* within a word a run leaves the first dim's row at most once */
     int table, table_at; /* columns of a table of the places of a run's points, and its byte; 0: none */
     int64_t bytes;       /* of shared memory */
 };
@@ -59,16 +64,20 @@ struct xti_box {
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
                   struct xti_why *why);
 
+/* Cuts the rows of a box, before its layout, where the destination's innermost dim goes on in them, so that
+ * the parts can lie apart. False: they are not whole chunks of at least a sector. */
+bool xti_box_split(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b);
+
 /* The dim of the box that is dim `dim` of the piece; NULL: it has none of it. */
 const struct xti_box_dim *xti_box_find(const struct xti_box *b, int dim);
 
 /* Boxes along a window's dim. */
-int64_t xti_box_count(const struct xti_cuda_plan *p, const struct xti_box *b, int window);
+int64_t xti_box_count(const struct xti_box *b, int window, int unit);
 
 /* ---- places in shared memory (banks.c) */
 
-/* Chooses them: gaps, spread, lanes and steps. */
-void xti_box_lay_out(struct xti_box *b, int unit);
+/* Chooses them: gaps, spread, lanes and steps. Returns what a box so laid out costs, to compare by. */
+double xti_box_lay_out(struct xti_box *b, int unit);
 
 /* Wavefronts of shared memory that all of the box takes, and the least that so many requests could, counted
  * exactly for its first warps. */

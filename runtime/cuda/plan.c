@@ -25,7 +25,10 @@ static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_st
     if (!b)
         return xti_fail(err, XT_ENOMEM, "CUDA plan: box");
     xti_box_make(p, xti_cuda_piece(p, piece), b, NULL);
-    xti_box_lay_out(b, p->map.esize);
+    struct xti_box split = *b;
+    double cost = xti_box_lay_out(b, p->map.esize);
+    if (xti_box_split(p, xti_cuda_piece(p, piece), &split) && xti_box_lay_out(&split, p->map.esize) < cost)
+        *b = split;
     s->box = b;
     return XT_OK;
 }

@@ -108,7 +108,7 @@ static void predict_tile(const struct xti_cuda_plan *p, const struct xti_cuda_st
     double row = unit, run = unit, boxes = (double)s->blocks;
     for (int j = 0; j < b->n; j++) {
         const struct xti_box_dim *d = &b->dim[j];
-        double part = d->cut < 0 ? (double)d->n : (double)d->n / (double)xti_box_count(p, b, d->cut);
+        double part = d->cut < 0 ? (double)d->n : (double)d->n / (double)xti_box_count(b, d->cut, unit);
         if (d->in_a && d->s)
             row += (part + (double)d->back - 1) * (double)xti_abs64(d->s) * unit;
         if (d->in_b)

@@ -6,6 +6,10 @@
 #include "cuda/box.h"
 #include "cuda/family.h"
 
+/* Indices below SMALL_INDEX are divided by one multiplication; points are asked for up to INDEX_SLACK beyond
+ * the last one. */
+enum { SMALL_INDEX = 1 << 15, INDEX_SLACK = 1 << 12 };
+
 static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
@@ -28,7 +32,7 @@ static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_
         if (!xti_box_find(s->box, i))
             s->blocks *= q->dim[i].n;
     for (int c = 0; c < s->box->n_cuts; c++)
-        s->blocks *= xti_box_count(p, s->box, c);
+        s->blocks *= xti_box_count(s->box, c, p->map.esize);
 }
 
 /* Boxes that run at the same time lie side by side in the source: rows of a power of two apart would meet in
@@ -51,7 +55,7 @@ static void tile_index(struct xti_writer *w)
         for (int c = 0; c < b->n_cuts; c++)
             if (b->dim[b->window[c]].in_a == in_a) {
                 xti_write_fact(w->e, (uint64_t)c);
-                xti_write_digit(w, xti_box_count(w->p, b, c), out[c]);
+                xti_write_digit(w, xti_box_count(b, c, w->p->map.esize), out[c]);
             }
 }
 
@@ -80,6 +84,7 @@ static void define_windows(struct xti_writer *w, const struct xti_box *b)
         constant(w, "XT_T", c, d->t);
         constant(w, "XT_BACK", c, d->back);
         numbered(w, "XT_N", c, d->n);
+        numbered(w, "XT_LAST", c, c < b->n_cuts ? xti_box_count(b, c, w->p->map.esize) - 1 : 0);
         numbered(w, "XT_S", c, d->s);
         numbered(w, "XT_D", c, d->d);
         constant(w, "XT_WHOLE", c, d->n % d->t == 0 && !d->back);
@@ -91,9 +96,10 @@ static void define_windows(struct xti_writer *w, const struct xti_box *b)
 
 static void define_rows(struct xti_writer *w, const struct xti_box *b)
 {
-    int64_t span = 1, back_s = 0, back_shared = 0;
+    int64_t span = 1, back_s = 0, back_shared = 0, reach = 0;
     for (int j = 0; j < b->n; j++) {
         const struct xti_box_dim *d = &b->dim[j];
+        reach += !d->in_a && d->s > 0 ? (d->t + d->back - 1) * d->s : 0;
         if (!d->in_a || d->cut >= 0)
             continue;
         span += (d->n - 1) * (int64_t)xti_abs64(d->s);
@@ -103,6 +109,7 @@ static void define_rows(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_SPAN", span);
     xti_write_number(w, "XT_SREV", back_s);
     xti_write_constant(w, "XT_LREV", back_shared);
+    xti_write_number(w, "XT_REACH", reach + b->chunks * 16 / w->p->map.esize);
     xti_write_number(w, "XT_EXTENT", w->p->map.src_hi[w->q->src] + 1);
     xti_write_constant(w, "XT_ROWS", b->rows);
     xti_write_constant(w, "XT_CHUNKS", b->chunks);
@@ -113,6 +120,15 @@ static void define_rows(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_SALIGNED", b->source_whole);
     xti_write_constant(w, "XT_FILLED", filled);
     xti_write_constant(w, "XT_SHIFTS", b->shifts);
+}
+
+/* Where rows are ragged, what is modulo 16 is no fact of the structure. */
+static void write_shared(struct xti_writer *w, const char *name, const struct xti_box_dim *d)
+{
+    if (d->ragged)
+        xti_write_number(w, name, d->shared);
+    else
+        xti_write_constant(w, name, d->shared);
 }
 
 static void define_runs(struct xti_writer *w, const struct xti_box *b)
@@ -128,20 +144,21 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_RUN", last->cut >= 0 ? last->d : last->d * last->n);
     xti_write_constant(w, "XT_DALIGNED", b->destination_aligned);
     xti_write_constant(w, "XT_BOX", b->constant);
-    xti_write_constant(w, "XT_BACK_SHARED", last->shared);
-    xti_write_constant(w, "XT_EVEN", last->cut < 0 || last->d * last->t * w->p->map.esize % 16 == 0);
+    write_shared(w, "XT_BACK_SHARED", last);
+    xti_write_constant(w, "XT_EVEN",
+                       last->cut < 0 || last->d * last->t == b->vectors * (16 / w->p->map.esize));
     int64_t run = last->cut >= 0 ? last->d * last->t : last->d * last->n;
     bool whole = last->cut < 0 || last->n % last->t == 0;
     xti_write_constant(w, "XT_BRIM", b->destination_aligned && whole && run * w->p->map.esize % 16 == 0);
 }
 
-static void put_shared(struct xti_writer *w, const struct xti_box_dim *d)
+static void put_shared(struct xti_writer *w, const struct xti_box_dim *d, int j)
 {
     if (d->skew)
-        xti_write_text(w, "    at.shared += (int)(x * %" PRId64 "u + (x >> %d) * %du);\n", d->shared, d->skew,
-                       d->skew_bytes);
+        xti_write_text(w, "    at.shared += (int)(x * (unsigned int)XT_PITCH%d + (x >> %d) * %du);\n", j,
+                       d->skew, d->skew_bytes);
     else if (d->shared)
-        xti_write_text(w, "    at.shared += (int)x * %" PRId64 ";\n", d->shared);
+        xti_write_text(w, "    at.shared += (int)x * (int)XT_PITCH%d;\n", j);
 }
 
 /* All that decides the text of a dim's digit but the function that it is in. */
@@ -150,7 +167,8 @@ static void put_facts(struct xti_writer *w, const struct xti_box *b, const struc
     xti_write_fact(w->e, (uint64_t)(d - b->dim));
     xti_write_fact(w->e, (uint64_t)d->t);
     xti_write_fact(w->e, (uint64_t)d->back);
-    xti_write_fact(w->e, (uint64_t)d->shared);
+    xti_write_fact(w->e, (uint64_t)d->shared / (d->ragged ? 16 : 1));
+    xti_write_fact(w->e, d->ragged);
     xti_write_fact(w->e, (uint64_t)d->skew);
     xti_write_fact(w->e, (uint64_t)d->skew_bytes);
     xti_write_fact(w->e, (uint64_t)(d->cut + 1));
@@ -161,25 +179,28 @@ static void put_digits(struct xti_writer *w, const struct xti_box *b, enum xti_b
 {
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     int n = xti_box_digits(b, f, order);
+    int64_t all = 1;
     xti_write_fact(w->e, (uint64_t)n);
+    for (int k = 0; k < n; k++)
+        all *= xti_box_points(b, f, order[k], k);
+    const char *divide = all + INDEX_SLACK < SMALL_INDEX ? "XT_SMALL_QUOTIENT" : "XT_QUOTIENT";
     for (int k = 0; k < n; k++) {
         const struct xti_box_dim *d = order[k];
         int j = (int)(d - b->dim);
         int64_t points = xti_box_points(b, f, d, k);
         put_facts(w, b, d);
         if (k + 1 < n)
-            xti_write_text(w, "    x = i %% %" PRId64 "u;\n    i /= %" PRId64 "u;\n", points, points);
+            xti_write_text(w, "    x = i;\n    i = %s(i, %" PRId64 "u);\n    x -= i * %" PRId64 "u;\n",
+                           divide, points, points);
         else
             xti_write_text(w, "    x = i;\n");
         if (f == XTI_BOX_RUN && k == 0 && b->group > 1)
             xti_write_text(w, "    x *= %du;\n", b->group);
-        put_shared(w, d);
+        put_shared(w, d, j);
         if (f == XTI_BOX_ROW)
             xti_write_text(w, "    at.units += x * XT_SOURCE%d;\n", j);
         if (f == XTI_BOX_RUN)
             xti_write_text(w, "    at.units += x * XT_TO%d;\n", j);
-        if (f != XTI_BOX_ROW && b->shifts == 2 && xti_box_is_row(d))
-            xti_write_text(w, "    at.source += x * XT_SOURCE%d;\n", j);
         if (f != XTI_BOX_POINT && d->cut >= 0)
             xti_write_text(w, "    at.x%d = x;\n", d->cut);
     }
@@ -189,17 +210,20 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
 {
     static const char *const name[] = {"_row", "_out", "_point"};
     for (int j = 0; j < b->n; j++) {
+        char pitch[32];
+        snprintf(pitch, sizeof pitch, "XT_PITCH%d", j);
+        write_shared(w, pitch, &b->dim[j]);
         if (xti_box_is_row(&b->dim[j]))
             numbered(w, "XT_SOURCE", j, b->dim[j].s);
         if (!b->dim[j].in_b)
             numbered(w, "XT_TO", j, b->dim[j].d);
     }
-    xti_write_text(w, "struct XT_PASTE(XT_BODY, _place) {\n    xt_index units, source;\n    int shared;\n"
+    xti_write_text(w, "struct XT_PASTE(XT_BODY, _place) {\n    xt_index units;\n    int shared;\n"
                       "    unsigned int x0, x1;\n};\n");
     for (int f = XTI_BOX_ROW; f <= XTI_BOX_POINT; f++) {
         xti_write_text(w,
                        "XT_FN struct XT_PASTE(XT_BODY, _place) XT_PASTE(XT_BODY, %s)(const xt_index *t, "
-                       "unsigned int i)\n{\n    struct XT_PASTE(XT_BODY, _place) at = {0, 0, 0, 0, 0};\n"
+                       "unsigned int i)\n{\n    struct XT_PASTE(XT_BODY, _place) at = {0, 0, 0, 0};\n"
                        "    unsigned int x = 0;\n",
                        name[f]);
         put_digits(w, b, (enum xti_box_of)f);
@@ -209,10 +233,8 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
 
 static void define_places(struct xti_writer *w, const struct xti_box *b)
 {
-    bool run_shifts = false;
-    for (int j = 0; j < b->n; j++)
-        run_shifts |= b->shifts == 2 && !b->dim[j].in_b && xti_box_is_row(&b->dim[j]);
     xti_write_constant(w, "XT_ROW_STEP", b->row_step);
+    xti_write_constant(w, "XT_ROW_ACTIVE", b->row_active);
     xti_write_constant(w, "XT_ACTIVE", b->steps.active);
     xti_write_constant(w, "XT_RUN_STEP", b->steps.run);
     xti_write_constant(w, "XT_POINT_STEP", b->steps.point);
@@ -222,7 +244,7 @@ static void define_places(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_TOGETHER", b->together);
     xti_write_constant(w, "XT_CHUNK_STORE", b->store_bytes);
     xti_write_constant(w, "XT_TABLE", b->table);
-    xti_write_constant(w, "XT_RUN_SHIFTS", run_shifts);
+    xti_write_constant(w, "XT_TURNS", b->turns ? b->dim[0].t + b->dim[0].back : 0);
     xti_write_constant(w, "XT_TABLE_AT", b->table_at);
 }
 
@@ -238,11 +260,15 @@ static void tile_define(struct xti_writer *w)
 #define SOURCES                                                                                              \
     "XT_SOURCE0 XT_SOURCE1 XT_SOURCE2 XT_SOURCE3 XT_SOURCE4 XT_SOURCE5 XT_SOURCE6 XT_SOURCE7 XT_SOURCE8 "    \
     "XT_SOURCE9 XT_SOURCE10 XT_SOURCE11 XT_SOURCE12 XT_SOURCE13 XT_SOURCE14 XT_SOURCE15 "
+#define PITCHES                                                                                              \
+    "XT_PITCH0 XT_PITCH1 XT_PITCH2 XT_PITCH3 XT_PITCH4 XT_PITCH5 XT_PITCH6 XT_PITCH7 XT_PITCH8 XT_PITCH9 "   \
+    "XT_PITCH10 XT_PITCH11 XT_PITCH12 XT_PITCH13 XT_PITCH14 XT_PITCH15 "
 #define TOS                                                                                                  \
     "XT_TO0 XT_TO1 XT_TO2 XT_TO3 XT_TO4 XT_TO5 XT_TO6 XT_TO7 XT_TO8 XT_TO9 XT_TO10 XT_TO11 XT_TO12 XT_TO13 " \
     "XT_TO14 XT_TO15 "
 #define WINDOWS                                                                                              \
-    "XT_T0 XT_BACK0 XT_N0 XT_S0 XT_D0 XT_WHOLE0 XT_REV0 XT_LREV0 XT_ACUT0 XT_T1 XT_BACK1 XT_N1 XT_S1 XT_D1 " \
+    "XT_T0 XT_BACK0 XT_N0 XT_LAST0 XT_S0 XT_D0 XT_WHOLE0 XT_REV0 XT_LREV0 XT_ACUT0 XT_T1 XT_BACK1 XT_N1 "    \
+    "XT_LAST1 XT_S1 XT_D1 "                                                                                  \
     "XT_WHOLE1 XT_REV1 XT_LREV1 XT_ACUT1 "
 
 const struct xti_family xti_cuda_tile = {
@@ -252,10 +278,12 @@ const struct xti_family xti_cuda_tile = {
     "tile",
     tile_index,
     tile_define,
-    SOURCES TOS WINDOWS
-    "XT_SPAN XT_SREV XT_LREV XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS XT_VECTORS XT_LANES "
-    "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP XT_RUN_STEP XT_POINT_STEP "
+    SOURCES PITCHES TOS WINDOWS
+    "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS XT_VECTORS "
+    "XT_LANES "
+    "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP XT_ROW_ACTIVE XT_RUN_STEP "
+    "XT_POINT_STEP "
     "XT_ACTIVE "
-    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_CHUNK_STORE XT_TABLE XT_RUN_SHIFTS XT_TABLE_AT XT_FILLED "
+    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED "
     "XT_BRIM XT_GROUP "
     "XT_GROUP_TO"};

@@ -27,6 +27,13 @@ xt_many;
 #define XT_OF_(verb, bytes) xt_##verb##_b##bytes
 #define XT_OF(verb, bytes)  XT_OF_(verb, bytes)
 #define XT_LEAST(a, b)      ((a) < (b) ? (a) : (b))
+#define XT_QUOTIENT(i, n)   ((i) / (n))
+/* The same for i, n < 2^15, n a constant: a multiplication and a shift (cuda/writer.h has the proof). */
+#define XT_SMALL_QUOTIENT(i, n)                                                                              \
+    ((n) & ((n)-1) ? (i) * (((1u << 15 << XT_BITS(n)) + (n)-1) / (n)) >> (15 + XT_BITS(n)) : (i) / (n))
+#define XT_BITS(n)                                                                                           \
+    (((n) > 1) + ((n) > 2) + ((n) > 4) + ((n) > 8) + ((n) > 16) + ((n) > 32) + ((n) > 64) + ((n) > 128) +    \
+     ((n) > 256) + ((n) > 512) + ((n) > 1024) + ((n) > 2048) + ((n) > 4096) + ((n) > 8192) + ((n) > 16384))
 
 XT_FN xt_many xt_sources(const unsigned char *a, const unsigned char *b, const unsigned char *c,
                          const unsigned char *d)

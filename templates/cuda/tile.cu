@@ -6,27 +6,31 @@
  * the box reaches XT_BACK0 or XT_BACK1 further back. (The packed method of cuTT, Hynninen and Lyakh 2017.)
  *
  * - XT_AT: box i -> *s, *d of its corner; *u, *v: numbers of its windows along the two dims that are cut
- * - window k: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk, XT_Dk strides of that dim in units;
+ * - window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk, XT_Dk strides of that
+ *   dim in units;
  *   XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a point
  * - XT_ROWS rows of at most XT_CHUNKS chunks; a row spans XT_SPAN units, and XT_ACUTk units more for each
  *   point of window k but the first; XT_SREV, XT_LREV: to the lowest unit of a row that runs backwards
  * - XT_OUTS runs of the destination, XT_VECTORS times 16 bytes each, XT_LANES of which come before the next
  *   run's; XT_RUN points of a run for each point of
  *   window XT_BCUT (2: none, a run has XT_RUN points)
- * - _row: row -> its place in the source and in shared memory; _out: run -> in the destination, in shared
- *   memory, and in the source for its shift; _point: point of a run -> in shared memory and in the source.
- *   x0, x1: its points of the windows
- * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row
+ * - _row: row -> its place in the source and in shared memory; _out: run -> in the destination and in shared
+ *   memory; _point: point of a run -> in shared memory. x0, x1: its points of the windows
+ * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row: then
+ *   rows of shared memory are as far apart modulo 16 as those of the source
  * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
- * - XT_EVEN: a window is whole words long, or all of the run
- * - XT_DALIGNED: runs begin at multiples of 16; XT_BOX: 16 bytes are a box whose units lie at constants
+ * - XT_EVEN: a window is all words of a box, or all of the run
+ * - XT_DALIGNED: runs begin at multiples of 16; XT_BOX: the units of 16 bytes lie at constants
  * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_BRIM: so are runs, which are
  *   whole words
- * - XT_ROW_STEP: a thread's next chunk lies so many rows further, always as far from its first one as from 0;
- *   0: it does not. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points
+ * - XT_ROW_STEP: XT_ROW_ACTIVE threads load, and a thread's next chunk lies so many rows further, always as
+ *   far from its first one as from 0; 0: it does not. XT_REACH units from a box's first row to the end of the
+ *   chunks of its last one. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP
+ *   points
  *   further, in the same way; XT_STILL: the units of the next word lie as those of the first one do
  * - XT_TABLE: columns of a table that says where the points of a run are: a word's units are looked up; 0:
- *   they are computed, once for all words that lie alike. XT_RUN_SHIFTS: what runs go along shifts rows, too
+ *   they are computed, once for all words that lie alike. XT_TURNS: points of a run that go on evenly, at
+ *   least XT_K: within a word it turns once at most; 0: it may often
  * - byte a of the rows and gaps that these places are of is at a + (a >> XT_EVERY) * XT_SPREAD, stored
  *   XT_CHUNK_STORE bytes at a time; XT_TOGETHER: the units of a word lie as
  *   far from its first one as if that were at 0 */
@@ -38,24 +42,30 @@
 #define XT_GATHER   XT_PASTE(XT_BODY, _gather)
 #define XT_K        (16 / XT_UNIT)
 #define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
-#define XT_LOADS    ((XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
+#define XT_LOADS                                                                                             \
+    (XT_ROW_STEP ? (XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP)                                \
+                 : (XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 /* more chunks at a time take more registers than there are */
-#define XT_BATCHES  (XT_LOADS <= 9 ? 1 : (XT_LOADS + 7) / 8)
+#define XT_BATCHES  (XT_LOADS <= 9 ? 1 : (XT_LOADS + 5) / 6)
 #define XT_BATCH    ((XT_LOADS + XT_BATCHES - 1) / XT_BATCHES)
 #define XT_WORDS    ((XT_OUTS * XT_VECTORS + XT_ACTIVE - 1) / XT_ACTIVE)
-
-/* Of a row of the source within its first chunk, in bytes. */
-#define XT_SHIFT(low, units) ((int)(((low) + (unsigned int)(units)*XT_UNIT) & 15))
 
 /* A distance in units, which may be negative: the index wraps. */
 #define XT_BYTES_OF(units) ((long long)(xt_signed)(units)*XT_UNIT)
 
-/* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one. */
-#define XT_ATS (XT_BOX ? 1 : XT_K)
+/* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one. Where a run
+ * turns: from unit at[1] on, at[2] bytes further. */
+#define XT_ATS (XT_BOX ? 1 : XT_TURNS ? 3 : XT_K)
 XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *shared, const int next,
                                    const int *at, const int k)
 {
-    const int unit = XT_BOX ? XT_POINT(k).shared : 0;
+    const int unit = XT_BOX || XT_TURNS ? XT_POINT(k).shared : 0;
+#if XT_TURNS
+    const int near = at[0] + next, far = near + at[2];
+    if (XT_SPREAD)
+        return shared + XT_SPOT((k < at[1] ? near : far) + unit);
+    return (k < at[1] ? shared + near : shared + far) + unit;
+#endif
     if (XT_TOGETHER)
         return shared + XT_SPOT(at[0] + next) + XT_SPOT(unit);
     if (XT_SPREAD)
@@ -126,6 +136,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     const unsigned int length =
         (XT_SPAN + (unsigned int)(e0 - 1) * XT_ACUT0 + (unsigned int)(e1 - 1) * XT_ACUT1) * XT_UNIT;
     const unsigned char *const from = src + (xt_size)s * XT_UNIT;
+    const bool inside = (xt_size)(from - src) + (xt_size)XT_REACH * XT_UNIT <= (xt_size)XT_EXTENT * XT_UNIT;
+    const int low = XT_SHIFTS ? (int)(xt_size)from & 15 : 0;
     XT_UNROLL
     for (int i = 0; i < XT_LOADS; i += XT_BATCH) {
         xt_b16 chunk[XT_BATCH];
@@ -134,14 +146,20 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         XT_UNROLL
         for (int j = 0; j < XT_BATCH; j++) {
             const unsigned int e = threadIdx.x + (i + j) * XT_THREADS;
-            const unsigned int first = XT_ROW_STEP ? threadIdx.x / XT_CHUNKS : e / XT_CHUNKS;
-            const unsigned int c = (XT_ROW_STEP ? threadIdx.x : e) % XT_CHUNKS * 16;
+            const unsigned int mine = XT_ROW_STEP ? threadIdx.x : e;
+            const unsigned int first = XT_ROWS == 1 ? 0 : XT_SMALL_QUOTIENT(mine, XT_CHUNKS);
+            const unsigned int c = (mine - first * XT_CHUNKS) * 16;
             const struct XT_PLACE a = XT_ROW(first);
             const struct XT_PLACE b = XT_ROW((i + j) * XT_ROW_STEP);
             const unsigned char *begin = from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
-            place[j] = XT_SPOT(a.shared + b.shared + c);
-            have[j] = (XT_ROWS * XT_CHUNKS >= (i + j + 1) * XT_THREADS || e < XT_ROWS * XT_CHUNKS) &&
-                      (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
+            const int row = a.shared + b.shared + low;
+            place[j] = XT_SPOT((XT_SHIFTS == 2 ? row & ~15 : row - low) + c);
+            have[j] = XT_ROW_STEP ? (XT_ROW_ACTIVE == XT_THREADS || threadIdx.x < XT_ROW_ACTIVE) &&
+                                        (XT_ROWS >= (i + j + 1) * XT_ROW_STEP ||
+                                         first < XT_ROWS - (i + j) * XT_ROW_STEP)
+                                  : XT_ROWS * XT_CHUNKS >= (i + j + 1) * XT_THREADS ||
+                                        e < XT_ROWS * XT_CHUNKS;
+            have[j] = have[j] && (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
 #if XT_SALIGNED
             have[j] = have[j] && (XT_FILLED || c < length);
             if (have[j])
@@ -150,7 +168,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             const unsigned int shift = (unsigned int)(xt_size)begin & 15;
             const unsigned char *p = begin - shift + c;
             have[j] = have[j] && c < shift + length;
-            if (have[j] && (xt_size)(p - src) + 16 <= (xt_size)XT_EXTENT * XT_UNIT) {
+            if (have[j] && (inside || (xt_size)(p - src) + 16 <= (xt_size)XT_EXTENT * XT_UNIT)) {
                 chunk[j] = *(const xt_b16 *)p;
             } else if (have[j]) { /* what leaves the buffer goes unit by unit, zeros for the rest: a compiler
                                      may fetch a word whole of which it wants every second unit */
@@ -171,17 +189,15 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                     *(XT_B(XT_CHUNK_STORE) *)(shared + place[j] + k * XT_CHUNK_STORE) =
                         XT_OF(get, XT_CHUNK_STORE)(chunk[j], k);
     }
-    const unsigned int low = (unsigned int)(xt_size)from;
-#if XT_SHIFTS == 1
-    base += (int)(low & 15);
-#endif
-    int window = XT_VECTORS * XT_K + XT_K; /* points of a run that are this box's to write */
+    base += low;
+    /* points of a run from the window's begin on that are this box's to write: the last window's all */
+    int window = XT_VECTORS * XT_K + XT_K;
 #if XT_BCUT == 0
-    window = XT_EVEN ? window : XT_T0 * XT_RUN;
+    window = XT_EVEN || u == XT_LAST0 ? window : XT_T0 * XT_RUN;
     const int back = (int)back0 * XT_RUN, points = (int)e0 * XT_RUN;
     base += XT_POINT_STEP ? (int)back0 * XT_BACK_SHARED : 0;
 #elif XT_BCUT == 1
-    window = XT_EVEN ? window : XT_T1 * XT_RUN;
+    window = XT_EVEN || v == XT_LAST1 ? window : XT_T1 * XT_RUN;
     const int back = (int)back1 * XT_RUN, points = (int)e1 * XT_RUN;
     base += XT_POINT_STEP ? (int)back1 * XT_BACK_SHARED : 0;
 #else
@@ -191,69 +207,66 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     /* Column q of row r is for point (q - 1) * XT_K + r, r < 2 * XT_K: units of a word lie whole rows apart,
      * words of lanes side by side in different banks. Points beyond the run are those of its ends. */
     int *const table = (int *)(shared + XT_TABLE_AT);
-    for (int i = (int)threadIdx.x; i < 2 * XT_K * XT_TABLE; i += XT_THREADS) {
-        const int point = (i % XT_TABLE - 1) * XT_K + i / XT_TABLE;
-        const struct XT_PLACE a = XT_POINT(point < 0 ? 0 : XT_LEAST(point, points - 1));
-#if XT_RUN_SHIFTS
-        table[i] = a.shared * 16 | (int)(a.source * XT_UNIT & 15);
-#else
-        table[i] = base + a.shared + (XT_SHIFTS == 2 ? XT_SHIFT(low, a.source) : 0);
-#endif
+    XT_UNROLL
+    for (int i = 0; i < XT_K * (XT_TABLE + 1); i += XT_THREADS) {
+        const int e = i + (int)threadIdx.x, point = e - XT_K, q = e / XT_K, r = e % XT_K;
+        const int place = base + XT_POINT(point < 0 ? 0 : XT_LEAST(point, points - 1)).shared;
+        if (q < XT_TABLE)
+            table[r * XT_TABLE + q] = place;
+        if (q > 0 && q <= XT_TABLE)
+            table[(r + XT_K) * XT_TABLE + q - 1] = place;
     }
 #endif
     __syncthreads();
     int at[XT_ATS];
     int p = 0, skip = 0;
-#if XT_TABLE && XT_WORDS > 8
+#if XT_TABLE && XT_WORDS > 26
 #pragma unroll 1
 #else
     XT_UNROLL
 #endif
     for (int j = 0; j < XT_WORDS; j++) {
         const unsigned int e = threadIdx.x + j * XT_ACTIVE;
-        const unsigned int first = XT_RUN_STEP ? threadIdx.x / XT_LANES : e / XT_LANES % XT_OUTS;
+        const unsigned int mine = XT_RUN_STEP || XT_POINT_STEP ? threadIdx.x : e;
+        const unsigned int turn = XT_SMALL_QUOTIENT(mine, XT_LANES);
+        const unsigned int span = XT_SMALL_QUOTIENT(XT_RUN_STEP ? j * XT_RUN_STEP : turn, XT_OUTS);
+        const unsigned int first = XT_RUN_STEP ? turn : turn - span * XT_OUTS;
         const unsigned int further = j * XT_RUN_STEP % XT_OUTS;
         const struct XT_PLACE a = XT_OUT(first);
         const struct XT_PLACE b = XT_OUT(further);
         unsigned char *out = dst + (xt_size)d * XT_UNIT + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
         if (!XT_STILL || further == 0)
-            p = (int)(e % XT_LANES + (XT_RUN_STEP ? j * XT_RUN_STEP : e / XT_LANES) / XT_OUTS * XT_LANES) *
-                XT_K;
+            p = (int)(mine - turn * XT_LANES + span * XT_LANES) * XT_K + j * XT_POINT_STEP;
         if (!XT_STILL || (XT_POINT_STEP ? j == 0 : further == 0)) {
             skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & 15) / XT_UNIT;
+            /* from 0 on: a step is taken back below */
+            const unsigned int point = p - skip + (XT_POINT_STEP ? XT_POINT_STEP : back);
             XT_UNROLL
-            for (int k = 0; k < XT_ATS && !XT_TABLE; k++) {
-                /* from 0 on: a step is taken back below */
-                const unsigned int point = p - skip + k + (XT_POINT_STEP ? XT_POINT_STEP : back);
-                at[k] = base + a.shared - XT_POINT(XT_POINT_STEP).shared;
-                at[k] += XT_POINT(XT_BOX ? p + XT_POINT_STEP : point).shared;
-#if XT_SHIFTS == 2
-                at[k] += XT_SHIFT(low, a.source + b.source + XT_POINT(point).source);
+            for (int k = 0; k < XT_ATS && !XT_TABLE; k++)
+                at[k] = base + a.shared - XT_POINT(XT_POINT_STEP).shared + XT_POINT(point + k).shared;
+#if XT_TURNS
+            at[1] = (int)(XT_TURNS - (point - XT_QUOTIENT(point, XT_TURNS) * XT_TURNS));
+            at[2] = XT_POINT(point + at[1]).shared - XT_POINT(point).shared - XT_POINT(1).shared * at[1];
 #endif
-            }
         }
         if ((XT_ACTIVE < XT_THREADS && threadIdx.x >= XT_ACTIVE) ||
             (XT_OUTS * XT_VECTORS < (j + 1) * XT_ACTIVE && e >= XT_OUTS * XT_VECTORS) ||
             !(XT_WHOLE0 || a.x0 + b.x0 < e0) || !(XT_WHOLE1 || a.x1 + b.x1 < e1))
             continue;
         const int begin = p + back - skip;
+        if (!XT_BRIM && (begin <= -XT_K || begin >= points))
+            continue;
         const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
         const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
         if (!XT_EVEN && p - skip >= window - behind)
             continue; /* the next box's */
         out += (long long)(p - skip) * XT_UNIT;
 #if XT_TABLE
-        if (begin <= -XT_K || begin >= points)
-            continue;
         const unsigned int point = begin + XT_K;
         const int *const entry = table + (point % XT_K * XT_TABLE + point / XT_K);
         XT_UNROLL
-        for (int k = 0; k < XT_K; k++) {
+        for (int k = 0; k < XT_K; k++)
             at[k] = entry[k * XT_TABLE];
-#if XT_RUN_SHIFTS
-            at[k] = base + (at[k] >> 4) + (((int)low + (int)(a.source + b.source) * XT_UNIT + at[k]) & 15);
-#endif
-        }
 #endif
         /* of at[]: places of the first word, or of a run that begins at 0 */
         const int next = b.shared + (XT_TABLE ? a.shared : XT_POINT(j * XT_POINT_STEP).shared);
@@ -280,9 +293,6 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                     continue;
                 int unit = a.shared + b.shared + base + XT_POINT(point).shared -
                            XT_POINT(XT_POINT_STEP).shared;
-#if XT_SHIFTS == 2
-                unit += XT_SHIFT(low, a.source + b.source + XT_POINT(point).source);
-#endif
                 *(XT_B(XT_UNIT) *)(out + g * XT_BYTES_OF(XT_GROUP_TO) + k * XT_UNIT) =
                     *(const XT_B(XT_UNIT) *)(shared + XT_SPOT(unit) + g * XT_UNIT);
             }
@@ -296,7 +306,6 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_BATCH
 #undef XT_WORDS
 #undef XT_BYTES_OF
-#undef XT_SHIFT
 #undef XT_PLACE
 #undef XT_ROW
 #undef XT_OUT
