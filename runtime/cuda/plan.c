@@ -9,6 +9,7 @@
 #include "cuda/box.h"
 #include "cuda/family.h"
 #include "cuda/segments.h"
+#include "cuda/weave.h"
 
 #define MAX_REACH_BYTES ((int64_t)1 << 56)
 
@@ -103,7 +104,10 @@ static xt_status make_step(struct xti_cuda_plan *p, int piece, const struct xti_
     s->dim_a = -1;
     if (!rows)
         return choose(p, piece, s, err);
-    xti_cuda_rows_step(rows, s);
+    if (rows->woven)
+        xti_weave_rows_step(p, rows, s);
+    else
+        xti_cuda_rows_step(rows, s);
     return XT_OK;
 }
 
@@ -128,8 +132,8 @@ static xt_status plan_one(struct xti_cuda_plan *p, struct xti_err *err)
     p->step = xti_alloc_array((size_t)n, sizeof *p->step);
     if (!rows || !p->step)
         return xti_fail(err, XT_ENOMEM, "CUDA plan of %d pieces", n);
-    xt_status s = xti_cuda_find_rows(p, rows, err);
-    if (s || (s = list_fills(p, err)))
+    xt_status s = xti_cuda_find_records(p, rows, err);
+    if (s || (s = xti_cuda_find_rows(p, rows, err)) || (s = list_fills(p, err)))
         return s;
     for (int i = 0; i < n && !s; i++)
         if (!rows[i] || rows[i]->piece[0] == i)

@@ -126,10 +126,11 @@ static void predict_tile(const struct xti_cuda_plan *p, const struct xti_cuda_st
 static void predict_weave(const struct xti_cuda_plan *p, const struct xti_cuda_step *s,
                           const struct xti_piece *q, struct xti_cuda_prediction *out)
 {
+    struct xti_woven parts;
     struct xti_weave v;
-    xti_weave_make(p, q, &v, NULL);
-    double unit = p->map.esize, rows = units_of(q) / ((double)v.pixels * v.channels),
-           items = rows * (double)v.groups;
+    xti_weave_parts(p, s->piece, s->rows, &parts);
+    xti_weave_make(p, &parts, &v, NULL);
+    double unit = p->map.esize, items = (double)xti_weave_items(&parts, &v), rows = items / (double)v.groups;
     double window = (double)((v.pixels - 1) * (int64_t)xti_abs64(v.sw) + v.span) * unit,
            run = (double)(v.pixels * (v.packed ? v.channels : 1)) * unit,
            runs = rows * (v.packed ? 1 : v.channels);
@@ -188,7 +189,7 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
         const struct xti_piece *q = &p->map.piece[s->piece];
         if (!xti_piece_affine(q))
             return false;
-        if (s->rows) {
+        if (s->family == XTI_CUDA_SEGMENTS) {
             predict_segments(p, s, out);
             continue;
         }
@@ -202,7 +203,7 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
             predict_rows(p, s, q, out);
         out->store.needed += sectors_needed(p, q, XTI_DESTINATION);
         if (q->src >= 0)
-            out->load.needed += sectors_needed(p, q, XTI_SOURCE);
+            out->load.needed += sectors_needed(p, q, XTI_SOURCE) * (s->rows ? s->rows->n_segments : 1);
     }
     out->instructions /= fmax(1, (double)(p->map.numel * p->map.esize) / 16);
     double sectors = (out->load.requested + out->store.requested) / (out->load.needed + out->store.needed);

@@ -34,11 +34,16 @@ struct xti_rows {
     int lanes, along, across;
     bool shifted;
     int64_t chunks, items;
+    bool woven; /* rows are records of a few units, which weave.cu serves */
 };
 
 /* Finds the pieces that segments.cu serves better than a family each: of[i] = the rows that piece i is a
  * member of, or NULL. The rows live in p->map's arena. */
 xt_status xti_cuda_find_rows(struct xti_cuda_plan *p, const struct xti_rows **of, struct xti_err *err);
+
+/* Finds the pieces that make records of a few units, side by side: pixels of channels from several sources
+ * or with a filled one, which weaves put together. of: as above; asked first. (records.c) */
+xt_status xti_cuda_find_records(struct xti_cuda_plan *p, const struct xti_rows **of, struct xti_err *err);
 
 /* Gives the threads of a step their parts of the rows, and the rows their constants. */
 void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r);

@@ -4,6 +4,7 @@
 #include "cuda/weave.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "cuda/family.h"
 #include "cuda/predict.h"
@@ -21,6 +22,34 @@ static int64_t magnitude(int64_t v) { return (int64_t)xti_abs64(v); }
 /* Bytes, a power of two up to 16, that divide n. */
 static int power_in(int64_t n) { return (int)((n | 16) & -(n | 16)); }
 
+void xti_weave_parts(const struct xti_cuda_plan *p, int piece, const struct xti_rows *r,
+                     struct xti_woven *parts)
+{
+    *parts = (struct xti_woven){.n = 1};
+    if (!r) {
+        parts->part[0] = *xti_cuda_piece(p, piece);
+        return;
+    }
+    parts->n = r->n_segments;
+    parts->record = r->length;
+    parts->ground = r->ground >= 0;
+    for (int k = 0; k < r->n_segments; k++) {
+        const struct xti_segment *g = &r->segment[k];
+        struct xti_piece *q = &parts->part[k];
+        int64_t run = g->end - g->begin;
+        *q = p->map.piece[g->piece];
+        q->dim = parts->dim[k];
+        q->n_dims = r->n_dims + (run > 1);
+        q->soff = g->soff + g->begin;
+        q->doff = r->doff;
+        for (int i = 0; i < r->n_dims; i++)
+            q->dim[i] = (struct xti_dim){r->dim[i].n, g->s[i], r->dim[i].d};
+        if (run > 1)
+            q->dim[r->n_dims] = (struct xti_dim){run, 1, 1};
+        parts->begin[k] = g->begin;
+    }
+}
+
 /* Of the first item of every row. */
 static int align_rows(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct xti_weave *v,
                       enum xti_side side)
@@ -36,13 +65,26 @@ static int align_rows(const struct xti_cuda_plan *p, const struct xti_piece *q, 
     return xti_cuda_align(p, &rows, side, side == XTI_SOURCE ? q->soff + v->low : q->doff, -1);
 }
 
-/* Which dims are the pixels and their channels. */
-static bool find_dims(const struct xti_piece *q, int unit, struct xti_weave *v, struct xti_why *why)
+/* Of records: their last dim is their channels, where a part has more than one. */
+static void find_record(const struct xti_woven *parts, struct xti_weave *v)
 {
+    const struct xti_piece *q = &parts->part[0];
+    int run = q->dim[q->n_dims - 1].d == 1;
+    v->packed = true;
+    v->pixel = q->n_dims - 1 - run;
+    v->channel = run ? q->n_dims - 1 : -1;
+}
+
+/* Which dims are the pixels and their channels. */
+static bool find_dims(const struct xti_woven *parts, int unit, struct xti_weave *v, struct xti_why *why)
+{
+    const struct xti_piece *q = &parts->part[0];
     int last = q->n_dims - 1;
     const struct xti_dim *d = q->dim;
     *v = (struct xti_weave){.pixel = last, .channel = -1, .channels = 1};
-    if (last > 0 && d[last - 1].d == d[last].n && d[last].n <= MOST_OUTS) {
+    if (parts->record) {
+        find_record(parts, v);
+    } else if (last > 0 && d[last - 1].d == d[last].n && d[last].n <= MOST_OUTS) {
         v->packed = true;
         v->pixel = last - 1;
         v->channel = last;
@@ -58,8 +100,11 @@ static bool find_dims(const struct xti_piece *q, int unit, struct xti_weave *v, 
         v->sc = d[v->channel].s;
         v->channels = d[v->channel].n > MOST_OUTS ? MOST_OUTS + 1 : (int)d[v->channel].n;
     }
+    v->taken = v->channels;
+    if (parts->record)
+        v->channels = parts->record > MOST_OUTS ? MOST_OUTS + 1 : (int)parts->record;
     if (v->channels > MOST_OUTS)
-        return xti_refuse(why, "pixels of %lld channels", (long long)d[v->channel].n);
+        return xti_refuse(why, "pixels of more than %d channels", MOST_OUTS);
     if (!v->sw || magnitude(v->sw) > MOST_STEP || magnitude(v->sw) * unit > XTI_SECTOR_BYTES)
         return xti_refuse(why, "source stride %lld of pixels", (long long)v->sw);
     if (v->channels == 1 && v->sw == 1)
@@ -67,23 +112,46 @@ static bool find_dims(const struct xti_piece *q, int unit, struct xti_weave *v, 
     return true;
 }
 
-static void size_items(int unit, struct xti_weave *v)
+static int words_of(int64_t units, int unit) { return (int)((units * unit + 15) / 16); }
+
+/* Where one window of all channels takes no more words than one of each, its words lie side by side. */
+static bool lie_apart(const struct xti_weave *v, int unit)
+{
+    int64_t pixels = magnitude(v->sw) * (v->group - 1), across = magnitude(v->sc) * (v->channels - 1);
+    return v->channels > 1 && magnitude(v->sc) > (2 * magnitude(v->sw) + MOST_OUTS) / (v->channels - 1) &&
+           (across > MOST_FETCHED * 16 / unit ||
+            words_of(pixels + across + 1, unit) > v->channels * words_of(pixels + 1, unit));
+}
+
+static void size_items(const struct xti_woven *parts, int unit, struct xti_weave *v)
 {
     int run = v->packed ? v->channels * unit : unit;
     int of_source = 16 / power_in(magnitude(v->sw) * unit);
     v->period = 16 / power_in(run);
     v->group = v->period > of_source ? v->period : of_source;
-    v->apart = v->channels > 1 && magnitude(v->sc) > (2 * magnitude(v->sw) + MOST_OUTS) / (v->channels - 1);
-    int64_t across = v->apart ? 0 : magnitude(v->sc) * (v->channels - 1),
+    v->apart = !parts->record && lie_apart(v, unit);
+    int64_t across = v->apart ? 0 : magnitude(v->sc) * (v->taken - 1),
             span = magnitude(v->sw) * (v->group - 1) + across + 1;
     v->span = (int)span;
-    v->windows = v->apart ? v->channels : 1;
+    v->windows = v->apart ? v->channels : parts->n;
     v->low = (v->sw < 0 ? v->sw * (v->group - 1) : 0) - (!v->apart && v->sc < 0 ? across : 0);
     v->outs = v->packed ? v->group * run / 16 : v->channels;
 }
 
+/* The least of all sources. */
+static int align_sources(const struct xti_cuda_plan *p, const struct xti_woven *parts,
+                         const struct xti_weave *v)
+{
+    int least = 16;
+    for (int k = 0; k < parts->n; k++) {
+        int align = align_rows(p, &parts->part[k], v, XTI_SOURCE);
+        least = align < least ? align : least;
+    }
+    return least;
+}
+
 /* Lets all windows begin at multiples of 16 bytes, if need be a few units further down. */
-static bool begin_on_words(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_weave *v)
+static bool begin_on_words(const struct xti_cuda_plan *p, const struct xti_woven *parts, struct xti_weave *v)
 {
     int unit = p->map.esize;
     if (!v->aligned || magnitude(v->sw) * v->group * unit % 16)
@@ -93,7 +161,7 @@ static bool begin_on_words(const struct xti_cuda_plan *p, const struct xti_piece
         lower.low -= k;
         lower.span += k;
         lower.ahead = k;
-        if (align_rows(p, q, &lower, XTI_SOURCE) % 16 == 0) {
+        if (align_sources(p, parts, &lower) % 16 == 0) {
             *v = lower;
             return true;
         }
@@ -102,9 +170,10 @@ static bool begin_on_words(const struct xti_cuda_plan *p, const struct xti_piece
 }
 
 /* Where items begin in the destination, and windows in the source. */
-static bool align_items(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_weave *v,
+static bool align_items(const struct xti_cuda_plan *p, const struct xti_woven *parts, struct xti_weave *v,
                         struct xti_why *why)
 {
+    const struct xti_piece *q = &parts->part[0];
     int unit = p->map.esize, dst = align_rows(p, q, v, XTI_DESTINATION);
     if (dst < 16 / v->period)
         return xti_refuse(why, "rows of the destination are aligned to %d bytes, pixels to %d", dst,
@@ -112,7 +181,7 @@ static bool align_items(const struct xti_cuda_plan *p, const struct xti_piece *q
     if (!v->packed && v->channel >= 0 && (uint64_t)q->dim[v->channel].d * (uint64_t)unit % 16)
         return xti_refuse(why, "channels of the destination are not multiples of 16 bytes apart");
     v->aligned = dst % 16 == 0;
-    v->shifted = !begin_on_words(p, q, v);
+    v->shifted = !begin_on_words(p, parts, v);
     v->chunks = (v->span * unit + 15) / 16;
     v->fetched = v->shifted ? (v->span * unit + 16 - unit + 15) / 16 : v->chunks;
     v->groups = (v->pixels + (v->aligned ? 0 : v->period - 1) + v->group - 1) / v->group;
@@ -129,16 +198,16 @@ static bool is_inside(const struct xti_weave *v, int unit)
     return v->whole && !v->shifted && !v->ahead && v->span * unit % 16 == 0;
 }
 
-bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_weave *v,
+bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_woven *parts, struct xti_weave *v,
                     struct xti_why *why)
 {
     int unit = p->map.esize;
     if (unit > 8)
         return xti_refuse(why, "units of %d bytes", unit);
-    if (!find_dims(q, unit, v, why))
+    if (!find_dims(parts, unit, v, why))
         return false;
-    size_items(unit, v);
-    if (!align_items(p, q, v, why))
+    size_items(parts, unit, v);
+    if (!align_items(p, parts, v, why))
         return false;
     if (v->channels == 1 && v->sw == -1 && !v->shifted)
         return xti_refuse(why, "pixels of one channel, aligned on both sides");
@@ -156,50 +225,81 @@ bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_piece *q, st
 static bool weave_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
+    struct xti_woven parts;
     struct xti_weave v;
     if (!xti_cuda_is_row(p, piece, why))
         return false;
     if (q->src < 0 || !q->n_dims)
         return xti_refuse(why, q->src < 0 ? "no source" : "one unit");
-    return xti_weave_make(p, q, &v, why);
+    xti_weave_parts(p, piece, NULL, &parts);
+    return xti_weave_make(p, &parts, &v, why);
 }
 
-static int64_t count_items(const struct xti_piece *q, const struct xti_weave *v)
+int64_t xti_weave_items(const struct xti_woven *parts, const struct xti_weave *v)
 {
+    const struct xti_piece *q = &parts->part[0];
     int64_t n = v->groups;
     for (int i = 0; i < q->n_dims; i++)
         n *= i == v->pixel || i == v->channel ? 1 : q->dim[i].n;
     return n;
 }
 
-static void weave_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
+static void make_step(const struct xti_cuda_plan *p, struct xti_cuda_step *s)
 {
-    const struct xti_piece *q = xti_cuda_piece(p, piece);
+    struct xti_woven parts;
     struct xti_weave v;
-    xti_weave_make(p, q, &v, NULL);
+    xti_weave_parts(p, s->piece, s->rows, &parts);
+    xti_weave_make(p, &parts, &v, NULL);
     s->src_bytes = s->dst_bytes = s->vec_bytes = 16;
     s->per_thread = v.outs;
     s->shared_bytes = (int64_t)v.stage * WARPS * 16;
-    s->blocks = (count_items(q, &v) + XTI_CUDA_THREADS - 1) / XTI_CUDA_THREADS;
+    s->blocks = (xti_weave_items(&parts, &v) + XTI_CUDA_THREADS - 1) / XTI_CUDA_THREADS;
+}
+
+static void weave_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s) { make_step(p, s); }
+
+void xti_weave_rows_step(const struct xti_cuda_plan *p, const struct xti_rows *r, struct xti_cuda_step *s)
+{
+    s->family = XTI_CUDA_WEAVE;
+    s->rows = r;
+    s->piece = r->segment[0].piece;
+    s->from = XTI_FROM_COPY;
+    make_step(p, s);
 }
 
 static void weave_index(struct xti_writer *w)
 {
+    static const char *const source[XTI_MAX_SEGMENTS] = {"", "u[1]", "u[2]", "u[3]"};
+    const struct xti_rows *r = w->s->rows;
+    struct xti_woven parts;
     struct xti_weave v;
-    xti_weave_make(w->p, w->q, &v, NULL);
+    xti_weave_parts(w->p, w->s->piece, r, &parts);
+    xti_weave_make(w->p, &parts, &v, NULL);
+    if (r)
+        xti_write_box(w, r->n_dims, r->dim, parts.part[0].soff, r->doff);
+    for (int k = 1; k < parts.n; k++)
+        xti_write_sum(w, source[k], parts.part[k].soff, r->segment[k].s);
     w->role[v.pixel] = XTI_IN_BODY;
-    if (v.channel >= 0)
+    if (v.channel >= 0 && !r)
         w->role[v.channel] = XTI_IN_BODY;
     xti_write_digit(w, v.groups, "*u");
 }
 
 /* ---- which bytes of the windows make a word */
 
-/* Byte `at` of the item's destination, channel after channel where they have a run each -> of its windows. */
-static int source_byte(const struct xti_weave *v, int unit, int at)
+/* Byte `at` of the item's destination, channel after channel where they have a run each -> of its windows
+ * and, behind them, of the fill value. */
+static int source_byte(const struct xti_woven *parts, const struct xti_weave *v, int unit, int at)
 {
     int x = at / unit, run = v->packed ? v->channels : v->group;
     int i = v->packed ? x / run : x % run, c = v->packed ? x % run : x / run;
+    if (parts->record) {
+        int k = 0;
+        while (k < parts->n && (c < parts->begin[k] || c >= parts->begin[k] + v->taken))
+            k++;
+        int64_t in = k < parts->n ? i * v->sw + (c - parts->begin[k]) * v->sc - v->low : 0;
+        return 16 * v->chunks * k + (int)in * unit + at % unit;
+    }
     int64_t of = i * v->sw + (v->apart ? 0 : c * v->sc) - v->low;
     return (v->apart ? 16 * v->chunks * c : 0) + (int)of * unit + at % unit;
 }
@@ -247,13 +347,13 @@ static void put_word(struct xti_writer *w, int out, const int *byte)
     }
 }
 
-static void put_permutes(struct xti_writer *w, const struct xti_weave *v)
+static void put_permutes(struct xti_writer *w, const struct xti_woven *parts, const struct xti_weave *v)
 {
     xti_write_text(w, "XT_FN void XT_PASTE(XT_BODY, _permute)(const xt_b4 *in, xt_b4 *out)\n{\n");
     for (int o = 0; o < 4 * v->outs; o++) {
         int byte[4];
         for (int k = 0; k < 4; k++)
-            byte[k] = source_byte(v, w->p->map.esize, 4 * o + k);
+            byte[k] = source_byte(parts, v, w->p->map.esize, 4 * o + k);
         put_word(w, o, byte);
     }
     xti_write_text(w, "}\n");
@@ -262,11 +362,23 @@ static void put_permutes(struct xti_writer *w, const struct xti_weave *v)
 /* x * odd == 1 modulo 16: odd^4 is. */
 static int inverse_of(int odd) { return odd * odd * odd % 16; }
 
+static void define_extent(struct xti_writer *w, int k, int64_t units)
+{
+    int64_t words = units - (16 / w->p->map.esize - 1);
+    char name[32];
+    snprintf(name, sizeof name, "XT_EXTENT%d", k);
+    xti_write_number(w, name, units);
+    snprintf(name, sizeof name, "XT_WORDS%d", k);
+    xti_write_number(w, name, words > 0 ? words : 0);
+}
+
 static void weave_define(struct xti_writer *w)
 {
     int unit = w->p->map.esize;
+    struct xti_woven parts;
     struct xti_weave v;
-    xti_weave_make(w->p, w->q, &v, NULL);
+    xti_weave_parts(w->p, w->s->piece, w->s->rows, &parts);
+    xti_weave_make(w->p, &parts, &v, NULL);
     int pixel = v.packed ? v.channels : 1;
     xti_write_constant(w, "XT_PIXEL", pixel);
     xti_write_constant(w, "XT_GROUP", v.group);
@@ -288,13 +400,17 @@ static void weave_define(struct xti_writer *w)
     xti_write_fact(w->e, v.apart ? 0 : (uint64_t)magnitude(v.sc));
     xti_write_fact(w->e, !v.apart && v.sc < 0);
     xti_write_number(w, "XT_FROM_CHANNEL", v.apart ? v.sc : 0);
+    for (int k = 0; k < parts.n && parts.record; k++)
+        xti_write_fact(w->e, (uint64_t)parts.begin[k]);
+    xti_write_fact(w->e, (uint64_t)v.taken);
+    xti_write_constant(w, "XT_PARTS", parts.n);
+    xti_write_constant(w, "XT_GROUND", parts.ground);
     xti_write_number(w, "XT_TO_CHANNEL", v.packed || v.channel < 0 ? 0 : w->q->dim[v.channel].d);
     xti_write_number(w, "XT_PIXELS", v.pixels);
-    xti_write_number(w, "XT_POINTS", count_items(w->q, &v));
-    int64_t units = w->p->map.src_hi[w->q->src] + 1, words = units - (16 / unit - 1);
-    xti_write_number(w, "XT_EXTENT", units);
-    xti_write_number(w, "XT_WORDS", words > 0 ? words : 0);
-    put_permutes(w, &v);
+    xti_write_number(w, "XT_POINTS", xti_weave_items(&parts, &v));
+    for (int k = 0; k < parts.n; k++)
+        define_extent(w, k, w->p->map.src_hi[parts.part[k].src] + 1);
+    put_permutes(w, &parts, &v);
 }
 
 const struct xti_family xti_cuda_weave = {
@@ -306,4 +422,5 @@ const struct xti_family xti_cuda_weave = {
     weave_define,
     "XT_PIXEL XT_GROUP XT_STEP XT_BACK XT_LOW XT_SPAN XT_ALIGNED XT_PERIOD XT_INVERSE XT_SHIFTED "
     "XT_WHOLE XT_INSIDE XT_WINDOWS XT_CHUNKS XT_FETCHED XT_OUTS XT_STAGE XT_FROM_CHANNEL XT_TO_CHANNEL "
-    "XT_PIXELS XT_POINTS XT_EXTENT XT_WORDS"};
+    "XT_PIXELS XT_POINTS XT_PARTS XT_GROUND XT_EXTENT0 XT_EXTENT1 XT_EXTENT2 XT_EXTENT3 XT_WORDS0 XT_WORDS1 "
+    "XT_WORDS2 XT_WORDS3"};

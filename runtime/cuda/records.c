@@ -1,0 +1,192 @@
+/* records.c: finds pieces that make records of a few units, side by side in the destination: pixels whose
+ * channels come from several sources, or one of which is filled. In: a normalised map. Out: disjoint groups
+ * of pieces, as rows (segments.h) of one record. Layer 4. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/family.h"
+#include "cuda/weave.h"
+
+/* Pieces beyond this go alone: trying all pairs would take too long. Longer records are no pixels. */
+enum { MOST_PIECES = 64, MOST_RECORD = 4 };
+
+/* The record of a copy, in units, or 0: its last dim is the channels, where they follow each other, and the
+ * one before goes from record to record. */
+static int64_t record_of(const struct xti_piece *q)
+{
+    int n = q->n_dims - (q->n_dims && q->dim[q->n_dims - 1].d == 1);
+    return xti_piece_affine(q) && n && q->dim[n - 1].d <= MOST_RECORD ? q->dim[n - 1].d : 0;
+}
+
+/* Dims from record to record. */
+static int outer_dims(const struct xti_piece *q, int64_t record)
+{
+    int n = q->n_dims;
+    while (n && q->dim[n - 1].d < record)
+        n--;
+    return n;
+}
+
+static int64_t units_of(const struct xti_piece *q, int64_t record)
+{
+    int64_t units = 1;
+    for (int i = outer_dims(q, record); i < q->n_dims; i++)
+        units *= q->dim[i].n;
+    return units;
+}
+
+/* Units from its first one in a record to behind its last. */
+static int64_t reach_of(const struct xti_piece *q, int64_t record)
+{
+    int64_t reach = 1;
+    for (int i = outer_dims(q, record); i < q->n_dims; i++)
+        reach += (q->dim[i].n - 1) * q->dim[i].d;
+    return reach;
+}
+
+/* Records in a row, from dim *i on outwards, whatever a source makes of them; *i is then the next dim. */
+static struct xti_dim row_of_records(const struct xti_piece *q, int *i)
+{
+    struct xti_dim row = {q->dim[*i].n, 0, q->dim[*i].d};
+    for (--*i; *i >= 0 && q->dim[*i].d == row.n * row.d; --*i)
+        row.n *= q->dim[*i].n;
+    return row;
+}
+
+/* Do both have the same records? */
+static bool same_frame(const struct xti_piece *a, const struct xti_piece *b, int64_t record)
+{
+    int i = outer_dims(a, record) - 1, j = outer_dims(b, record) - 1;
+    while (i >= 0 && j >= 0) {
+        struct xti_dim x = row_of_records(a, &i), y = row_of_records(b, &j);
+        if (x.n != y.n || x.d != y.d)
+            return false;
+    }
+    return i < 0 && j < 0;
+}
+
+/* A piece that fills may lie anywhere in its records; one that copies has one run there. */
+static bool same_records(const struct xti_piece *a, const struct xti_piece *b, int64_t record)
+{
+    int n = outer_dims(a, record);
+    if (!xti_piece_affine(b) || !same_frame(a, b, record))
+        return false;
+    for (int i = 0; i < n && b->src >= 0; i++)
+        if (n != outer_dims(b, record) || a->dim[i].n != b->dim[i].n || a->dim[i].d != b->dim[i].d)
+            return false;
+    return b->src < 0 || b->n_dims == n || (b->n_dims == n + 1 && b->dim[n].d == 1 && b->dim[n].s == 1);
+}
+
+/* Windows of both are alike. */
+static bool same_source(const struct xti_piece *a, const struct xti_piece *b, int64_t record)
+{
+    int n = outer_dims(a, record);
+    return units_of(a, record) == units_of(b, record) && a->dim[n - 1].s == b->dim[n - 1].s;
+}
+
+struct group {
+    int n, piece[MOST_RECORD]; /* by their place in a record */
+    int64_t record;
+    int lead, ground; /* pieces: one that copies; one that fills, or -1 */
+};
+
+static void insert(const struct xti_map *m, int i, struct group *g)
+{
+    int k = g->n++;
+    for (; k && m->piece[g->piece[k - 1]].doff > m->piece[i].doff; k--)
+        g->piece[k] = g->piece[k - 1];
+    g->piece[k] = i;
+}
+
+/* The pieces that make records with piece `lead`, which copies. False: they do not make all of them. */
+static bool gather(const struct xti_map *m, const struct xti_rows **of, int lead, struct group *g)
+{
+    const struct xti_piece *first = &m->piece[lead];
+    int64_t record = record_of(first), units = 0;
+    *g = (struct group){.lead = lead, .record = record, .ground = -1};
+    for (int i = 0; i < m->n_pieces; i++) {
+        const struct xti_piece *q = &m->piece[i];
+        int64_t away = q->doff - first->doff;
+        if (of[i] || away <= -record || away >= record || !same_records(first, q, record))
+            continue;
+        if (g->n == MOST_RECORD || (q->src >= 0 && !same_source(first, q, record)))
+            return false;
+        if (q->src < 0 && g->ground >= 0 && memcmp(q->value, m->piece[g->ground].value, sizeof q->value))
+            return false;
+        g->ground = q->src < 0 && g->ground < 0 ? i : g->ground;
+        insert(m, i, g);
+        units += units_of(q, record);
+    }
+    int64_t end = 0;
+    for (int k = 0; k < g->n; k++) {
+        const struct xti_piece *q = &m->piece[g->piece[k]];
+        int64_t reach = q->doff - m->piece[g->piece[0]].doff + reach_of(q, record);
+        end = reach > end ? reach : end;
+    }
+    return g->n > 1 && units == record && end == record;
+}
+
+static bool add_segment(struct xti_cuda_plan *p, int piece, struct xti_rows *r)
+{
+    const struct xti_piece *q = xti_cuda_piece(p, piece);
+    int64_t *s = xti_arena_alloc(&p->map.arena, (size_t)r->n_dims * sizeof *s), begin = q->doff - r->doff;
+    for (int i = 0; i < r->n_dims && s; i++)
+        s[i] = q->dim[i].s;
+    r->segment[r->n_segments++] = (struct xti_segment){.piece = piece,
+                                                       .begin = begin,
+                                                       .end = begin + units_of(q, r->length),
+                                                       .soff = q->soff - begin,
+                                                       .s = s};
+    return s != NULL;
+}
+
+/* NULL: no memory. */
+static struct xti_rows *make_rows(struct xti_cuda_plan *p, const struct group *g)
+{
+    struct xti_arena *arena = &p->map.arena;
+    const struct xti_map *m = &p->map;
+    const struct xti_piece *first = &m->piece[g->lead];
+    struct xti_rows *r = xti_arena_alloc(arena, sizeof *r);
+    int n = outer_dims(first, g->record), *piece = xti_arena_alloc(arena, (size_t)g->n * sizeof *piece);
+    struct xti_dim *dim = xti_arena_alloc(arena, (size_t)n * sizeof *dim);
+    if (!r || !piece || !dim)
+        return NULL;
+    *r = (struct xti_rows){.n_pieces = g->n,
+                           .piece = piece,
+                           .n_dims = n,
+                           .dim = dim,
+                           .doff = m->piece[g->piece[0]].doff,
+                           .woven = true};
+    r->length = g->record;
+    r->ground = g->ground;
+    for (int i = 0; i < m->n_pieces; i++)
+        for (int k = 0; k < g->n; k++)
+            if (g->piece[k] == i)
+                *piece++ = i;
+    for (int k = 0; k < g->n; k++)
+        if (m->piece[g->piece[k]].src >= 0 && !add_segment(p, g->piece[k], r))
+            return NULL;
+    for (int i = 0; i < n; i++)
+        dim[i] = (struct xti_dim){first->dim[i].n, r->segment[0].s[i], first->dim[i].d};
+    return r;
+}
+
+xt_status xti_cuda_find_records(struct xti_cuda_plan *p, const struct xti_rows **of, struct xti_err *err)
+{
+    const struct xti_map *m = &p->map;
+    struct group g;
+    for (int i = 0; i < m->n_pieces && m->n_pieces <= MOST_PIECES; i++) {
+        const struct xti_piece *q = &m->piece[i];
+        struct xti_woven parts;
+        struct xti_weave v;
+        if (of[i] || q->src < 0 || !record_of(q) || !gather(m, of, i, &g))
+            continue;
+        struct xti_rows *r = make_rows(p, &g);
+        if (!r)
+            return xti_fail(err, XT_ENOMEM, "records of %d pieces", g.n);
+        xti_weave_parts(p, i, r, &parts);
+        for (int k = 0; k < g.n && xti_weave_make(p, &parts, &v, NULL); k++)
+            of[g.piece[k]] = r;
+    }
+    return XT_OK;
+}
