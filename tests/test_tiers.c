@@ -477,6 +477,32 @@ START_TEST(an_unseen_structure_runs_at_once_and_gets_better_twice)
 }
 END_TEST
 
+START_TEST(without_a_pack_the_second_unseen_structure_brings_what_runs_anything)
+{
+    static const char *const line[] = {short_line, "x: u8[9,7]; x.flip(1)", "x: f32[40,30]; x.T", long_line};
+    static const enum xti_cuda_tier want[] = {XTI_TIER_STRUCTURE, XTI_TIER_ANY, XTI_TIER_ANY,
+                                              XTI_TIER_STRUCTURE};
+    struct xt_ctx *ctx = cuda_context("");
+    struct xt_kernel *k[4];
+    for (int i = 0; i < 4; i++) {
+        struct copy c = copy_of(line[i]);
+        k[i] = compile_in(ctx, line[i], XT_ASYNC);
+        ck_assert_int_eq(tier_of(k[i]), want[i]);
+        expect(XT_OK, run_copy(k[i], &c, NULL));
+        ck_assert(copied(&c));
+        free_copy(&c);
+        setenv("XT_DOUBLE_NVRTC_MS", "300", 1); /* so that nothing better is there at once */
+    }
+    for (int i = 0; i < 4; i++) {
+        ck_assert(reaches(k[i], XTI_TIER_STRUCTURE));
+        xt_kernel_free(k[i]);
+    }
+    ck_assert_int_eq(compiles(), 4); /* three structures, and what runs anything */
+    xt_ctx_free(ctx);
+    ck_assert_int_eq(double_count("double_modules"), 0);
+}
+END_TEST
+
 START_TEST(modes_that_wait_take_nothing_less)
 {
     struct xt_ctx *ctx = context_with_pack();
@@ -545,6 +571,7 @@ int main(void)
     tcase_add_test(c, threads_that_wait_for_one_kernel_share_its_compile);
     tcase_add_test(c, a_child_forked_meanwhile_frees_all_and_waits_for_nothing);
     tcase_add_test(c, an_unseen_structure_runs_at_once_and_gets_better_twice);
+    tcase_add_test(c, without_a_pack_the_second_unseen_structure_brings_what_runs_anything);
     tcase_add_test(c, modes_that_wait_take_nothing_less);
     tcase_add_test(c, in_a_callers_context_each_step_is_loaded_by_a_caller);
     suite_add_tcase(s, c);

@@ -277,10 +277,12 @@ typedef void (*xt_parallel_for)(void *pool, int n, void (*task)(void *arg, int i
  * structure tier one serves every length, stride and offset of a chain (the numbers are parameters); the
  * exact tier is made for one map.
  *   XT_SYNC     the exact kernel, 90 to 170 ms when it is in no cache
- *   XT_ASYNC    the structure's kernel if it is in memory or in the pack, else the one that runs anything, if
- *               the pack has it, else the structure's, compiled. A thread of the context compiles the better
- *               ones: the structure's at once, the exact one when the kernel has been used 256 times (runs,
- *               and compiles that found it) or xt_kernel_wait asks. They take over between two runs
+ *   XT_ASYNC    the structure's kernel if it is in memory or in the pack, else the one that runs anything.
+ *               Where the pack does not have that, the first structure of a context is compiled, and what
+ *               runs anything with the second one (or taken from the disk). A thread of the context compiles
+ *               the better ones: the structure's at once, the exact one when the kernel has been used 256
+ *               times (runs, and compiles that found it) or xt_kernel_wait asks. They take over between two
+ *               runs
  *   XT_GENERIC  the structure's kernel, and never another
  * Chains of some dozens of pieces have the exact tier alone. With an architecture named (arch), XT_ASYNC is
  * XT_SYNC. */
@@ -322,7 +324,7 @@ struct xt_compile_options {
 /* Compiles the graph's output. Equal graphs share one kernel (*out is then another reference to it): a lookup
  * that allocates nothing. Chains with the same map share their plan, on CUDA those with the same structure
  * their compiled code. Cost: microseconds on the CPU; on CUDA 1 ms for the first chain of a structure,
- * without a pack 90 to 170 ms, or 1 ms when the disk has it (xt_mode), else microseconds.
+ * without a pack 90 to 170 ms for the first two, or 1 ms when the disk has it (xt_mode), else microseconds.
  * XT_EUNSUPPORTED: the problem line is longer than 1 MiB.
  * measure: times the plans that the copy could have, on buffers of xt's own (as large as the operands, a
  * quarter of the memory at most) and with the context's threads or parallel_for, and keeps the fastest in

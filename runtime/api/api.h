@@ -35,6 +35,7 @@ struct xt_ctx {
     xt_mode mode;                               /* of CUDA compiles that name none */
     struct xti_pack *pack;                      /* NULL: none */
     char *helper;                               /* xt_options.helper; NULL: not given */
+    atomic_llong unseen;                        /* kernels for which nothing was there */
     struct xti_shop *shop;                      /* where exact kernels are made in the background */
 };
 
@@ -54,10 +55,11 @@ struct xti_shared_code {
 xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
                        struct xti_err *err);
-/* The same, without a compile or a wait: *out NULL when it is neither in memory nor in the pack. */
+/* The same, without a compile or a wait: *out NULL when it is neither in memory nor in the pack, nor, where
+ * that is asked, too, on the disk. */
 xt_status xti_code_find(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
-                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
-                        struct xti_err *err);
+                        const struct xti_home *home, bool disk, struct xti_shared_code **out,
+                        const char **origin, struct xti_err *err);
 /* The same code, loaded there; c stays as it is. */
 xt_status xti_code_load(const struct xti_shared_code *c, const struct xti_home *home,
                         struct xti_shared_code **out, struct xti_err *err);
@@ -66,6 +68,8 @@ xt_status xti_code_load(const struct xti_shared_code *c, const struct xti_home *
 void xti_code_digest(const char *source, char digest[2 * XTI_SHA256_BYTES + 1]);
 void xti_code_pack_key(int arch, enum xti_cuda_tier tier, const char *name, const char *digest,
                        struct xti_str *key);
+/* Of an entry without bytes, which says that the pack has code of this name. */
+void xti_code_pack_name(const char *name, struct xti_str *key);
 void xti_code_payload(const struct xti_code *c, struct xti_str *b);
 /* The pack that a context reads: given, else XT_PACK, else the one beside the library, if it is there.
  * XT_EIO: of one that was named. */

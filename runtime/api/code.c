@@ -113,6 +113,22 @@ static xt_status from_nvrtc(struct request *r, struct xti_code *c, struct xti_er
     return XT_OK;
 }
 
+static xt_status get_source(struct request *r, struct xti_err *err)
+{
+    return r->source.s ? XT_OK : xti_cuda_emit(r->k->cuda, r->tier, r->name, &r->source, err);
+}
+
+/* Of any architecture, tier or source: asked first, because a source takes long to write and to digest. */
+static bool pack_knows(const struct request *r)
+{
+    char room[128];
+    struct xti_str key = XTI_STR_ON(room);
+    xti_code_pack_name(r->name, &key);
+    bool knows = !key.failed && xti_pack_has(r->ctx->pack, key.s, key.n);
+    xti_str_free(&key);
+    return knows;
+}
+
 /* Of the pack's architectures the nearest below serves, too: by its cubin within a major number, else by its
  * PTX, which the driver compiles. */
 static bool from_pack(struct request *r, struct xti_code *c)
@@ -120,7 +136,7 @@ static bool from_pack(struct request *r, struct xti_code *c)
     char digest[2 * XTI_SHA256_BYTES + 1], room[512];
     struct xti_blob b = {0};
     int sm = r->k->cuda->target.sm, arch = sm;
-    if (!r->ctx->pack)
+    if (!pack_knows(r) || get_source(r, NULL))
         return false;
     xti_code_digest(r->source.s, digest);
     for (bool there = false; arch >= LEAST_ARCH && !there; arch -= !there) {
@@ -165,11 +181,6 @@ static void make_key(struct request *r)
     add_field(&r->key, r->source.s, r->source.n);
     r->key.failed |= options.failed;
     xti_str_free(&options);
-}
-
-static xt_status get_source(struct request *r, struct xti_err *err)
-{
-    return r->source.s ? XT_OK : xti_cuda_emit(r->k->cuda, r->tier, r->name, &r->source, err);
 }
 
 /* Source and key of the disk, which names the compiler: the first time of a process it is looked for and
@@ -254,12 +265,18 @@ void xti_code_digest(const char *source, char digest[2 * XTI_SHA256_BYTES + 1])
     xti_hex(sum, sizeof sum, digest);
 }
 
+void xti_code_pack_name(const char *name, struct xti_str *key)
+{
+    const char *field[] = {"xt pack 3", name};
+    for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+        add_field(key, field[i], strlen(field[i]));
+}
+
 void xti_code_pack_key(int arch, enum xti_cuda_tier tier, const char *name, const char *digest,
                        struct xti_str *key)
 {
-    const char *field[] = {"xt pack 2", name, digest};
-    for (size_t i = 0; i < sizeof field / sizeof *field; i++)
-        add_field(key, field[i], strlen(field[i]));
+    xti_code_pack_name(name, key);
+    add_field(key, digest, strlen(digest));
     xti_str_u64le(key, tier);
     xti_str_u64le(key, (uint64_t)arch);
 }
@@ -374,8 +391,8 @@ static bool from_unloaded(const struct request *r, struct xti_code *c)
 }
 
 xt_status xti_code_find(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_cuda_tier tier,
-                        const struct xti_home *home, struct xti_shared_code **out, const char **origin,
-                        struct xti_err *err)
+                        const struct xti_home *home, bool disk, struct xti_shared_code **out,
+                        const char **origin, struct xti_err *err)
 {
     struct xti_code found = {0};
     struct request r = {.ctx = ctx, .k = k, .tier = tier, .home = home, .found = &found};
@@ -396,8 +413,11 @@ xt_status xti_code_find(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_
     } else if (from_unloaded(&r, &found)) {
         r.found_in = "memory";
         s = take(&r, &memory_key, out, origin, err);
-    } else if (!(s = get_source(&r, err)) && from_pack(&r, &found)) {
+    } else if (from_pack(&r, &found)) {
         r.found_in = "pack";
+        s = take(&r, &memory_key, out, origin, err);
+    } else if (disk && !(s = describe(&r, err)) && from_disk(&r, &found)) {
+        r.found_in = "disk";
         s = take(&r, &memory_key, out, origin, err);
     }
     xti_code_free(&found);

@@ -97,21 +97,31 @@ static enum xti_cuda_tier first_tier(const struct request *r, const struct xt_ke
     return exact || !k->cuda->structure.n ? XTI_TIER_EXACT : XTI_TIER_STRUCTURE;
 }
 
-/* False: not there. */
-static bool find_code(const struct request *r, struct xt_kernel *k, enum xti_cuda_tier tier)
+/* False: not there. disk: nor on the disk. */
+static bool find_code(const struct request *r, struct xt_kernel *k, enum xti_cuda_tier tier, bool disk)
 {
-    return !xti_code_find(r->ctx, k, tier, &r->home, &k->code[tier], &k->code_origin[tier], NULL) &&
+    return !xti_code_find(r->ctx, k, tier, &r->home, disk, &k->code[tier], &k->code_origin[tier], NULL) &&
            k->code[tier];
 }
 
-/* Code that is there without a compile, of a tier below the one given where there is somebody to make that.
- */
+/* The second structure that a context would have to compile brings what runs anything: who compiles one chain
+ * waits for that alone. */
+static bool make_any(const struct request *r, struct xt_kernel *k)
+{
+    const enum xti_cuda_tier any = XTI_TIER_ANY;
+    return atomic_fetch_add_explicit(&r->ctx->unseen, 1, memory_order_relaxed) &&
+           !xti_code_get(r->ctx, k, any, &r->home, &k->code[any], &k->code_origin[any], NULL);
+}
+
+/* Code that is there, of a tier below the one given where there is somebody to make that. */
 static enum xti_cuda_tier find_at_once(const struct request *r, struct xt_kernel *k, enum xti_cuda_tier tier)
 {
-    struct xti_cuda_plan *plan = &k->shared->cuda;
-    if (find_code(r, k, tier))
+    if (find_code(r, k, tier, false))
         return tier;
-    bool any = !xti_any_make(plan, NULL) && find_code(r, k, XTI_TIER_ANY);
+    bool serves = !xti_any_make(&k->shared->cuda, NULL), any = serves && find_code(r, k, XTI_TIER_ANY, false);
+    if (!any && find_code(r, k, tier, true))
+        return tier;
+    any = any || (serves && make_any(r, k));
     return any && xti_better_promise(k, r->ctx->shop, &r->home, tier) ? XTI_TIER_ANY : tier;
 }
 

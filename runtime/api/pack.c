@@ -15,9 +15,10 @@ static xt_status add_code(struct xti_pack_maker *m, const struct xt_kernel *k,
                           const struct xti_shared_code *c, struct xti_err *err)
 {
     char digest[2 * XTI_SHA256_BYTES + 1];
-    struct xti_str key = {0}, payload = {0}, what = {0};
+    struct xti_str key = {0}, name = {0}, payload = {0}, what = {0};
     xti_code_digest(c->source, digest);
     xti_code_pack_key(k->cuda->target.sm, c->tier, c->name, digest, &key);
+    xti_code_pack_name(c->name, &name);
     xti_code_payload(&c->code, &payload);
     if (!payload.failed)
         xti_ptx_lower(payload.s + payload.n - c->code.ptx_bytes - c->code.cubin_bytes);
@@ -25,10 +26,13 @@ static xt_status add_code(struct xti_pack_maker *m, const struct xt_kernel *k,
         xti_str_add(&what, "any chain");
     else
         xti_kernel_text(k, &what);
-    xt_status s = key.failed || payload.failed || what.failed
+    xt_status s = key.failed || name.failed || payload.failed || what.failed
                       ? xti_fail(err, XT_ENOMEM, "pack entry")
                       : xti_pack_add(m, key.s, key.n, what.s, payload.s, payload.n, err);
+    if (!s)
+        s = xti_pack_add(m, name.s, name.n, what.s, "", 0, err);
     xti_str_free(&key);
+    xti_str_free(&name);
     xti_str_free(&payload);
     xti_str_free(&what);
     return s;

@@ -109,9 +109,11 @@ void xti_pack_close(struct xti_pack *p)
     xti_free(p);
 }
 
-static const unsigned char *find_row(const struct xti_pack *p, const unsigned char *name)
+static const unsigned char *find_row(const struct xti_pack *p, const void *key, size_t key_bytes)
 {
-    size_t lo = 0, hi = p->n;
+    unsigned char name[XTI_SHA256_BYTES];
+    size_t lo = 0, hi = p ? p->n : 0;
+    xti_sha256_of(key, key_bytes, name);
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         int c = memcmp(name, p->rows + mid * ROW_BYTES, XTI_SHA256_BYTES);
@@ -149,12 +151,8 @@ static const char *read_entry(int fd, const unsigned char *row, const void *key,
 
 bool xti_pack_get(const struct xti_pack *p, const void *key, size_t key_bytes, struct xti_blob *out)
 {
-    unsigned char name[XTI_SHA256_BYTES];
     *out = (struct xti_blob){0};
-    if (!p)
-        return false;
-    xti_sha256_of(key, key_bytes, name);
-    const unsigned char *row = find_row(p, name);
+    const unsigned char *row = find_row(p, key, key_bytes);
     if (!row)
         return false;
     int fd = open(p->path, O_RDONLY | O_CLOEXEC);
@@ -164,6 +162,11 @@ bool xti_pack_get(const struct xti_pack *p, const void *key, size_t key_bytes, s
     if (why)
         xti_logf(XTI_LOG_CACHE, "pack %s: refused: %s", p->path, why);
     return !why;
+}
+
+bool xti_pack_has(const struct xti_pack *p, const void *key, size_t key_bytes)
+{
+    return find_row(p, key, key_bytes) != NULL;
 }
 
 /* ---- writing */

@@ -18,6 +18,8 @@ void xti_pack_close(struct xti_pack *p);
 
 /* True and *out filled when the pack has a verified entry of this key. p may be NULL. Any thread. */
 bool xti_pack_get(const struct xti_pack *p, const void *key, size_t key_bytes, struct xti_blob *out);
+/* Is there an entry of this key, damaged or not? Reads no file. */
+bool xti_pack_has(const struct xti_pack *p, const void *key, size_t key_bytes);
 
 /* What goes into a pack; keys that are there already are left out. Zero-initialise. */
 struct xti_pack_entry;
