@@ -62,17 +62,19 @@ static struct seen {
     const void *code[MAX_STRUCTURES]; /* kernels of one structure have the same PTX */
 } seen;
 
-static void see(const struct xt_kernel *k)
+/* True: none of its structure was seen before. */
+static bool see(const struct xt_kernel *k)
 {
     const void *ptx;
     size_t bytes;
     if (xt_kernel_artifact(k, XT_PTX, &ptx, &bytes))
-        return;
+        return false;
     for (int i = seen.n - 1; i >= 0; i--)
         if (seen.code[i] == ptx)
-            return;
+            return false;
     if (seen.n < MAX_STRUCTURES)
         seen.code[seen.n++] = ptx;
+    return true;
 }
 
 /* *k NULL on failure. */
@@ -103,8 +105,8 @@ static int compile_one(struct xt_ctx *ctx, int which, int n, struct took *us)
     return 0;
 }
 
-/* The structure's kernel, for what is counted. */
-static int see_one(struct xt_ctx *ctx, int which, int n)
+/* The structure's kernel, for what is counted. *first: no length before was of its structure. */
+static int see_one(struct xt_ctx *ctx, int which, int n, bool *first)
 {
     char text[160];
     struct xt_kernel *k;
@@ -113,7 +115,7 @@ static int see_one(struct xt_ctx *ctx, int which, int n)
     compile_text(ctx, text, XT_GENERIC, &unused, &k);
     if (!k)
         return fail(text);
-    see(k);
+    *first = see(k);
     xt_kernel_free(k);
     return 0;
 }
@@ -177,7 +179,26 @@ static void meet(struct xt_ctx *ctx, const char *path)
         fclose(f);
 }
 
-static struct took us[CHAINS][MAX_LENGTHS];
+static struct took us[CHAINS][MAX_LENGTHS], known[MAX_LENGTHS], first[MAX_STRUCTURES];
+
+/* A chain's lengths whose structure an earlier one had, which may still be compiled, by themselves; the
+ * others go to first[]. */
+static int put_chain(struct xt_ctx *ctx, int c, int lengths, int *n_first)
+{
+    int n = 0;
+    for (int i = 0; i < lengths; i++) {
+        bool is_first;
+        if (see_one(ctx, c, FIRST + i, &is_first))
+            return 1;
+        if (is_first && *n_first < MAX_STRUCTURES)
+            first[(*n_first)++] = us[c][i];
+        else
+            known[n++] = us[c][i];
+    }
+    put_times(names[c], known, n);
+    printf("\n");
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -185,7 +206,7 @@ int main(int argc, char **argv)
     struct xt_cache_stats stats = {.size = sizeof stats};
     struct xt_ctx *ctx;
     struct took unused;
-    int lengths = MAX_LENGTHS, lists = 2;
+    int lengths = MAX_LENGTHS, lists = 2, n_first = 0;
     if (argc > 3 && !strcmp(argv[2], "--lengths")) {
         lengths = atoi(argv[3]) < MAX_LENGTHS ? atoi(argv[3]) : MAX_LENGTHS;
         lists = 4;
@@ -203,18 +224,16 @@ int main(int argc, char **argv)
         for (int c = 0; c < CHAINS; c++)
             if (compile_one(ctx, c, FIRST + i, &us[c][i]))
                 return 1;
-    printf("us of xt_compile, %d lengths from %d; own: of the calling thread's processor\n%-12s %9s %9s %10s "
+    printf("us of xt_compile, %d lengths from %d, of structures that were met before; own: of the calling "
+           "thread's processor\n%-12s %9s %9s %10s "
            "%9s "
            "%9s %10s\n",
            lengths, FIRST, "", "p50", "p99", "max", "own p50", "p99", "max");
-    for (int c = 0; c < CHAINS; c++) {
-        put_times(names[c], us[c], lengths);
-        printf("\n");
-    }
-    for (int i = 0; i < lengths; i++)
-        for (int c = 0; c < CHAINS; c++)
-            if (see_one(ctx, c, FIRST + i))
-                return 1;
+    for (int c = 0; c < CHAINS; c++)
+        if (put_chain(ctx, c, lengths, &n_first))
+            return 1;
+    put_times("first", first, n_first);
+    printf("  of the %d lengths that were the first of their structure\n", n_first);
     if (xt_cache_get(ctx, &stats))
         return fail("counts");
     xt_ctx_free(ctx);
