@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <xt/xt.h>
@@ -13,6 +14,14 @@ static inline bool test_full(void)
 {
     const char *s = getenv("XT_TEST_FULL");
     return s && *s == '1';
+}
+
+/* XT_TEST_PART=k/n: of many cases every n-th, from k < n on, so that n processes share them. */
+static inline bool test_part(int i)
+{
+    const char *s = getenv("XT_TEST_PART");
+    int k, n;
+    return !s || sscanf(s, "%d/%d", &k, &n) != 2 || n < 1 || i % n == k;
 }
 
 /* Runs and frees the suite. The exit status: 0 when nothing failed. Ends with Check's counting line, which
