@@ -2,8 +2,10 @@
  * meet in no bank: see box.h. A chunk of 16 bytes is stored whole, a word of the destination is gathered unit
  * by unit; some ways to keep rows apart are tried, and wavefronts counted for the first warps. Layer 4. */
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/num.h"
 #include "cuda/box.h"
 
@@ -17,8 +19,13 @@ enum {
     LEAST_RUNS = 4,
     OFTEN = 3,
     MOST_LANES = 8,
-    TABLE_BYTES = 8 << 10
+    TABLE_BYTES = 8 << 10,
+    ROW_BITS = 24, /* strides of the source's run are smaller */
+    KNOWN_LAYOUTS = 128
 };
+
+/* What twice as many wavefronts as there need to be count where a processor has time for them. */
+static const double CONFLICTS = 0.2;
 
 /* ---- digits */
 
@@ -191,20 +198,22 @@ static int count_waves(const struct xti_box *b, const struct request *r, int64_t
     return waves;
 }
 
-static struct xti_box_waves count_probes(const struct xti_box *b, int unit, const struct probes *p)
+/* Counting ends where more than `most` are taken. */
+static struct xti_box_waves count_probes(const struct xti_box *b, int unit, const struct probes *p,
+                                         double most)
 {
     struct xti_box_waves w = {0, 0};
     double chunks = (double)(b->rows * b->chunks), words = (double)(b->outs / b->group * b->vectors);
     int64_t base = base_of(b);
     int ideal;
-    for (int i = 0; i < p->n_chunks; i++) {
-        double times = chunks / p->chunk_lanes * (16 / b->store_bytes);
-        w.taken += times * count_waves(b, &p->chunk[i], 0, b->store_bytes, &ideal);
-        w.ideal += times * ideal;
-    }
-    for (int i = 0; i < p->n_units; i++) {
+    for (int i = 0; i < p->n_units && w.taken <= most; i++) {
         double times = words / p->unit_lanes * (16 / unit);
         w.taken += times * count_waves(b, &p->unit[i], base, unit * b->group, &ideal);
+        w.ideal += times * ideal;
+    }
+    for (int i = 0; i < p->n_chunks && w.taken <= most; i++) {
+        double times = chunks / p->chunk_lanes * (16 / b->store_bytes);
+        w.taken += times * count_waves(b, &p->chunk[i], 0, b->store_bytes, &ideal);
         w.ideal += times * ideal;
     }
     return w;
@@ -214,7 +223,7 @@ struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit)
 {
     struct probes p;
     ask(b, unit, &p);
-    return count_probes(b, unit, &p);
+    return count_probes(b, unit, &p, INFINITY);
 }
 
 /* ---- steps */
@@ -471,15 +480,23 @@ double xti_box_instructions(const struct xti_box *b, int unit)
 
 /* As the estimate of bench/README.md has it: wavefronts and instructions for 16 bytes, either of which may be
  * what a processor has no time for. Where it has time, conflicts count a little. A word that asks for less
- * than a line does so with lines that others ask for. */
-static double price(const struct xti_box *b, int unit, const struct probes *p, bool *ideal)
+ * than a line does so with lines that others ask for. INFINITY: no less than `least`, found without counting
+ * all wavefronts. */
+static double price(const struct xti_box *b, int unit, const struct probes *p, double least, bool *ideal)
 {
-    struct xti_box_waves w = count_probes(b, unit, p);
     double words = (double)(b->outs * b->vectors),
-           lines = b->outs > b->group && b->lanes < 8 ? 32.0 / (double)b->lanes : 4;
+           work = pow(xti_box_instructions(b, unit) / words / 132, 2.5),
+           lines = b->outs > b->group && b->lanes < 8 ? 32.0 / (double)b->lanes : 4,
+           more = (lines - 4) / 4 / WARP;
+    *ideal = false;
+    if (work + CONFLICTS >= least)
+        return INFINITY;
+    double most = isinf(least) ? least : words * (pow(least - work, 1 / 2.5) * 16 / 9.3 - more);
+    struct xti_box_waves w = count_probes(b, unit, p, most);
+    if (w.taken > most)
+        return INFINITY;
     *ideal = w.taken <= w.ideal && lines <= 4 && !b->spread && (b->steps.run || b->steps.point);
-    return pow(9.3 / 16 * (w.taken / words + (lines - 4) / 4 / WARP), 2.5) +
-           pow(xti_box_instructions(b, unit) / words / 132, 2.5) + 0.2 * w.taken / w.ideal;
+    return pow(9.3 / 16 * (w.taken / words + more), 2.5) + work + CONFLICTS * w.taken / w.ideal;
 }
 
 /* Lanes that go along a run before others take the next one: of its words a divisor that asks for whole
@@ -495,11 +512,18 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
     return n;
 }
 
-double xti_box_lay_out(struct xti_box *b, int unit)
+/* What a search finds. */
+struct found {
+    struct layout y;
+    int64_t lanes;
+    double price;
+};
+
+static struct found search(struct xti_box *b, int unit)
 {
-    struct layout best = {0}, y;
-    int64_t lanes[MOST_LANES], best_lanes = b->vectors;
-    double least = INFINITY;
+    struct layout y;
+    struct found best = {.lanes = b->vectors, .price = INFINITY};
+    int64_t lanes[MOST_LANES];
     bool ideal = false;
     int n = list_lanes(b, lanes);
     for (int k = 0; k < n && !ideal; k++) {
@@ -509,17 +533,109 @@ double xti_box_lay_out(struct xti_box *b, int unit)
             lay_out(b, unit, &y);
             if (!p.n_chunks)
                 ask(b, unit, &p);
-            double cost = b->bytes <= SHARED_BYTES ? price(b, unit, &p, &ideal) : INFINITY;
-            if (cost >= least)
+            double cost = b->bytes <= SHARED_BYTES ? price(b, unit, &p, best.price, &ideal) : INFINITY;
+            if (cost >= best.price)
                 continue;
-            least = cost;
-            best = y;
-            best_lanes = b->lanes;
+            best = (struct found){y, b->lanes, cost};
         }
     }
-    b->lanes = best_lanes;
-    lay_out(b, unit, &best);
+    return best;
+}
+
+/* ---- what was found */
+
+/* Of the strides of rows, and of those between runs, a search sees the order, and whether they are multiples
+ * of 16 bytes: boxes that are alike but for them are made one. All numbers are then small. */
+static void make_alike(struct xti_box *b, int unit)
+{
+    int64_t order[XTI_CUDA_BOX_DIMS], units = 16 / unit;
+    for (int j = 0; j < b->n; j++) {
+        order[j] = 0;
+        for (int k = 0; k < b->n; k++)
+            order[j] += xti_abs64(b->dim[k].s) < xti_abs64(b->dim[j].s);
+    }
+    for (int j = 0; j < b->n; j++) {
+        struct xti_box_dim *d = &b->dim[j];
+        if (xti_box_is_row(d))
+            d->s = ((order[j] + 1) << ROW_BITS) + (d->s % units != 0);
+        if (!d->in_b)
+            d->d = d->d % units ? 1 : units;
+    }
+}
+
+/* All of a box that a search goes by. */
+struct facts {
+    int32_t fact[9 + 7 * XTI_CUDA_BOX_DIMS];
+};
+
+static void list_facts(const struct xti_box *b, int unit, struct facts *f)
+{
+    const int64_t whole[] = {
+        unit,       b->n,      b->n_b,
+        b->rows,    b->chunks, b->outs,
+        b->vectors, b->group,  b->shifts + 4 * b->destination_aligned + 8 * (b->destination_align >= 32)};
+    int n = 0;
+    memset(f, 0, sizeof *f);
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        f->fact[n++] = (int32_t)whole[i];
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        const int64_t own[] = {d->s, d->d, d->t, d->back, d->in_a, d->in_b, d->shared};
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            f->fact[n++] = (int32_t)own[i];
+    }
+}
+
+/* Lengths of a sequence share a few boxes: of the last ones the layouts are kept. Who cannot have the lock
+ * searches: nobody waits, and a forked child is never stuck. */
+static struct {
+    pthread_mutex_t lock;
+    unsigned next;
+    struct known {
+        uint64_t hash; /* 0: none */
+        struct facts facts;
+        struct found found;
+    } known[KNOWN_LAYOUTS];
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool recall(const struct facts *f, uint64_t hash, struct found *found)
+{
+    bool there = false;
+    if (pthread_mutex_trylock(&kept.lock))
+        return false;
+    for (int i = 0; i < KNOWN_LAYOUTS && !there; i++) {
+        const struct known *k = &kept.known[i];
+        there = k->hash == hash && !memcmp(&k->facts, f, sizeof *f);
+        if (there)
+            *found = k->found;
+    }
+    pthread_mutex_unlock(&kept.lock);
+    return there;
+}
+
+static void keep(const struct facts *f, uint64_t hash, const struct found *found)
+{
+    if (pthread_mutex_trylock(&kept.lock))
+        return;
+    kept.known[kept.next++ % KNOWN_LAYOUTS] = (struct known){hash, *f, *found};
+    pthread_mutex_unlock(&kept.lock);
+}
+
+double xti_box_lay_out(struct xti_box *b, int unit)
+{
+    struct xti_box alike = *b;
+    struct facts f;
+    struct found found;
+    make_alike(&alike, unit);
+    list_facts(&alike, unit, &f);
+    uint64_t hash = xti_hash64(&f, sizeof f) | 1;
+    if (!recall(&f, hash, &found)) {
+        found = search(&alike, unit);
+        keep(&f, hash, &found);
+    }
+    b->lanes = found.lanes;
+    lay_out(b, unit, &found.y);
     for (int j = 0; j < b->n; j++)
         b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
-    return least;
+    return found.price;
 }
