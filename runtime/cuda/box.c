@@ -114,9 +114,9 @@ static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
     t = (t + least - 1) / least * least;
     if (t >= d->n)
         return d->n;
-    for (grain = least; grain < t / 8;)
-        grain *= 2;
     int64_t boxes = (d->n + t - 1) / t, even = (d->n + boxes - 1) / boxes;
+    for (grain = least; grain < t / (boxes > 3 && t >= 32 ? 4 : 8);) /* where little is lost */
+        grain *= 2;
     even = (even + grain - 1) / grain * grain;
     return even < d->n ? even : d->n;
 }
@@ -150,6 +150,15 @@ static void measure(const struct sides *x, int unit, int64_t want_a, int64_t wan
     }
 }
 
+/* Powers of two, or the most: few limits make few structures. */
+static int64_t one_of_few(int64_t limit, int64_t most)
+{
+    int64_t near = LEAST_BYTES;
+    while (near < most && limit >= 3 * near / 2)
+        near *= 2;
+    return near < most ? near : most;
+}
+
 /* Grows the source's run first, then the destination's; then boxes of several runs. */
 static bool choose_extents(const struct sides *x, int unit, int64_t total, struct extents *best)
 {
@@ -157,7 +166,7 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
             want_b = RUN_BYTES / unit > x->least_b ? RUN_BYTES / unit : x->least_b,
             limit = total * unit / (2 * x->processors);
     int64_t most = x->n <= FEW_DIMS ? BOX_BYTES : x->n >= MANY_DIMS ? LARGE_BYTES : MEDIUM_BYTES;
-    limit = limit < LEAST_BYTES ? LEAST_BYTES : limit > most ? most : limit;
+    limit = one_of_few(limit, most);
     measure(x, unit, want_a, want_b, batch, best);
     while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < most)) &&
            want_b * unit > 2 * SECTOR) {
