@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: fuzz all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: fuzz proof cover all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -262,6 +262,10 @@ $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/check.o $(patsubs
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+proof: ## frama-c proves the checked arithmetic, and the addresses of strided boxes, for all integers (tests/proof)
+	@sh tools/bootstrap.sh proof
+	@sh tests/proof/run.sh
 
 FUZZ ?= line graph entry npy source
 fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source' (needs clang)

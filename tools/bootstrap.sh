@@ -1,7 +1,8 @@
 #!/bin/sh
 # bootstrap.sh: finds what this machine lacks to build, run or test xt, and installs it where it can.
-#   bootstrap.sh build|run|test      silent and quick when nothing is missing; apt-get (root, or through sudo)
-#                                    when something is; elsewhere one message with the command to type, exit 1
+#   bootstrap.sh build|run|test|proof|cover   silent and quick when nothing is missing; apt-get (root, or
+#                                    through sudo) when something is; elsewhere one message with the command to
+#                                    type, exit 1
 #   bootstrap.sh --python [MODULE]   prints a python3 that can import MODULE (jinja2): $PYTHON if it can, the
 #                                    one on PATH, the system's (a pyenv python may hide the one apt serves)
 #   bootstrap.sh --check-libs        prints the flags that compile and link a test that uses <check.h>
@@ -20,6 +21,8 @@ python  python3-dev             python3-devel      -             python3-dev   p
 python  python3-setuptools      python3-setuptools python-setuptools py3-setuptools python3-setuptools -
 python  python3-pytest          python3-pytest     python-pytest py3-pytest    python3-pytest     -
 python  python3-hypothesis      python3-hypothesis python-hypothesis py3-hypothesis python3-hypothesis -
+proof   frama-c-base,why3,cvc4,z3 -                -             -             -                  -
+cover   clang-19,llvm-19,libclang-rt-19-dev -      -             -             -                  -
 END
 }
 
@@ -72,6 +75,16 @@ extras() { # $1 package set: prints what is missing of that which only some test
     python_tests || echo python
 }
 
+commands() { # $1 package set: the programs of it that are not here
+    case $1 in
+    proof) set -- proof frama-c why3 cvc4 z3 ;;
+    cover) set -- cover clang-19 llvm-cov-19 llvm-profdata-19 ;;
+    *) return ;;
+    esac
+    set_of=$1; shift
+    for program in "$@"; do command -v "$program" >/dev/null || { echo "$set_of"; return; }; done
+}
+
 missing() { # $1 package set: prints what is missing of that which nothing works without, sorted
     {
         { find_python jinja2 >/dev/null || echo jinja2; } & # beside the compiler, to answer sooner
@@ -80,6 +93,7 @@ missing() { # $1 package set: prints what is missing of that which nothing works
             links '#include <stdio.h>\nint main(void) { return puts("") < 0; }' || echo cc
             [ "$1" != test ] || echo check
         fi
+        commands "$1"
         wait
     } | sort | xargs
 }
@@ -132,8 +146,8 @@ bootstrap() { # $1 package set
 }
 
 case ${1:-} in
-build | run | test) bootstrap "$1" ;;
+build | run | test | proof | cover) bootstrap "$1" ;;
 --python) find_python "${2:-jinja2}" || tell 'no python3 here can import it' "${2:-jinja2}" ;;
 --check-libs) check_libs || tell 'no flags link it' check ;;
-*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+*) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,5 +1,6 @@
 /* num.h: checked 64-bit arithmetic and floor division. Every size, stride, offset and extent that comes from
- * outside goes through here. Layer 0. */
+ * outside goes through here. The marked comments are for frama-c: `make proof` proves that all of it holds
+ * for every pair of integers, by the contracts in tests/proof/num.c. Layer 0. */
 #ifndef XTI_BASE_NUM_H
 #define XTI_BASE_NUM_H
 
@@ -47,13 +48,16 @@ static inline int64_t xti_floor_div(int64_t a, int64_t b) { return a / b - (a % 
 static inline int64_t xti_floor_mod(int64_t a, int64_t b) { return a % b < 0 ? a % b + b : a % b; }
 
 /* |a| as unsigned: right for INT64_MIN too. */
-static inline uint64_t xti_abs64(int64_t a) { return a < 0 ? 0 - (uint64_t)a : (uint64_t)a; }
+static inline uint64_t xti_abs64(int64_t a) { return a < 0 ? (uint64_t)-(a + 1) + 1 : (uint64_t)a; }
 
 /* Greatest common divisor of |a| and |b|; gcd(0, 0) is 0. Both > INT64_MIN. */
 static inline int64_t xti_gcd64(int64_t a, int64_t b)
 {
     a = a < 0 ? -a : a;
     b = b < 0 ? -b : b;
+    /*@ loop invariant 0 <= a && 0 <= b && gcd(a, b) == gcd(\abs(\at(a, Pre)), \abs(\at(b, Pre)));
+        loop assigns a, b;
+        loop variant b; */
     while (b) {
         int64_t t = a % b;
         a = b;
@@ -67,6 +71,12 @@ static inline bool xti_product(int n, const int64_t *extent, int64_t *out)
 {
     bool fits = true;
     int64_t p = 1;
+    /*@ loop invariant 0 <= i && (n >= 0 ==> i <= n) && (n < 0 ==> i == 0);
+        loop invariant 1 <= product(extent, i);
+        loop invariant \forall integer j; 0 <= j < i ==> extent[j] > 0;
+        loop invariant (fits && p == product(extent, i)) || (!fits && product(extent, i) > INT64_MAX);
+        loop assigns i, fits, p;
+        loop variant n - i; */
     for (int i = 0; i < n; i++) {
         if (extent[i] == 0) {
             *out = 0;

@@ -13,6 +13,12 @@
 void xti_dense_strides(int rank, const int64_t *shape, int64_t *strides)
 {
     int64_t st = 1;
+    /*@ loop invariant -1 <= i < rank && 1 <= dense{Pre}(shape, rank, i);
+        loop invariant st == \min(dense{Pre}(shape, rank, i), INT64_MAX);
+        loop invariant \forall integer j; i < j < rank ==>
+            strides[j] == \min(dense{Pre}(shape, rank, j), INT64_MAX);
+        loop assigns i, st, strides[0 .. rank - 1];
+        loop variant i + 1; */
     for (int i = rank - 1; i >= 0; i--) {
         strides[i] = st;
         if (!xti_mul64(st, shape[i] > 1 ? shape[i] : 1, &st))
@@ -24,9 +30,17 @@ bool xti_span(int rank, const int64_t *shape, const int64_t *strides, int64_t of
               int64_t *hi)
 {
     *lo = *hi = offset;
+    /*@ loop invariant 0 <= i <= rank && \forall integer j; 0 <= j < i ==> shape[j] != 0;
+        loop assigns i;
+        loop variant rank - i; */
     for (int i = 0; i < rank; i++)
         if (shape[i] == 0)
             return xti_sub64(offset, 1, hi);
+    /*@ loop invariant 0 <= i <= rank;
+        loop invariant *lo == offset + low{Pre}(shape, strides, i);
+        loop invariant *hi == offset + high{Pre}(shape, strides, i);
+        loop assigns i, *lo, *hi;
+        loop variant rank - i; */
     for (int i = 0; i < rank; i++) {
         int64_t *end = strides[i] < 0 ? lo : hi;
         if (!xti_mad64(strides[i], shape[i] - 1, *end, end))
