@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: fuzz proof cover all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: fuzz proof check-cover check-cover-run all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -266,6 +266,17 @@ $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/check.o $(patsubs
 proof: ## frama-c proves the checked arithmetic, and the addresses of strided boxes, for all integers (tests/proof)
 	@sh tools/bootstrap.sh proof
 	@sh tests/proof/run.sh
+
+# What clang counts in the generated kernels would say nothing: they have tests for all of their shapes.
+COVER := -fprofile-instr-generate -fcoverage-mapping -fcoverage-mcdc
+COVER_TESTS = $(filter-out $(B)/tests/ptx/% %/test_stack %/test_kernels %/test_cuda %/test_structure %/test_transactions,$(filter $(B)/tests/%,$(TEST_BINS)))
+check-cover: need-test ## branches and conditions (MC/DC) that the tests reach: is a file worse than in tests/coverage.json? UPDATE=1 writes it
+	@sh tools/bootstrap.sh cover
+	+@$(SUBMAKE) B=$(B)/cover PACK=no CC=clang-19 WARNINGS=-w CFLAGS='-O1 -g -DNDEBUG $(COVER)' LDFLAGS=-fprofile-instr-generate \
+	    KERNEL_FLAGS='$(COVER:-f%=-fno-%)' check-cover-run
+
+check-cover-run: $(LIB_SO) $(COVER_TESTS) $(XT) $(DOUBLES)
+	@B=$(B) $(PYTHON) tests/cover_check.py $(if $(UPDATE),--update) $(COVER_TESTS)
 
 FUZZ ?= line graph entry npy source
 fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source' (needs clang)

@@ -1,0 +1,136 @@
+"""mutate.py: would the tests notice? Changes one operator, constant or statement of the library at a time, builds,
+and runs the tests of that folder. A change that they let pass is a survivor: a test is missing, or the change
+makes no difference, which tests/survivors.txt then says. `make mutation`.
+
+  mutate.py FOLDER [N [SEED]]    N changes (100) of runtime/FOLDER, drawn by SEED (1)
+
+B: build directory, of its own: its objects are overwritten. Ends with "N passed, N failed": changes that were
+noticed or are explained, and those that are not. A change that gives the same machine code is not counted.
+"""
+import os
+import random
+import re
+import subprocess
+import sys
+
+B = os.environ.get("B", "build/mutation")
+SURVIVORS = "tests/survivors.txt"
+TESTS = {
+    "base": "overlap lang api graph calls",
+    "graph": "graph lang eval calls ends",
+    "map": "fuse map sig eval inverse huge nasty",
+    "cache": "cache memo pack",
+    "plan": "plan cpu choice huge run",
+}
+SECONDS = 60  # a change may make a test endless
+
+# What stands, and what takes its place.
+SWAPS = [
+    (r"<=", "<"), (r">=", ">"), (r"(?<![<\-=])<(?![<=])", "<="), (r"(?<![>\-=])>(?![>=])", ">="), (r"==", "!="),
+    (r"!=", "=="), (r"&&", "||"), (r"\|\|", "&&"), (r"(?<=[\w\])] )\+(?= )", "-"), (r"(?<=[\w\])] )-(?= )", "+"),
+    (r"(?<=[\w\])] )\*(?= )", "+"), (r"(?<=[\w\])] )/(?= )", "*"), (r"(?<=[\w\])] )%(?= )", "/"),
+    (r"\+=", "-="), (r"-=", "+="), (r"(?<![\w.])0(?![\w.])", "1"), (r"(?<![\w.])1(?![\w.])", "2"),
+    (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r"!(?=[\w(])", ""), (r"\bcontinue;", ";"),
+    (r"\bbreak;", ";"), (r"\+\+(?=\))", "+= 2"),
+]
+
+
+def code_only(text):
+    """Comments, strings, characters and preprocessor lines as blanks of the same length."""
+    blank = lambda m: re.sub(r"[^\n]", " ", m.group())
+    text = re.sub(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)+'", blank, text, flags=re.S)
+    return re.sub(r"^[ \t]*#[^\n]*", blank, text, flags=re.M)
+
+
+def changes(path):
+    with open(path) as f:
+        code = code_only(f.read())
+    body = code.find("\n{")  # what stands before the first function is declarations
+    return [(path, m.start(), m.end(), new) for old, new in SWAPS for m in re.finditer(old, code)
+            if m.start() > body > 0]
+
+
+def run(cmd, seconds=600):
+    try:
+        return subprocess.run(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds).returncode
+    except subprocess.TimeoutExpired:
+        return 124
+
+
+def make(*targets):
+    return run(["make", "--no-print-directory", f"B={B}", "PACK=no", "WARNINGS=-w", "CFLAGS=-O1", *targets])
+
+
+def object_of(path):
+    with open(f"{B}/obj/{path[:-2]}.o", "rb") as f:
+        return f.read()
+
+
+def noticed(tests, limits):
+    """The name of the first test that fails, or None."""
+    for t in tests:
+        if run([f"{B}/tests/test_{t}"], limits[t]):
+            return t
+    return None
+
+
+def describe(path, start, end, new, text):
+    line = text.count("\n", 0, start) + 1
+    left = text.rfind("\n", 0, start) + 1
+    whole = text[left:text.find("\n", end)]
+    return line, f"{path}: {whole.strip()} | {text[start:end]} -> {new or 'nothing'} at {start - left}"
+
+
+def try_one(change, tests, limits, original):
+    """'same', 'refused' (does not compile), a test's name, or None: nobody noticed."""
+    path, start, end, new = change
+    with open(path) as f:
+        text = f.read()
+    try:
+        with open(path, "w") as f:
+            f.write(text[:start] + new + text[end:])
+        if make(f"{B}/obj/{path[:-2]}.o"):
+            return "refused"
+        if object_of(path) == original[path]:
+            return "same"
+        if make(*[f"{B}/tests/test_{t}" for t in tests]):
+            return "refused"
+        return noticed(tests, limits)
+    finally:
+        with open(path, "w") as f:
+            f.write(text)
+
+
+def main():
+    folder, n, seed = sys.argv[1], int((sys.argv[2:] or [100])[0]), int((sys.argv[3:] or [1])[0])
+    tests = TESTS[folder].split()
+    files = [f"runtime/{folder}/{f}" for f in sorted(os.listdir(f"runtime/{folder}")) if f.endswith(".c")]
+    os.environ["XT_CACHE_DIR"], os.environ["XT_PACK"] = os.path.abspath(f"{B}/cache"), ""
+    if make(*[f"{B}/tests/test_{t}" for t in tests], "lib"):
+        sys.exit("the unchanged library does not build")
+    limits = {t: SECONDS for t in tests}
+    bad = noticed(tests, limits)
+    if bad:
+        sys.exit(f"test_{bad} fails on the unchanged library")
+    original = {f: object_of(f) for f in files}
+    with open(SURVIVORS) as f:
+        known = {line.split(" # ")[0].strip() for line in f if " # " in line}
+    drawn = [c for f in files for c in changes(f)]
+    random.Random(seed).shuffle(drawn)
+    counts = {"noticed": 0, "explained": 0, "survived": 0, "same": 0, "refused": 0}
+    for change in drawn[:n]:
+        result = try_one(change, tests, limits, original)
+        with open(change[0]) as f:
+            line, what = describe(*change, f.read())
+        kind = result if result in ("same", "refused") else "noticed" if result else "survived"
+        if kind == "survived":
+            kind = "explained" if what in known else kind
+            print(f"{kind} (line {line}): {what}", flush=True)
+        counts[kind] += 1
+    make(*[f"{B}/tests/test_{t}" for t in tests])
+    print(f"{folder}: {len(drawn)} changes possible, {n} drawn: " + ", ".join(f"{v} {k}" for k, v in counts.items()))
+    print(f"{counts['noticed'] + counts['explained']} passed, {counts['survived']} failed")
+    sys.exit(1 if counts["survived"] else 0)
+
+
+main()
