@@ -37,10 +37,10 @@ class Build(build_ext):
 library = os.environ.get("XTVIEW_LIB", str(root / "build/libxtview.a"))
 core = Extension(
     "xtview._core",
-    ["src/xtview/_core.c"],
+    sorted(str(p.relative_to(here)) for p in (here / "src/core").glob("*.c")),
     include_dirs=[str(root / "include")],
     extra_objects=[library],
-    depends=[library, str(root / "include/xt/xt.h"), str(root / "include/xt/dlpack.h")],
+    depends=[library, *map(str, (here / "src/core/core.h", root / "include/xt/xt.h", root / "include/xt/dlpack.h"))],
     libraries=["dl", "m"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,

@@ -323,3 +323,11 @@ def test_sub_interpreters_have_their_own_state():
     assert run(i, code) is None
     interpreters.destroy(i)
     assert xt.copy(b"abc", "x").tobytes() == b"abc"
+
+
+def test_large_results_begin_with_a_line_of_memory():
+    x = np.arange(1 << 20, dtype="u1").reshape(1024, 1024)
+    y = xt.copy(x, "x.T")
+    assert y.ctypes.data % 64 == 0 and y.flags.c_contiguous and y.flags.writeable
+    assert np.array_equal(y, x.T)
+    assert xt.copy(x.view("V2"), "x.T").shape == (512, 1024)

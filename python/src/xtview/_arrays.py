@@ -1,4 +1,4 @@
-"""What _core.c asks about arrays when it meets them for the first time: NumPy's types, results of libraries
+"""What _core asks about arrays when it meets them for the first time: NumPy's types, results of libraries
 that have no allocator in C, streams. No array library is imported: that of an array is there already."""
 
 import functools
@@ -42,6 +42,13 @@ def _library(t: type) -> str:
 
 def numpy_empty() -> Any:
     return sys.modules["numpy"].empty
+
+
+def numpy_on_lines(shape: tuple[int, ...], dtype: Any, nbytes: int) -> Any:
+    """numpy.empty, beginning with a line of memory, 64 bytes."""
+    numpy = sys.modules["numpy"]
+    block = numpy.empty(nbytes + 64, "u1")
+    return numpy.ndarray(shape, dtype, block, -block.__array_interface__["data"][0] % 64)
 
 
 @functools.lru_cache(256)
