@@ -32,7 +32,7 @@ $(shell rm -rf $(B)/said)
 else
 say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 endif
-SUBMAKE = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
+SUBMAKE = $(MAKE) --no-print-directory $(if $(filter 0,$(V)),-s) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
 
 LAYERS  ?= base graph map plan cpu cuda cache api
 SOURCES := $(foreach l,$(LAYERS),$(sort $(wildcard runtime/$(l)/*.c)))
@@ -327,8 +327,10 @@ install: package-files ## command, library, headers, manual pages; PREFIX=/usr/l
 uninstall: package-files ## takes away what `make install` with the same PREFIX and DESTDIR brings
 	@B=$(B) sh tools/package/install.sh uninstall
 
-deb: package-files ## Debian packages in build/deb
-	@B=$(B) VERSION=$(VERSION) PYTHON="$(PYTHON)" sh tools/package/deb.sh
+deb: ## Debian packages in build/deb
+	@sh tools/bootstrap.sh deb
+	+@$(SUBMAKE) package-files
+	@B=$(B) VERSION=$(VERSION) sh tools/package/deb.sh
 
 dist: ## the committed sources as build/xtview-VERSION.tar.gz
 	@mkdir -p $(B)

@@ -109,9 +109,10 @@ int bench_regret(struct xt_ctx *ctx, const struct bench_workload *w, int n, FILE
 
 /* ---- report.c */
 void bench_table(FILE *f, const struct bench_row *rows, int n);
-void bench_json(FILE *f, const struct bench_row *rows, int n);
+/* busy: busy_text's sentences, NULL: quiet. */
+void bench_json(FILE *f, const struct bench_row *rows, int n, const char *busy);
 /* One page that needs nothing from outside: report.html with the JSON in it. False: out of memory. */
-bool bench_html(FILE *f, const struct bench_row *rows, int n);
+bool bench_html(FILE *f, const struct bench_row *rows, int n, const char *busy);
 
 /* bench/workloads.txt and bench/report.html, embedded at build time */
 extern const char bench_workloads_text[], bench_report_html[];

@@ -73,11 +73,16 @@ const char *busy_text(const struct busy *b, const struct bench_row *rows, int n,
     double spread = median_spread(rows, n);
     if (!is_busy(others, processors, bench_threads(), spread))
         return NULL;
-    snprintf(
-        buf, size,
-        "This machine is busy: other programs took %.1f of its %.0f processors, and runs of the same row "
-        "differ by %.0f %%.\nThe figures mean little: again when it is quiet, or XT_THREADS=1 xt bench "
-        "--busy, which counts xt's own time.\n",
-        others > 0 ? others : 0, processors, spread * 100);
+    int said = snprintf(buf, size, "This machine is busy: ");
+    if (others > SOME)
+        said += snprintf(buf + said, size - (size_t)said, "other programs took %.1f of its %.0f processors%s",
+                         others, processors, spread > WIDE_SPREAD ? ", and " : "");
+    if (spread > WIDE_SPREAD)
+        said +=
+            snprintf(buf + said, size - (size_t)said, "runs of the same row differ by %.0f %%", spread * 100);
+    snprintf(buf + said, size - (size_t)said,
+             ".\nThe figures mean little: again when it is quiet, or XT_THREADS=1 xt bench --busy, which "
+             "counts xt's "
+             "own time.\n");
     return buf;
 }

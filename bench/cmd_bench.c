@@ -33,19 +33,19 @@ static int measure_all(struct peers *peers, const struct bench_workload *w, int 
     return status;
 }
 
-static bool json_page(FILE *f, const struct bench_row *rows, int n)
+static bool json_page(FILE *f, const struct bench_row *rows, int n, const char *busy)
 {
-    bench_json(f, rows, n);
+    bench_json(f, rows, n, busy);
     return true;
 }
 
-static int write_as(bool (*report)(FILE *f, const struct bench_row *rows, int n), const char *path,
-                    const struct bench_row *rows, int n)
+static int write_as(bool (*report)(FILE *f, const struct bench_row *rows, int n, const char *busy),
+                    const char *path, const struct bench_row *rows, int n, const char *busy)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    bool ok = f && report(f, rows, n);
+    bool ok = f && report(f, rows, n, busy);
     ok = f && !fclose(f) && ok;
     int status = ok ? write_file(path, text, size) : fail("%s: out of memory", path);
     free(text);
@@ -127,12 +127,13 @@ static int cmd_bench(int argc, char **argv)
     peers_close(peers);
     if (!status)
         bench_table(stdout, measured, count);
-    if (!status && !busy && busy_text(&quiet, measured, count, text, sizeof text))
-        printf("\n%s", text);
+    const char *told = status || busy ? NULL : busy_text(&quiet, measured, count, text, sizeof text);
+    if (told)
+        printf("\n%s", told);
     if (!status && json)
-        status = write_as(json_page, json, measured, count);
+        status = write_as(json_page, json, measured, count, told);
     if (!status && html)
-        status = write_as(bench_html, html, measured, count);
+        status = write_as(bench_html, html, measured, count, told);
     free(measured);
     bench_workloads_free(w, count);
     return status;

@@ -127,11 +127,12 @@ static void row_json(FILE *f, const struct bench_row *r)
 {
     int best = best_peer(r);
     char key[32];
-    fprintf(f,
-            ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"bytes_read\": %" PRId64
-            ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f",
-            r->map_class, r->pieces, r->strategy, r->bytes_read, r->bytes_written, r->samples, r->seconds,
-            r->spread);
+    fprintf(
+        f,
+        ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"way\": \"%s\", \"bytes_read\": %" PRId64
+        ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f",
+        r->map_class, r->pieces, r->strategy, r->way, r->bytes_read, r->bytes_written, r->samples, r->seconds,
+        r->spread);
     fprintf(f, ", \"lines_read\": %" PRId64 ", \"naive_steps\": %d, \"naive_bytes\": %" PRId64, r->lines_read,
             r->naive_steps, r->naive_bytes);
     json_number(f, "estimate_seconds", r->estimate_seconds);
@@ -149,10 +150,15 @@ static void row_json(FILE *f, const struct bench_row *r)
             best < 0 ? "" : bench_peer_name[best]);
 }
 
-void bench_json(FILE *f, const struct bench_row *rows, int n)
+void bench_json(FILE *f, const struct bench_row *rows, int n, const char *busy)
 {
     fprintf(f, "{\"machine\": ");
     machine_json(f);
+    fprintf(f, ",\n \"busy\": ");
+    if (busy)
+        json_string(f, busy);
+    else
+        fprintf(f, "null");
     fprintf(f, ",\n \"rows\": [");
     for (int i = 0; i < n; i++) {
         const struct bench_row *r = &rows[i];
@@ -177,7 +183,7 @@ static void without_tags(FILE *f, const char *json)
             fputc(*json, f);
 }
 
-bool bench_html(FILE *f, const struct bench_row *rows, int n)
+bool bench_html(FILE *f, const struct bench_row *rows, int n, const char *busy)
 {
     static const char hole[] = "@ROWS@";
     const char *at = strstr(bench_report_html, ">@ROWS@<");
@@ -186,7 +192,7 @@ bool bench_html(FILE *f, const struct bench_row *rows, int n)
     FILE *json = at ? open_memstream(&text, &size) : NULL;
     if (!json)
         return false;
-    bench_json(json, rows, n);
+    bench_json(json, rows, n, busy);
     bool ok = !fclose(json);
     if (ok) {
         fprintf(f, "%.*s", (int)(at + 1 - bench_report_html), bench_report_html);
@@ -267,8 +273,7 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
 {
     struct summary all[COLUMNS] = {{0}};
     bool shown[COLUMNS];
-    fprintf(f, "%-*s %-*s %7s %7s %9s %6s", NAME, "copy", WAY, "way", "read MB", "wr. MB", "ms",
-            "spread");
+    fprintf(f, "%-*s %-*s %7s %7s %9s %6s", NAME, "copy", WAY, "way", "read MB", "wr. MB", "ms", "spread");
     for (int i = 0; i < COLUMNS; i++) {
         shown[i] = is_measured(&columns[i], rows, n);
         if (shown[i])

@@ -13,9 +13,11 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tempfile
 
 LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "api": 6}
+PYTHON_H = sysconfig.get_path("include")
 COLUMNS = 110
 PRINTS = re.compile(r"(?<![\w.>])(printf|puts|putchar|exit|abort|_exit|perror|malloc|calloc|realloc|strdup"
                     r"|free)\s*\(")
@@ -87,7 +89,7 @@ def check_text(path, text):
 
 def compiles(path, language):
     with tempfile.TemporaryDirectory() as d:
-        folders = [f"-I{d}" for d in ("include", "runtime", ".", "tests")]
+        folders = [f"-I{d}" for d in ("include", "runtime", ".", "tests")] + ["-isystem", PYTHON_H]
         cmd = language + ["-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-fsyntax-only"] + folders
         main = os.path.join(d, "main." + ("cc" if "++" in " ".join(language) else "c"))
         with open(main, "w") as f:
@@ -205,7 +207,7 @@ def main():
             check_layers(path, text)
             check_calls(path, text)
     for path in files:
-        if path.endswith(".h"):
+        if path.endswith(".h") and (path.split("/")[0] != "python" or os.path.exists(PYTHON_H + "/Python.h")):
             compiles(path, cc + ["-std=c11", "-xc"])
     if subprocess.run(["sh", "-c", "command -v c++ >/dev/null"]).returncode == 0:
         for header in sorted(os.listdir("include/xt")):

@@ -2,9 +2,9 @@
 
     python python/bench.py [--quick] [--threads 1,2] [--json FILE]      after: pip install ./python
 
-First what a call costs: a copy of 16 elements, the median of 25 rounds. Then 12 copies of 4 KB to 64 MB, by one
-thread and by two: medians of rounds in which all take turns. The results are compared before the clock runs.
---quick leaves out 64 MB. The table ends with each row in which another library was faster."""
+First what a call costs: a copy of 16 elements, the median of 25 rounds. Then 12 copies of 4 KB to 64 MB, by
+one thread and by two: medians of rounds in which all take turns. The results are compared before the clock
+runs. --quick leaves out 64 MB. The table ends with each row in which another library was faster."""
 
 import argparse
 import json
@@ -54,7 +54,8 @@ ROWS = [
      lambda x: x.transpose(1, 2, 0), lambda x: x.permute(1, 2, 0), ("c h w -> h w c", {})),
     ("channels first", "f4", lambda n: (n // 16384 or 1, min(n // 64, 256), 64), "x.permute(0,2,1)",
      lambda x: x.transpose(0, 2, 1), lambda x: x.permute(0, 2, 1), ("b p c -> b c p", {})),
-    ("mirror", "f4", lambda n: (n // 256, 256), "x[:, ::-1]", lambda x: x[:, ::-1], lambda x: x.flip(1), None),
+    ("mirror", "f4", lambda n: (n // 256, 256), "x[:, ::-1]",
+     lambda x: x[:, ::-1], lambda x: x.flip(1), None),
     ("crop, every second", "f4", lambda n: (side(2 * n), side(2 * n)), "x[2:-2, ::2]",
      lambda x: x[2:-2, ::2], lambda x: x[2:-2, ::2], None),
     ("patches", "f4", lambda n: (3, *(16 * max(1, round(side(n / 3) / 16)),) * 2),
@@ -80,8 +81,8 @@ def seconds(f, calls):
 
 
 def medians(fs, rounds=ROUNDS):
-    """Median seconds of one call of each (None stays None), measured in turns: what else the machine does then
-    meets all of them. A round of each is at least SECONDS long."""
+    """Median seconds of one call of each (None stays None), measured in turns: what else the machine does
+    then meets all of them. A round of each is at least SECONDS long."""
     times = {k: [] for k, f in fs.items() if f}
     for k in times:
         fs[k]()  # what it compiles or finds out, it does now
@@ -190,8 +191,9 @@ def behind(rows):
 
 
 def sizes(quick, threads):
-    print("\n| copy | size | threads | xt.copy | np.ascontiguousarray | torch .contiguous() | einops, contiguous "
-          "| k(x, out=y) | np.copyto | torch .copy_ |\n|---|---|---|---|---|---|---|---|---|---|")
+    print("\n| copy | size | threads | xt.copy | np.ascontiguousarray | torch .contiguous() "
+          "| einops, contiguous | k(x, out=y) | np.copyto | torch .copy_ |\n"
+          "|---|---|---|---|---|---|---|---|---|---|")
     rows = []
     for n in threads:
         xt.set_threads(n)

@@ -40,7 +40,7 @@ core = Extension(
     sorted(str(p.relative_to(here)) for p in (here / "src/core").glob("*.c")),
     include_dirs=[str(root / "include")],
     extra_objects=[library],
-    depends=[library, *map(str, (here / "src/core/core.h", root / "include/xt/xt.h", root / "include/xt/dlpack.h"))],
+    depends=[library, *map(str, [here / "src/core/core.h", *(root / "include/xt").glob("*.h")])],
     libraries=["dl", "m"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,

@@ -416,9 +416,11 @@ START_TEST(the_report_is_json_with_ratios_or_null)
     rows[0].peer_seconds[PEER_JAX] = 3 * rows[0].seconds;
     rows[1] = (struct bench_row){.work = &w};
     FILE *f = open_memstream(&text, &size);
-    bench_json(f, rows, 2);
+    bench_json(f, rows, 2, "other programs \"ran\"\n");
     fclose(f);
     ck_assert_msg(looks_like_json(text), "%s", text);
+    ck_assert_msg(strstr(text, "\"busy\": \"other programs \\\"ran\\\"\\u000a\""), "%s", text);
+    ck_assert_msg(strstr(text, "\"way\": \"a transpose\""), "%s", text);
     ck_assert_msg(strstr(text, "\"ratio_to_best_peer\": 2, \"best_peer\": \"torch\"}"), "%s", text);
     ck_assert_msg(strstr(text, "\"limit_way\": null") && strstr(text, "\"ratio_of_bytes\": 1,"), "%s", text);
     ck_assert_msg(
@@ -448,7 +450,8 @@ START_TEST(a_busy_machine_is_told_by_spreads_and_by_other_programs)
     struct busy b;
     char text[512];
     busy_begin(&b);
-    ck_assert(busy_text(&b, rows, 3, text, sizeof text) && strstr(text, "differ by 30 %"));
+    ck_assert(busy_text(&b, rows, 3, text, sizeof text) &&
+              strstr(text, "busy: runs of the same row differ by 30 %."));
     struct busy later;
     for (double own = 0; own < 0.05; own = later.own - b.own) /* its own work is no other program's */
         busy_begin(&later);

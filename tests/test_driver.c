@@ -164,9 +164,8 @@ END_TEST
 
 START_TEST(an_architecture_is_named_in_four_ways_and_no_other)
 {
-    static const char *const good[] = {"90", "sm_90", "sm_90a", "sm_90f"}, *const bad[] = {"",       "sm_",
-                                                                                           "sm_90x", "x90",
-                                                                                           "-90",    "9"};
+    static const char *const good[] = {"90", "sm_90", "sm_90a", "sm_90f"};
+    static const char *const bad[] = {"", "sm_", "sm_90x", "x90", "-90", "9", "sm_999"};
     struct xti_cuda_target t;
     for (int i = 0; i < 4; i++) {
         struct xti_err err = {0};

@@ -116,6 +116,8 @@ START_TEST(the_environment_asks_as_well)
     setenv("XT_MEASURE", "1", 1);
     struct xt_ctx *ctx = ctx_in("");
     unsetenv("XT_MEASURE");
+    const struct xt_compile_options never = {.size = sizeof never, .backend = XT_CPU, .measure = -1};
+    ck_assert(!compiles_measured(ctx, line, &never));
     ck_assert(compiles_measured(ctx, line, NULL));
     xt_ctx_free(ctx);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
 # bootstrap.sh: finds what this machine lacks to build, run or test xt, and installs it where it can.
-#   bootstrap.sh build|run|test|proof|cover   silent and quick when nothing is missing; apt-get (root, or
+#   bootstrap.sh build|run|test|deb|proof|cover   silent and quick when nothing is missing; apt-get (root, or
 #                                    through sudo) when something is; elsewhere one message with the command to
 #                                    type, exit 1
 #   bootstrap.sh --python [MODULE]   prints a python3 that can import MODULE (jinja2): $PYTHON if it can, the
@@ -16,6 +16,9 @@ make    make                    make               make          make          m
 cc      gcc,libc6-dev           gcc,glibc-devel    gcc           gcc,musl-dev  gcc,glibc-devel    gcc
 jinja2  python3,python3-jinja2  python3-jinja2     python-jinja  py3-jinja2    python3-Jinja2     -
 check   check                   check-devel        check         check-dev     check-devel        check
+dpkg    dpkg-dev                -                  -             -             -                  -
+headers python3-dev             -                  -             -             -                  -
+headers python3-setuptools      -                  -             -             -                  -
 numpy   python3-numpy           python3-numpy      python-numpy  py3-numpy     python3-numpy      numpy
 python  python3-dev             python3-devel      -             python3-dev   python3-devel      -
 python  python3-setuptools      python3-setuptools python-setuptools py3-setuptools python3-setuptools -
@@ -69,7 +72,11 @@ sys.exit(sys.version_info >= (3, 11) and not os.path.exists(sysconfig.get_path("
     ! /usr/bin/python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
 }
 
-extras() { # $1 package set: prints what is missing of that which only some tests need
+extras() { # $1 package set: prints what is missing of that which only some tests, or a package, need
+    if [ "$1" = deb ]; then
+        /usr/bin/python3 -c 'import setuptools, sysconfig, os
+assert os.path.exists(sysconfig.get_path("include") + "/Python.h")' >/dev/null 2>&1 || echo headers
+    fi
     [ "$1" = test ] || return 0
     find_python numpy >/dev/null || echo numpy
     python_tests || echo python
@@ -89,6 +96,7 @@ missing() { # $1 package set: prints what is missing of that which nothing works
     {
         { find_python jinja2 >/dev/null || echo jinja2; } & # beside the compiler, to answer sooner
         command -v make >/dev/null || command -v gmake >/dev/null || echo make
+        [ "$1" != deb ] || command -v dpkg-architecture >/dev/null || echo dpkg
         if [ "$1" != test ] || ! check_libs >/dev/null; then
             links '#include <stdio.h>\nint main(void) { return puts("") < 0; }' || echo cc
             [ "$1" != test ] || echo check
@@ -142,11 +150,11 @@ bootstrap() { # $1 package set
     fi
     # shellcheck disable=SC2046,SC2086
     [ -z "$extra" ] || { [ -z "$why" ] && apt_install $(packages apt-get $extra); } ||
-        say "note: missing for some of the tests, which say \"skipped\": $(packages apt-get $extra)"
+        say "note: missing for a part, which says \"skipped\" or \"note\": $(packages apt-get $extra)"
 }
 
 case ${1:-} in
-build | run | test | proof | cover) bootstrap "$1" ;;
+build | run | test | deb | proof | cover) bootstrap "$1" ;;
 --python) find_python "${2:-jinja2}" || tell 'no python3 here can import it' "${2:-jinja2}" ;;
 --check-libs) check_libs || tell 'no flags link it' check ;;
 *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;

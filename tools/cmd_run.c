@@ -72,6 +72,18 @@ static int check_inputs(const struct job *j, const struct xt_graph *g)
     return 0;
 }
 
+/* The plan of a result that is written in parts is never run: those of the parts are measured. */
+static int measures(const struct job *j, const struct xt_graph *g, const struct xt_output_info *o)
+{
+    struct xt_node_info n = {.size = sizeof n};
+    int64_t elements = 1;
+    if (j->opt.backend == XT_CUDA || xt_node_get(g, o->node, &n))
+        return 0;
+    for (int i = 0; i < n.rank; i++)
+        elements *= n.shape[i];
+    return elements > JOB_PART_BYTES / (int64_t)xt_dtype_bytes(n.dtype) ? -1 : 0;
+}
+
 static int compile(struct job *j)
 {
     struct xt_graph *g = NULL;
@@ -81,8 +93,13 @@ static int compile(struct job *j)
     int status = xt_ctx_new(NULL, &j->ctx) ? fail_last("run") : job_graph(j, &g);
     if (!status && xt_input_count(g) != j->n)
         status = fail("run: inputs of the chain: %d, files given: %d", xt_input_count(g), j->n);
-    if (!status && (xt_compile(j->ctx, g, &j->opt, &j->kernel) || xt_kernel_get(j->kernel, &j->info) ||
-                    xt_kernel_shape(j->kernel, -1, &j->result) || xt_output_get(g, &o)))
+    if (!status && xt_output_get(g, &o))
+        status = fail_last("run");
+    struct xt_compile_options opt = j->opt;
+    if (!status)
+        opt.measure = measures(j, g, &o);
+    if (!status && (xt_compile(j->ctx, g, &opt, &j->kernel) || xt_kernel_get(j->kernel, &j->info) ||
+                    xt_kernel_shape(j->kernel, -1, &j->result)))
         status = fail_last("compile");
     j->dense = o.dense;
     if (!status)

@@ -15,24 +15,16 @@
 #include "parts.h"
 #include "tool.h"
 
-/* 512 MB of f32 into a file of ext4: by parts of 4 MB 0.46 to 0.71 s, 64 MB 0.71 to 1.1 s, at once 2.3 to 3.1
- * s. Smaller ones use less of each page of a transposed source. (Zen 5, 2 shared cores, 2026-11) */
-enum { PART_BYTES = 16 << 20 };
-
 static int64_t memory_bytes(void) { return (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE); }
 
-/* Inputs that the memory does not hold are read again for every part that wants some of a page: then parts
- * are few and large. A plan that is measured is so for each. */
+/* Inputs that the memory does not hold are read again for every part that wants some of a page, and CUDA
+ * stages whole inputs each time: then parts are few and large. */
 static int64_t part_bytes(const struct job *j)
 {
-    const char *measure = getenv("XT_MEASURE");
     int64_t memory = memory_bytes(), inputs = 0;
-    if (j->info.backend != XT_CPU)
-        return INT64_MAX; /* CUDA stages whole inputs each time; parts are tested against the reference */
     for (int i = 0; i < j->n; i++)
         inputs += xt_src_min_bytes(j->kernel, i);
-    bool large = inputs > memory / 2 || (measure && *measure && *measure != '0');
-    return large ? memory / 8 : PART_BYTES;
+    return j->info.backend != XT_CPU || inputs > memory / 2 ? memory / 8 : JOB_PART_BYTES;
 }
 
 /* The kernel of one part, and dst's for a dense result: its elements one behind the other. */

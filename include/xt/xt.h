@@ -317,7 +317,7 @@ struct xt_compile_options {
     size_t size;        /* sizeof(struct xt_compile_options) */
     xt_backend backend; /* XT_AUTO: the context's */
     const char *arch;   /* CUDA: "sm_90" or "90"; needs no device until xt_run. NULL: the device's */
-    int measure;        /* CPU: 1: as XT_MEASURE=1 for this compile; 0: as the environment says */
+    int measure;        /* CPU: 1: as XT_MEASURE=1 for this compile; 0: as the environment says; -1: never */
     xt_mode mode;       /* CUDA. XT_MODE_AUTO: the context's */
 };
 

@@ -315,7 +315,7 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
                            &err);
     struct request r = {.ctx = ctx, .graph = g, .backend = o.backend ? o.backend : ctx->backend};
     r.arch = r.backend == XT_CUDA ? o.arch : NULL;
-    r.measure = r.backend == XT_CPU && (o.measure || ctx->measure);
+    r.measure = r.backend == XT_CPU && (o.measure ? o.measure > 0 : ctx->measure);
     r.load = r.backend == XT_CUDA && !o.arch;
     r.mode = r.backend == XT_CUDA ? o.mode ? o.mode : ctx->mode : XT_MODE_AUTO;
     return xti_publish(compile(&r, out, &err), &err);

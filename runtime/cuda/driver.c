@@ -247,14 +247,30 @@ xt_status xti_cuda_target(int device, struct xti_cuda_target *t, struct xti_err 
     return XT_OK;
 }
 
+/* Architectures that NVIDIA has made, as CUDA 13 lists them, and the older ones of CUDA 11 and 12. */
+static const short known_archs[] = {50, 52, 53, 60, 61,  62,  70,  72,  75,  80, 86,
+                                    87, 88, 89, 90, 100, 101, 103, 110, 120, 121};
+
+static bool is_known(long sm)
+{
+    for (size_t i = 0; i < sizeof known_archs / sizeof *known_archs; i++)
+        if (known_archs[i] == sm)
+            return true;
+    return false;
+}
+
 /* "sm_90a" gives sm_90: no kernel of xt needs what only one architecture has. */
 xt_status xti_cuda_arch(const char *arch, struct xti_cuda_target *t, struct xti_err *err)
 {
     const char *p = !strncmp(arch, "sm_", 3) ? arch + 3 : arch;
     char *end;
     long sm = *p >= '0' && *p <= '9' ? strtol(p, &end, 10) : 0;
-    if (sm < 20 || sm > 999 || (*end && strcmp(end, "a") && strcmp(end, "f")))
-        return xti_fail(err, XT_EINVAL, "architecture '%.32s': want one like sm_90", arch);
+    if (!is_known(sm) || (*end && strcmp(end, "a") && strcmp(end, "f")))
+        return xti_fail(
+            err, XT_EINVAL,
+            "there is no architecture '%.32s': sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_103, sm_110, "
+            "sm_120, sm_121 or an older one from sm_50 on",
+            arch);
     *t = (struct xti_cuda_target){.sm = (int)sm};
     return XT_OK;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # deb.sh: Debian packages of what was built: libxtview0, libxtview-dev, xt, and python3-xtview where python3
-# can build it. The files are install.sh's. Needs dpkg-dev. `make deb`.
-# Environment: B, VERSION, PYTHON; MAINTAINER.
+# can build it. The files are install.sh's. Needs dpkg-dev, python3-dev, python3-setuptools. `make deb`.
+# Environment: B, VERSION; MAINTAINER.
 set -eu
 B=${B:-build} MAINTAINER=${MAINTAINER:-xt maintainers <maintainers@xtview.invalid>}
 arch=$(dpkg --print-architecture) triple=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
@@ -101,9 +101,7 @@ mkdir -p "$work/debian"
 printf 'Source: xtview\n\nPackage: libxtview0\nArchitecture: any\n' >"$work/debian/control"
 lib=libxtview0/usr/lib/$triple/libxtview.so.$VERSION
 echo "$long" | build libxtview0 libs "$arch" "$(depends libxtview0 "$lib")" \
-echo "$long" |
-    build libxtview0 libs "$arch" "$(depends libxtview0 "libxtview0/usr/lib/$triple/libxtview.so.$VERSION")" \
-        'compiles chains of views into one copy - library'
+    'compiles chains of views into one copy - library'
 
 take libxtview-dev usr/include "usr/lib/$triple/libxtview.a" "usr/lib/$triple/libxtview.so" \
     "usr/lib/$triple/pkgconfig" "usr/lib/$triple/cmake" usr/share/man/man3
@@ -116,18 +114,17 @@ take xt usr/bin usr/share/man/man1 usr/share/bash-completion usr/share/zsh
 printf '%s\n\nThis package has the command xt, which copies .npy files and explains chains.\n' "$long" |
     build xt utils "$arch" "$(depends xt xt/usr/bin/xt)" 'compiles chains of views into one copy - command'
 
+# The system's Python: the module is for it, whichever other one builds the library.
 python3_xtview() {
     [ -e python/setup.py ] || return 1
     mkdir -p "$work/source"
     cp -r python include "$work/source/" && rm -rf "$work/source/python/build"
-    # A Python that is not the system's would leave its own folder in the module.
-    LDSHARED="${CC:-cc} -shared" XTVIEW_LIB=$(realpath "$B")/libxtview.a \
-        "$PYTHON" -m pip wheel -q --no-deps -w "$work/wheel" "$work/source/python" \
-        >"$work/pip.log" 2>&1 </dev/null || return 1
-    site=$work/python3-xtview/usr/lib/python3/dist-packages
+    site=$(realpath "$work")/python3-xtview/usr/lib/python3/dist-packages
     mkdir -p "$site"
-    "$PYTHON" -m zipfile -e "$work"/wheel/*.whl "$site"
-    rm -f "$site"/xtview-*.dist-info/RECORD
+    library=$(realpath "$B")/libxtview.a
+    (cd "$work/source/python" && XTVIEW_LIB=$library /usr/bin/python3 setup.py -q build --build-lib "$site" \
+        egg_info --egg-base "$site") >"$work/python.log" 2>&1 </dev/null || return 1
+    rm -f "$site"/xtview.egg-info/SOURCES.txt
     find "$site" -name '*.so' -exec chmod 644 {} +
 }
 if python3_xtview; then
@@ -136,5 +133,5 @@ if python3_xtview; then
             "python3 (>= 3.11), $(depends python3-xtview python3-xtview/usr/lib/python3/*/*/*.so)" \
             'compiles chains of views into one copy - Python 3'
 else
-    echo "  note: no python3-xtview: $PYTHON cannot build it ($work/pip.log)"
+    echo "  note: no python3-xtview: /usr/bin/python3 cannot build it: $(tail -n 1 "$work/python.log")"
 fi
