@@ -10,6 +10,7 @@ noticed or are explained, and those that are not. A change that gives the same m
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 
@@ -51,10 +52,18 @@ def changes(path):
 
 
 def run(cmd, seconds=600):
+    """Its status; 124 where it took too long: then it and the processes that it made are ended."""
+    p = subprocess.Popen(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
-        return subprocess.run(cmd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds).returncode
+        return p.wait(timeout=seconds)
     except subprocess.TimeoutExpired:
         return 124
+    finally:
+        try:
+            os.killpg(p.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        p.wait()
 
 
 def make(*targets):
