@@ -9,6 +9,7 @@ The same input gives the same bytes, and a file that would not change is left al
 object alone. kernels.py decides what is generated, templates/cpu how it looks.
 """
 import argparse
+import functools
 import hashlib
 import pathlib
 import re
@@ -79,6 +80,8 @@ def cpu_source(templates, rows):
             extra["spread"], extra["close"] = kernels.turn_selectors(k["n"], k["esize"], isa)
         if name in ("transpose", "tile", "gather"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
+        unit = 4 * k["esize"] if name == "turn" else k["esize"]
+        extra["shuffled"] = functools.partial(kernels.shuffled, unit)
         if name == "tile":
             extra["squares"] = kernels.SQUARES
         apart = isa == "avx512" and k["op"] == "deinterleave" and k["n"] <= kernels.APART_ROWS

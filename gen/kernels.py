@@ -105,6 +105,25 @@ def transpose_steps(esize):
     return steps, names
 
 
+def shuffled(esize, load, store, kind="vec"):
+    """C that loads registers, as many as units of `esize` bytes in a lane, shuffles them so that a column of
+    the lanes is in each, and stores these. In the text of a load @0 is the register's number and @1 to @3
+    that of what lies one to three lanes of columns behind it; of a store @0 is the row and @x the register.
+    Both may be several statements."""
+    k = LANE // esize
+    steps, columns = transpose_steps(esize)
+    lines = []
+    for i in range(k):
+        text = load
+        for lane in range(4):
+            text = text.replace(f"@{lane}", str(i + lane * k))
+        lines.append(f"{kind} a{i} = {text};")
+    shuffle = "vq"[kind == "quad"]
+    lines += [f"{kind} {new} = {shuffle}_{half}_{esize}({x}, {y});" for new, half, x, y in steps]
+    lines += [store.replace("@0", str(i)).replace("@x", c) + ";" for i, c in enumerate(columns)]
+    return "\n".join("    " + line for line in lines)
+
+
 def weave_source(op, n, elems, out, i):
     """(input, position) of element i of output vector `out`, all vectors of `elems` elements."""
     if op == "interleave":

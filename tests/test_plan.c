@@ -1064,31 +1064,6 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 }
 END_TEST
 
-/* Of prefetch_deep, too. */
-START_TEST(lines_of_wide_tiles_leave_together)
-{
-    static const struct {
-        const char *line;
-        int lines;
-    } want[] = {
-        {"x: f32[15,15,15,112,5,32]; x.permute(2,0,4,1,5,3)", 3},
-        {"x: f32[352,28,28,4,48]; x.permute(4,3,2,1,0)", 0}, /* columns that lie far from each other */
-        {"x: f32[96,75,75,96]; x.permute(3,2,1,0)", 0},      /* .. of two dims */
-        {"x: f64[15,15,15,112,5,32]; x.permute(2,0,4,1,5,3)", 0},
-    };
-    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
-        struct xti_target t = cpu;
-        struct xti_machine m = plain;
-        t.machine = &m;
-        t.isa = XTI_ISA_AVX512;
-        m.habits.prefetch_deep = i % 2;
-        struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_int_eq(p.step[0].lines, m.habits.prefetch_deep ? want[i / 2].lines : 0);
-        xti_plan_free(&p);
-    }
-}
-END_TEST
-
 START_TEST(windows_are_for_sets_that_load_parts_of_lines)
 {
     struct xti_target t = cpu;
@@ -1290,7 +1265,6 @@ int main(void)
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
     tcase_add_test(t, places_in_the_caches_are_gone_over_in_uneven_steps);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
-    tcase_add_test(t, lines_of_wide_tiles_leave_together);
     tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);
     tcase_add_test(t, transposes_of_long_rows_read_them_whole_or_in_parts);
     tcase_add_test(t, transposes_of_bytes_in_order_need_no_pairs);

@@ -98,7 +98,6 @@ struct xtk_job {
     bool keeps;  /* with them, in order, or transpose, of squares: what is written stays in the first cache */
     bool stream; /* whole destination lines may bypass the cache; the caller fences */
     bool pairs;  /* transpose, tile: two lines of a row are streamed one right behind the other */
-    int lines;   /* tile, of whole squares: of a row that leave together, at most 3; 0: see pairs */
     bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
     bool prefetch_writes; /* of lines that are then written through the cache */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */

@@ -232,7 +232,6 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .source_run = step->source_run,
                             .stream = step->stream,
                             .pairs = step->pairs,
-                            .lines = step->lines,
                             .unstaged = step->unstaged,
                             .prefetch_writes = step->prefetch_writes,
                             .hints = xti_target_hints(target),

@@ -168,16 +168,6 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     return may && t->machine->habits.stream_pairs && !leaves_alone(t, step);
 }
 
-/* Rows of tiles whose columns are one dim, and lie near each other, leave by three lines. */
-int xti_cost_lines_together(const struct xti_target *t, const struct xti_step *step)
-{
-    enum { MOST = 3, UNIT = 4, NEAR = 4096 };
-    bool near = !step->n_col_dims && xti_abs64(step->col.s) < NEAR;
-    bool tile = t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE && step->unit == UNIT;
-    bool some = near && step->col.n >= MOST * XTI_LINE / UNIT;
-    return t->machine->habits.prefetch_deep && step->stream && tile && some ? MOST : 0;
-}
-
 /* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage. Columns of few
  * sets do not stay there so long, nor do columns of one dim that lie near. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)

@@ -37,10 +37,6 @@ bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 
-/* How many lines of each row of a streaming tile leave together, where all of them are whole and begin alike;
- * 0: one, or a pair. */
-int xti_cost_lines_together(const struct xti_target *t, const struct xti_step *step);
-
 /* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
 

@@ -161,17 +161,6 @@ static bool wide_columns_apart(const struct xti_nest *n)
     return n->unit >= WIDE_UNIT && !columns_follow(n);
 }
 
-/* Columns of some whole lines that lie near each other but apart do more as tiles whose lines leave together
- * (xti_cost_lines_together). */
-static bool near_columns_apart(const struct xti_nest *n)
-{
-    enum { UNIT = 4, LEAST = 7 * XTI_LINE, NEAR = 4096 };
-    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
-    int64_t run = cd->n * n->unit, row = cs->n * n->unit;
-    bool near = xti_abs64(cd->s) < NEAR && !columns_follow(n);
-    return n->unit == UNIT && near && (run | row) % XTI_LINE == 0 && run >= LEAST && run < LONG_COL_BYTES;
-}
-
 /* Whether rows and columns as long as these are rather transposed. */
 static bool transposed(const struct xti_plan *p, const struct xti_sides *x, struct xti_why *why)
 {
@@ -191,9 +180,8 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     int64_t enough = fed ? FED_RUN : XTI_LINE;
     bool long_rows = cs->n * t->unit >= enough || x->row.n_dims == 1;
     const struct xti_step step = {.stream = stream, .row = *cs};
-    bool fours = xti_cost_runs(p, &step), avx512 = p->target.isa == XTI_ISA_AVX512;
-    bool apart = wide_columns_apart(t) || (avx512 && near_columns_apart(t));
-    if (!long_rows || run < XTI_LINE || (deep && !fours && apart))
+    bool fours = xti_cost_runs(p, &step);
+    if (!long_rows || run < XTI_LINE || (deep && !fours && wide_columns_apart(t)))
         return false;
     if (!stream)
         return !xti_refuse(why, "stays in the cache");

@@ -163,7 +163,6 @@ static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct
     step->stream = step->stream && !xti_cost_stays(p, step);
     step->unstaged = xti_cost_unstaged(&p->target, step);
     step->source_run = xti_cost_source_run(&p->target, step);
-    step->lines = xti_cost_lines_together(&p->target, step);
     step->pairs = xti_cost_pairs(&p->target, step);
     step->prefetch_writes = !step->stream && xti_cost_prefetch_writes(p);
     xti_loops_split(&p->target, step);

@@ -140,7 +140,6 @@ struct xti_step {
     bool unstaged;             /* tile: squares are made from where the source lies */
     int64_t source_run;        /* tile, unstaged or of wide units: bytes of its source, one run, which is
                                 * fetched a tile ahead; 0: it is none */
-    int lines;                 /* tile: of a row that leave together; 0: one, or a pair */
     bool collect;              /* tile: rows are put together in a buffer */
     struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
     /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */

@@ -278,7 +278,6 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.far = (rows / 2 + cols / 2) % 2;
     j->job.deep = (rows / 4 + cols) % 2;
     j->job.squares = (rows + cols / 2) % 2;
-    j->job.lines = (int)((rows / 16 + cols / 16) % 4);
     j->job.unstaged = (rows / 8 + cols / 2) % 2;
     j->job.source_run = (rows / 8 + cols / 4) % 2 ? rows * cols * k->unit : 0;
     j->job.keeps = (rows / 8 + cols) % 2;
