@@ -64,10 +64,13 @@ static __attribute__((noinline)) void run_parts(const struct xti_copy *c, int64_
     struct assembly t; /* 15 KB */
     int64_t next;
     t.part.buffer = t.buffer + LINE;
-    t.piece = (struct xtk_job){.part = &t.part};
+    t.piece = (struct xtk_job){.beside.part = &t.part};
     t.copy = xtk_find(c->plan->target.isa, XTI_CPU_BLOCKS, 1, 0)->fn;
-    t.rest = (struct xtk_job){
-        .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = c->plan->target.machine->hints};
+    t.rest = (struct xtk_job){.rows = 1,
+                              .s_col = 1,
+                              .d_col = 1,
+                              .store.stream = true,
+                              .machine.hints = c->plan->target.machine->hints};
     begin(c, at, t.cursor, t.room);
     for (; at < end; at = next) {
         int64_t before = (int64_t)((uintptr_t)(c->dst + at) & (LINE - 1)); /* 0, but for the first part */

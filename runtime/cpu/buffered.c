@@ -115,7 +115,7 @@ static void fetch_ends(const struct xti_runs *runs, const char *d)
 /* One of so many turns beside a call of the kernel; 0: it begins to write. */
 static void between(const struct xtk_job *j, int64_t turns)
 {
-    struct xti_buffered *b = j->buffered;
+    struct xti_buffered *b = j->beside.buffered;
     if (!turns) {
         if (b->single)
             stream(b, ALL);
@@ -127,8 +127,8 @@ static void between(const struct xtk_job *j, int64_t turns)
 
 static void kernel(const struct xtk_job *j, char *d, const char *s)
 {
-    j->buffered->fn(j, d, s);
-    if (!j->between)
+    j->beside.buffered->fn(j, d, s);
+    if (!j->beside.between)
         between(j, 1);
 }
 
@@ -161,7 +161,7 @@ static void fill(struct xti_buffered *b)
 
 static void run_block(const struct xtk_job *j, char *d, const char *s)
 {
-    struct xti_buffered *b = j->buffered;
+    struct xti_buffered *b = j->beside.buffered;
     bool row = j->rows < b->blocks->rows, col = j->cols < b->blocks->cols;
     char *buffer = b->buffer[b->turn];
     const struct xti_part *part = b->blocks->part;
@@ -195,9 +195,9 @@ static void prepare(struct xti_buffered *b, const struct xti_target *target, int
         struct xtk_job *job = job_of(b, row, col, k);
         b->kernel[row][col][k] = xti_kernel_of(&inner[k].step, target);
         *job = xti_job_of(&inner[k].step, target, NULL);
-        job->buffered = b;
-        job->between = inner[k].step.turns ? between : NULL;
-        job->mosaic = inner[k].mosaic;
+        job->beside.buffered = b;
+        job->beside.between = inner[k].step.turns ? between : NULL;
+        job->list.mosaic = inner[k].mosaic;
     }
 }
 
@@ -223,12 +223,12 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
     b.part = b.blocks->n_parts;
     b.stream = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
     b.stream_job = (struct xtk_job){
-        .rows = 1, .s_col = 1, .d_col = 1, .stream = true, .hints = xti_machine_careful->hints};
+        .rows = 1, .s_col = 1, .d_col = 1, .store.stream = true, .machine.hints = xti_machine_careful->hints};
     b.turn = 0;
     b.group = step->group;
     b.first = xti_target_hints(target).of[XTI_FETCHES_TILES] == XTI_HINT_T0;
     b.out.done = b.in.done = true;
-    job.buffered = &b;
+    job.beside.buffered = &b;
     xti_run_nest(step, run_block, &job, c->dst + step->d_byte, b.src[0], share);
     stream(&b, ALL);
 }

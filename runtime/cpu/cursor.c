@@ -178,10 +178,10 @@ static void set_job(const struct xti_cursor *c, struct xtk_job *job)
     job->d_row = c->step->row.d;
     job->d_col = c->step->col.d;
     job->value = c->value;
-    job->ahead = c->ahead;
-    job->stream = c->step->stream;
-    job->hints = c->hints->hints;
-    job->far = c->hints->habits.far_ahead;
+    job->next.ahead = c->ahead;
+    job->store.stream = c->step->stream;
+    job->machine.hints = c->hints->hints;
+    job->machine.far = c->hints->habits.far_ahead;
 }
 
 /* Columns [lo, hi) of `rows` rows; d, s: column 0 of the first. */

@@ -6,6 +6,8 @@
 #include "plan/abreast.h"
 #include "plan/mosaic.h"
 
+struct xtk_job;
+
 /* A part of the destination that is put together in a buffer of 64 lines. A kernel may stream lines that a
  * row covers whole to where they belong, and then says so. */
 struct xtk_part {
@@ -42,7 +44,7 @@ struct xtk_collect {
     int64_t left;                       /* for so many bytes */
     /* The job's source that is fetched: */
     const char *next;
-    int64_t run, done; /* a run of xtk_job.fetch, and bytes of it */
+    int64_t run, done; /* a run of xtk_next.runs, and bytes of it */
     int turn;          /* the buffer that is free */
     /* Rows are written beyond their ends. */
     char buffer[2][XTK_COLLECT_BYTES + 64] __attribute__((aligned(64)));
@@ -54,6 +56,71 @@ static inline void xtk_collect_begin(struct xtk_collect *c)
     c->run = INT64_MAX; /* nothing to fetch yet */
 }
 
+/* Strides inside groups of 32 bytes of columns (s, of the source) and of rows (d, of the destination), where
+ * lists replace strides; 0: they differ. */
+struct xtk_groups {
+    int64_t s, d;
+};
+
+/* blocks, reverse, deinterleave, through the cache: n of these jobs, s and d bytes apart, as places in uneven
+ * steps (uneven.c.j2); 0: one, in its order. Rows of several have a line at least. */
+struct xtk_layers {
+    int64_t n, s, d;
+};
+
+/* How lines get to the destination. */
+struct xtk_store {
+    bool stream;          /* whole ones may bypass the cache; the caller fences */
+    bool pairs;           /* transpose, tile: two of a row are streamed one right behind the other */
+    bool runs;            /* transpose: four of each row, through the cache some rows of several squares */
+    bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
+    bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
+    bool keeps;           /* layers, in order, or squares: what is written stays in the first cache */
+    bool prefetch_writes; /* fetched ahead of ordinary stores */
+};
+
+/* What is fetched ahead. */
+struct xtk_next {
+    int64_t s, d;          /* from this job to the next one; 0: unknown */
+    int64_t run;           /* tile, unstaged or of 4 bytes and more: of a job's source, one run, which is
+                            * fetched a job ahead; 0: by columns alone */
+    struct xti_fetch runs; /* with a collect: of a job's source */
+    int64_t ahead;         /* with a part, splice: bytes from what is loaded */
+};
+
+/* The lists of kernels that go by them. */
+struct xtk_list {
+    const int32_t *places;             /* gather, AVX-512, units of up to 8 bytes: of the columns in its
+                                        * buffer (plan/abreast.h). They are a run of the source, of a line at
+                                        * least, and as many as go side by side of at most XTI_ABREAST_BYTES;
+                                        * NULL: not so */
+    const struct xti_mosaic *mosaic;   /* its table; NULL: unit by unit */
+    const struct xtk_segment *segment; /* splice: of a row's lines, the last of which may be shorter */
+    const struct xtk_source *source;
+    int sources; /* at most XTK_SOURCES */
+};
+
+/* What a kernel works beside. */
+struct xtk_beside {
+    /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
+     * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
+     * rows and of columns, or 16 of rows and 64 of columns. gather by places, of as many rows as go
+     * side by side (xti_abreast_units) or more: so, too, and with 0 turns whenever it has read some rows and
+     * is to write them, first before it writes anything. */
+    void (*between)(const struct xtk_job *j, int64_t turns);
+    struct xti_buffered *buffered; /* of a block's kernel (cpu/buffered.c) */
+    struct xtk_collect *collect;   /* tile, of bytes: with lists alone. At last a job without rows */
+    struct xti_splice *splice;     /* of a cursor that is listened to (cpu/splice.c) */
+    struct xtk_part *part;         /* the destination is in its buffer; NULL: is the destination */
+};
+
+/* What struct xti_machine says of the processor. */
+struct xtk_machine {
+    struct xti_hints hints;
+    int follows;
+    bool far, deep; /* far_ahead, prefetch_deep */
+};
+
 /* A box of rows x cols units (enum xti_cpu_op says which strides are fixed); strides in bytes. */
 struct xtk_job {
     int64_t rows, cols;
@@ -62,50 +129,16 @@ struct xtk_job {
     const unsigned char *value;      /* fill: 16 bytes, the unit repeated */
     const struct xti_offset *row_at; /* tile, gather, mosaic, braid: rows entries; NULL: strides */
     const int32_t *col_at; /* gather, mosaic, tile: cols entries, bytes of the source; tile, NULL: strides */
-    /* tile, with lists: the strides inside groups of 32 bytes of columns (s_group, of the source) and of rows
-     * (d_group, of the destination); 0: they differ. */
-    int64_t s_group, d_group;
     /* tile, braid: columns of the same rows on either side of the job's own. The job's lines are those that
      * begin in its columns; it reads up to a line's worth of those after. A tile's own fill whole lines. */
     int64_t before, after;
-    int64_t s_next, d_next; /* from this job to the next one, for prefetching; 0: unknown */
-    int64_t source_run;     /* tile, unstaged or of 4 bytes and more: of a job's source, one run,
-                             * which is fetched a job ahead; 0: by columns alone */
-    /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
-     * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
-     * rows and of columns, or 16 of rows and 64 of columns. gather by places, of as many rows as go
-     * side by side (xti_abreast_units) or more: so, too, and with 0 turns whenever it has read some rows and
-     * is to write them, first before it writes anything. */
-    void (*between)(const struct xtk_job *j, int64_t turns);
-    struct xti_buffered *buffered;     /* of a block's kernel: what it works beside (cpu/buffered.c) */
-    const int32_t *places;             /* gather, AVX-512, units of up to 8 bytes: of the columns in its
-                                        * buffer (plan/abreast.h). They are a run of the source, of a line at
-                                        * least, and as many as go side by side of at most XTI_ABREAST_BYTES;
-                                        * NULL: not so */
-    const struct xti_mosaic *mosaic;   /* mosaic: its table; NULL: unit by unit */
-    struct xtk_collect *collect;       /* tile, of bytes: with lists alone. At last a job without rows */
-    struct xti_fetch fetch;            /* with it: of a job's source */
-    const struct xtk_segment *segment; /* splice: of a row's lines, the last of which may be shorter */
-    const struct xtk_source *source;
-    int sources;               /* at most XTK_SOURCES */
-    struct xti_splice *splice; /* of a cursor that is listened to (cpu/splice.c) */
-    struct xtk_part *part;     /* the destination is in its buffer; NULL: is the destination */
-    int64_t ahead;             /* with a part, splice: where to prefetch, in bytes from what is loaded */
-    /* blocks, reverse, deinterleave, through the cache: so many of these jobs, s_layer and d_layer bytes
-     * apart, as places in uneven steps (uneven.c.j2); 0: one, in its order. Rows of several have a line at
-     * least. */
-    int64_t layers, s_layer, d_layer;
-    bool keeps;  /* with them, in order, or transpose, of squares: what is written stays in the first cache */
-    bool stream; /* whole destination lines may bypass the cache; the caller fences */
-    bool pairs;  /* transpose, tile: two lines of a row are streamed one right behind the other */
-    bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
-    bool prefetch_writes; /* of lines that are then written through the cache */
-    bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
-    bool runs; /* transpose: four lines of each row leave together, through the cache some rows of several */
-    struct xti_hints hints; /* the machine's */
-    int follows;            /* .. xti_habits.follows */
-    bool far;               /* .. xti_habits.far_ahead */
-    bool deep;              /* .. xti_habits.prefetch_deep */
+    struct xtk_groups group; /* tile */
+    struct xtk_layers layer;
+    struct xtk_store store;
+    struct xtk_next next;
+    struct xtk_list list;
+    struct xtk_beside beside;
+    struct xtk_machine machine;
 };
 
 /* d, s: unit (0, 0); no alignment is asked. Reads and writes the box's bytes alone; may write one of them

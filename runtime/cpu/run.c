@@ -92,12 +92,12 @@ static void place(struct nest *t, int k)
 /* A job behind which an outer loop steps on: the next one is further than s_next says. */
 static void run_last(struct nest *t, char *d, const char *s)
 {
-    int64_t usual = t->job.s_next;
+    int64_t usual = t->job.next.s;
     const char *next = xti_nest_after(&t->job, loops_of(t->step));
     if (next)
-        t->job.s_next = next - s;
+        t->job.next.s = next - s;
     t->kernel(&t->job, d, s);
-    t->job.s_next = usual;
+    t->job.next.s = usual;
 }
 
 static bool is_large(enum xti_cpu_op op)
@@ -224,27 +224,27 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .value = value,
                             .row_at = step->row_at,
                             .col_at = step->col_at,
-                            .places = step->places,
-                            .s_group = step->col_at ? step->col.s : 0,
-                            .d_group = step->row_at ? step->row.d : 0,
-                            .s_next = last ? last->s * points : 0,
-                            .d_next = last ? last->d * points : 0,
-                            .source_run = step->source_run,
-                            .stream = step->stream,
-                            .pairs = step->pairs,
-                            .unstaged = step->unstaged,
-                            .prefetch_writes = step->prefetch_writes,
-                            .hints = xti_target_hints(target),
-                            .follows = target->machine->habits.follows,
-                            .far = target->machine->habits.far_ahead,
-                            .deep = target->machine->habits.prefetch_deep,
-                            .squares = step->squares,
-                            .runs = step->runs,
-                            .layers = step->uneven ? layer->n : 0,
-                            .s_layer = layer->s,
-                            .d_layer = layer->d,
-                            .keeps = step->keeps,
-                            .fetch = step->fetch};
+                            .list.places = step->places,
+                            .group.s = step->col_at ? step->col.s : 0,
+                            .group.d = step->row_at ? step->row.d : 0,
+                            .next.s = last ? last->s * points : 0,
+                            .next.d = last ? last->d * points : 0,
+                            .next.run = step->source_run,
+                            .store.stream = step->stream,
+                            .store.pairs = step->pairs,
+                            .store.unstaged = step->unstaged,
+                            .store.prefetch_writes = step->prefetch_writes,
+                            .machine.hints = xti_target_hints(target),
+                            .machine.follows = target->machine->habits.follows,
+                            .machine.far = target->machine->habits.far_ahead,
+                            .machine.deep = target->machine->habits.prefetch_deep,
+                            .store.squares = step->squares,
+                            .store.runs = step->runs,
+                            .layer.n = step->uneven ? layer->n : 0,
+                            .layer.s = layer->s,
+                            .layer.d = layer->d,
+                            .store.keeps = step->keeps,
+                            .next.runs = step->fetch};
 }
 
 /* extent, level: room for the loops. */
@@ -334,7 +334,7 @@ static __attribute__((noinline)) void run_collected(const struct xti_step *step,
     xtk_fn kernel = xti_kernel_of(step, target);
     struct xtk_collect collect; /* 34 KB */
     xtk_collect_begin(&collect);
-    job.collect = &collect;
+    job.beside.collect = &collect;
     xti_run_nest(step, kernel, &job, d, s, share);
     job.rows = 0;
     kernel(&job, d, s);

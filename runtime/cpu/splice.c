@@ -54,7 +54,7 @@ static void add_segment(struct xti_splice *t, int64_t at, const char *s, int64_t
 /* What a cursor calls in its kernel's place, for columns of one line. */
 static void listen(const struct xtk_job *j, char *d, const char *s)
 {
-    struct xti_splice *t = j->splice;
+    struct xti_splice *t = j->beside.splice;
     const struct xti_cursor *c = t->cursor + t->step;
     bool fill = c->piece->src < 0;
     int64_t unit = c->width, d_col = j->d_col, s_col = fill ? 0 : j->s_col, cols = j->cols / c->per_col;
@@ -167,7 +167,7 @@ bool xti_splice_list(struct xti_splice *t, const struct xti_copy *c, struct xti_
     const struct xti_plan *p = c->plan;
     int64_t from[XTI_ASSEMBLE_STEPS], next[XTI_ASSEMBLE_STEPS], end = at + p->window.bytes;
     t->cursor = cursor;
-    t->job = (struct xtk_job){.splice = t};
+    t->job = (struct xtk_job){.beside.splice = t};
     t->n_segments = t->n_sources = t->n_groups = 0;
     t->failed = t->blank[p->n_steps] = false;
     for (int i = 0; i < p->n_steps; i++) {
@@ -199,21 +199,21 @@ void xti_splice_run(struct xti_splice *t, const struct xti_copy *c, int64_t at, 
     const struct xti_plan *p = c->plan;
     xtk_fn kernel = xtk_find(p->target.isa, XTI_CPU_SPLICE, 1, 0)->fn;
     struct xtk_job job = {.cols = p->window.row,
-                          .ahead = t->ahead,
+                          .next.ahead = t->ahead,
                           .s_col = 1,
                           .d_col = 1,
                           .d_row = p->window.row,
-                          .stream = true,
-                          .hints = p->target.machine->hints,
-                          .far = p->target.machine->habits.far_ahead};
+                          .store.stream = true,
+                          .machine.hints = p->target.machine->hints,
+                          .machine.far = p->target.machine->habits.far_ahead};
     char *d = c->dst + at;
     for (; windows; windows--) {
         for (int i = 0; i < t->n_groups; i++) {
             const struct xti_splice_rows *g = &t->group[i];
             job.rows = g->n;
-            job.segment = &t->segment[g->segment];
-            job.source = &t->source[g->source];
-            job.sources = g->sources;
+            job.list.segment = &t->segment[g->segment];
+            job.list.source = &t->source[g->source];
+            job.list.sources = g->sources;
             kernel(&job, d, t->value[0]);
             d += g->n * p->window.row;
         }

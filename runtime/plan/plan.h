@@ -157,11 +157,11 @@ struct xti_step {
     bool pairs;                      /* of two lines of a row each: transpose, tile */
     bool prefetch_writes;            /* of the destination's lines, ahead of ordinary stores */
     bool squares;                    /* transpose, through the cache: of whole lines */
-    bool uneven;                     /* places in uneven steps: xtk_job.layers */
+    bool uneven;                     /* places in uneven steps: xtk_layers */
     bool layers;                     /* so along the innermost loop, too */
-    bool keeps;                      /* xtk_job.keeps */
-    bool turns;                      /* inside a block, by a kernel that takes turns: xtk_job.between */
-    bool runs;                       /* xtk_job.runs */
+    bool keeps;                      /* xtk_store.keeps */
+    bool turns;                      /* inside a block, by a kernel that takes turns: xtk_beside.between */
+    bool runs;                       /* xtk_store.runs */
     int64_t bytes;                   /* written */
 };
 

@@ -4,7 +4,7 @@
 #include "base/num.h"
 #include "plan/loops.h"
 
-enum { GROUP_BYTES = 32 }; /* of rows or columns of a list with one stride: xtk_job.s_group, d_group */
+enum { GROUP_BYTES = 32 }; /* of rows or columns of a list with one stride: xtk_groups */
 
 void xti_sides_begin(const struct xti_map *m, int piece, struct xti_sides *x)
 {

@@ -66,7 +66,7 @@ static void side(const struct kernel_job *j, int row, int col, struct kernel_pit
         *row_st = apart(reach(j->job.cols, *col_st, bytes), p, down);
 }
 
-static int64_t layers_of(const struct kernel_job *j) { return j->job.layers ? j->job.layers : 1; }
+static int64_t layers_of(const struct kernel_job *j) { return j->job.layer.n ? j->job.layer.n : 1; }
 
 /* Lowest and highest byte of the boxes, from unit (0, 0) of the first. */
 static void span(const struct kernel_job *j, int64_t layer, int64_t row, int64_t col, int64_t *lo,
@@ -86,8 +86,8 @@ static bool may_be_uneven(const struct kernel_job *j)
     int64_t row = j->job.cols * j->row->unit, groups = j->row->param * j->row->unit;
     int op = j->row->op;
     bool rows = op == XTI_CPU_BLOCKS || op == XTI_CPU_REVERSE, weave = op == XTI_CPU_DEINTERLEAVE;
-    return (rows || (weave && j->job.s_col == groups)) && j->row->isa != XTI_ISA_SCALAR && !j->job.stream &&
-           row >= 2 * LINE;
+    return (rows || (weave && j->job.s_col == groups)) && j->row->isa != XTI_ISA_SCALAR &&
+           !j->job.store.stream && row >= 2 * LINE;
 }
 
 /* One to seven layers. */
@@ -96,12 +96,12 @@ static void make_layers(struct kernel_job *j, struct kernel_pitch p)
     const struct xtk_job *job = &j->job;
     int64_t rows_s = reach(job->rows, job->s_row, reach(job->cols, job->s_col, j->row->unit));
     int64_t rows_d = reach(job->rows, job->d_row, reach(job->cols, job->d_col, j->row->unit));
-    j->job.layers = 1 + (job->rows + job->cols) % 7;
-    j->job.s_layer = apart(rows_s, p, p.s_down);
-    j->job.d_layer = apart(rows_d, p, p.d_down);
+    j->job.layer.n = 1 + (job->rows + job->cols) % 7;
+    j->job.layer.s = apart(rows_s, p, p.s_down);
+    j->job.layer.d = apart(rows_d, p, p.d_down);
 }
 
-enum { GROUP_BYTES = 32 }; /* of xtk_job.s_group and d_group */
+enum { GROUP_BYTES = 32 }; /* of xtk_groups */
 
 /* Which of the n places of a stride entry i of a list has: groups in reverse order, or else all. */
 static int64_t place(const struct kernel_job *j, int64_t i, int64_t n)
@@ -131,10 +131,10 @@ static void make_lists(struct kernel_job *j)
 static void collect(struct kernel_job *j)
 {
     xtk_collect_begin(&j->collect);
-    j->job.collect = &j->collect;
+    j->job.beside.collect = &j->collect;
     j->job.col_at = j->col_at;
     j->job.row_at = j->row_at;
-    j->job.fetch = (struct xti_fetch){j->col_at, j->job.cols, j->job.rows};
+    j->job.next.runs = (struct xti_fetch){j->col_at, j->job.cols, j->job.rows};
 }
 
 /* What beside.c.j2 asks for. */
@@ -142,7 +142,8 @@ static bool may_take_turns(const struct kernel_job *j)
 {
     int64_t rows = j->job.rows * j->row->unit, cols = j->job.cols * j->row->unit;
     return j->row->op == XTI_CPU_TRANSPOSE && j->row->isa == XTI_ISA_AVX512 && j->row->unit <= 2 &&
-           !j->job.stream && ((rows >= LINE / 2 && cols >= LINE / 2) || (rows >= LINE / 4 && cols >= LINE));
+           !j->job.store.stream &&
+           ((rows >= LINE / 2 && cols >= LINE / 2) || (rows >= LINE / 4 && cols >= LINE));
 }
 
 /* What abreast.c.j2 asks for. */
@@ -162,7 +163,7 @@ static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
 static void turn(const struct xtk_job *job, int64_t turns)
 {
     struct kernel_job *j = (struct kernel_job *)((char *)job - offsetof(struct kernel_job, job));
-    if (turns || !job->places) {
+    if (turns || !job->list.places) {
         j->turns = j->turns ? j->turns - 1 : turns - 1;
         return;
     }
@@ -200,9 +201,9 @@ static void make_segments(struct kernel_job *j)
         g = take(j, g, 1, at / LINE % 3 == 2, cut, end);
         g[-1].last = true;
     }
-    j->job.segment = j->segment;
-    j->job.source = j->source;
-    j->job.sources = 2;
+    j->job.list.segment = j->segment;
+    j->job.list.source = j->source;
+    j->job.list.sources = 2;
     j->job.col_at = j->col_at;
 }
 
@@ -249,8 +250,8 @@ void kernel_job_place(struct kernel_job *j, char *d, const char *s)
                                .s = (uintptr_t)s};
     if (j->row->op != XTI_CPU_MOSAIC)
         return;
-    j->job.mosaic = xti_mosaic_table(&of, &j->mosaic) ? &j->mosaic : NULL;
-    if (j->job.mosaic)
+    j->job.list.mosaic = xti_mosaic_table(&of, &j->mosaic) ? &j->mosaic : NULL;
+    if (j->job.list.mosaic)
         xti_mosaic_fetches(&of, &j->mosaic);
 }
 
@@ -260,7 +261,8 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     int op = k->op;
     j->row = k;
     j->units = fixed[op].units == FREE ? some_run(rows, cols) : number(j, fixed[op].units);
-    j->job = (struct xtk_job){.stream = stream, .pairs = (rows + cols) % 2 == 0, .value = j->value};
+    j->job =
+        (struct xtk_job){.store.stream = stream, .store.pairs = (rows + cols) % 2 == 0, .value = j->value};
     j->job.rows = fixed[op].rows == FREE ? rows : number(j, fixed[op].rows);
     j->job.cols = fixed[op].cols == FREE ? cols : number(j, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
@@ -271,26 +273,26 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->job.s_col *= 2 + (cols + 2 * lines + 2 * (pitch.round / LINE) + pitch.d_down) % 4;
     }
     side(j, fixed[op].d_row, fixed[op].d_col, pitch, pitch.d_down, &j->job.d_row, &j->job.d_col);
-    j->job.prefetch_writes = (rows / 2 + cols) % 2;
+    j->job.store.prefetch_writes = (rows / 2 + cols) % 2;
     for (int i = 0; i < XTI_N_FETCHES; i++)
-        j->job.hints.of[i] = (uint8_t)((rows / 2 + cols / 2 + i) % 4);
-    j->job.follows = (int)(cols % 3) * 16;
-    j->job.far = (rows / 2 + cols / 2) % 2;
-    j->job.deep = (rows / 4 + cols) % 2;
-    j->job.squares = (rows + cols / 2) % 2;
-    j->job.unstaged = (rows / 8 + cols / 2) % 2;
-    j->job.source_run = (rows / 8 + cols / 4) % 2 ? rows * cols * k->unit : 0;
-    j->job.keeps = (rows / 8 + cols) % 2;
-    j->job.runs = j->job.squares && (rows / 2 + cols / 4) % 2;
+        j->job.machine.hints.of[i] = (uint8_t)((rows / 2 + cols / 2 + i) % 4);
+    j->job.machine.follows = (int)(cols % 3) * 16;
+    j->job.machine.far = (rows / 2 + cols / 2) % 2;
+    j->job.machine.deep = (rows / 4 + cols) % 2;
+    j->job.store.squares = (rows + cols / 2) % 2;
+    j->job.store.unstaged = (rows / 8 + cols / 2) % 2;
+    j->job.next.run = (rows / 8 + cols / 4) % 2 ? rows * cols * k->unit : 0;
+    j->job.store.keeps = (rows / 8 + cols) % 2;
+    j->job.store.runs = j->job.store.squares && (rows / 2 + cols / 4) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
-    j->job.s_next = stream ? wild : 0;
-    j->job.d_next = stream ? 0 : wild;
+    j->job.next.s = stream ? wild : 0;
+    j->job.next.d = stream ? 0 : wild;
     j->s_lo = j->s_hi = 0;
     if (may_be_uneven(j) && (rows + cols / 3) % 2)
         make_layers(j, pitch);
     if (op != XTI_CPU_FILL)
-        span(j, j->job.s_layer, j->job.s_row, j->job.s_col, &j->s_lo, &j->s_hi);
-    span(j, j->job.d_layer, j->job.d_row, j->job.d_col, &j->d_lo, &j->d_hi);
+        span(j, j->job.layer.s, j->job.s_row, j->job.s_col, &j->s_lo, &j->s_hi);
+    span(j, j->job.layer.d, j->job.d_row, j->job.d_col, &j->d_lo, &j->d_hi);
     for (int i = 0; i < 16; i++)
         j->value[i] = (unsigned char)(i % k->unit + 1);
     if (op == XTI_CPU_GATHER || (op == XTI_CPU_TILE && pitch.s_down))
@@ -301,19 +303,19 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     if (op == XTI_CPU_TILE && k->unit == 1 && stream && (rows / 2 + cols / 16) % 2)
         collect(j);
     if (op == XTI_CPU_TILE && pitch.round == 1) { /* the lists' own, told or not */
-        j->job.s_group = group_stride(j, cols, j->job.s_col);
-        j->job.d_group = group_stride(j, rows, j->job.d_row);
+        j->job.group.s = group_stride(j, cols, j->job.s_col);
+        j->job.group.d = group_stride(j, rows, j->job.d_row);
     }
-    j->job.between = may_take_turns(j) && (rows / 4 + cols / 2) % 2 ? turn : NULL;
+    j->job.beside.between = may_take_turns(j) && (rows / 4 + cols / 2) % 2 ? turn : NULL;
     j->turns = 0;
     j->unwritten = false;
     make_lists(j);
     if (may_go_abreast(j) && (rows + cols) % 8) {
         for (int64_t c = 0; c < j->job.cols; c++)
             j->places[c] = (int32_t)xti_abreast_place(k->unit, j->col_at[c]);
-        j->job.places = j->places;
-        j->job.between = (rows + cols / 2) % 2 ? turn : NULL;
-        j->unwritten = j->job.between;
+        j->job.list.places = j->places;
+        j->job.beside.between = (rows + cols / 2) % 2 ? turn : NULL;
+        j->unwritten = j->job.beside.between;
     }
     if (op == XTI_CPU_SPLICE)
         make_segments(j);
@@ -341,14 +343,14 @@ void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
 {
     s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
     for (int64_t l = 0; l < layers_of(j); l++)
-        define_layer(j, d + l * j->job.d_layer, s + l * j->job.s_layer);
+        define_layer(j, d + l * j->job.layer.d, s + l * j->job.layer.s);
 }
 
 /* A braid in two, with columns on either side. */
 void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
 {
     struct xtk_job part = j->job;
-    if (part.between) {
+    if (part.beside.between) {
         j->row->fn(&j->job, d, s);
         return;
     }
@@ -364,7 +366,7 @@ void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
     }
     j->row->fn(&part, d, s);
     part.rows = 0;
-    if (part.collect)
+    if (part.beside.collect)
         j->row->fn(&part, d, s);
 }
 
