@@ -156,7 +156,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             place[j] = XT_SPOT((XT_SHIFTS == 2 ? row & ~15 : row - low) + c);
             have[j] = XT_ROW_STEP ? (XT_ROW_ACTIVE == XT_THREADS || threadIdx.x < XT_ROW_ACTIVE) &&
                                         (XT_ROWS >= (i + j + 1) * XT_ROW_STEP ||
-                                         first < XT_ROWS - (i + j) * XT_ROW_STEP)
+                                         first + (i + j) * XT_ROW_STEP < XT_ROWS)
                                   : XT_ROWS * XT_CHUNKS >= (i + j + 1) * XT_THREADS ||
                                         e < XT_ROWS * XT_CHUNKS;
             have[j] = have[j] && (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
