@@ -1,8 +1,8 @@
-"""cover_check.py: how much of the library the tests reach, by clang's source coverage: branches, and conditions
-that alone decided (MC/DC). `make check-cover` builds and calls it.
+"""cover_check.py: how much of the library the tests reach, by clang's source coverage: branches, and
+conditions that alone decided (MC/DC). `make check-cover` builds and calls it.
 
-  cover_check.py TEST..            runs the tests, compares with tests/coverage.json: a file in which more goes
-                                   unreached than the table allows fails
+  cover_check.py TEST..            runs the tests, compares with tests/coverage.json: a file in which more
+                                   goes unreached than the table allows fails
   cover_check.py --update TEST..   writes the table anew
   cover_check.py --show FILE       the lines of a file on which something was not reached, of the last run
 
@@ -28,8 +28,8 @@ def run_tests(tests):
     failed = []
     with tempfile.TemporaryDirectory() as d:
         for t in tests:
-            env = dict(os.environ, B=B, LLVM_PROFILE_FILE=f"{d}/{os.path.basename(t)}-%4m.profraw", XT_PACK="",
-                       XT_CACHE_DIR=f"{d}/cache")
+            env = dict(os.environ, B=B, LLVM_PROFILE_FILE=f"{d}/{os.path.basename(t)}-%4m.profraw",
+                       XT_PACK="", XT_CACHE_DIR=f"{d}/cache")
             if subprocess.run([t], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
                 failed.append(os.path.basename(t))
         raw = [f"{d}/{f}" for f in sorted(os.listdir(d)) if f.endswith(".profraw")]

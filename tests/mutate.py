@@ -1,5 +1,5 @@
-"""mutate.py: would the tests notice? Changes one operator, constant or statement of the library at a time, builds,
-and runs the tests of that folder. A change that they let pass is a survivor: a test is missing, or the change
+"""mutate.py: would the tests notice? Changes one operator, constant or statement of the library at a time,
+builds, and runs the tests of that folder. A change that they let pass is a survivor: a test is missing, or the change
 makes no difference, which tests/survivors.txt then says. `make mutation`.
 
   mutate.py FOLDER [N [SEED]]    N changes (100) of runtime/FOLDER, drawn by SEED (1)
@@ -27,10 +27,10 @@ SECONDS = 60  # a change may make a test endless
 
 # What stands, and what takes its place.
 SWAPS = [
-    (r"<=", "<"), (r">=", ">"), (r"(?<![<\-=])<(?![<=])", "<="), (r"(?<![>\-=])>(?![>=])", ">="), (r"==", "!="),
-    (r"!=", "=="), (r"&&", "||"), (r"\|\|", "&&"), (r"(?<=[\w\])] )\+(?= )", "-"), (r"(?<=[\w\])] )-(?= )", "+"),
-    (r"(?<=[\w\])] )\*(?= )", "+"), (r"(?<=[\w\])] )/(?= )", "*"), (r"(?<=[\w\])] )%(?= )", "/"),
-    (r"\+=", "-="), (r"-=", "+="), (r"(?<![\w.])0(?![\w.])", "1"), (r"(?<![\w.])1(?![\w.])", "2"),
+    (r"<=", "<"), (r">=", ">"), (r"(?<![<\-=])<(?![<=])", "<="), (r"(?<![>\-=])>(?![>=])", ">="),
+    (r"==", "!="), (r"!=", "=="), (r"&&", "||"), (r"\|\|", "&&"), (r"(?<=[\w\])] )\+(?= )", "-"),
+    (r"(?<=[\w\])] )-(?= )", "+"), (r"(?<=[\w\])] )\*(?= )", "+"), (r"(?<=[\w\])] )/(?= )", "*"),
+    (r"(?<=[\w\])] )%(?= )", "/"), (r"\+=", "-="), (r"-=", "+="), (r"(?<![\w.])0(?![\w.])", "1"), (r"(?<![\w.])1(?![\w.])", "2"),
     (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r"!(?=[\w(])", ""), (r"\bcontinue;", ";"),
     (r"\bbreak;", ";"), (r"\+\+(?=\))", "+= 2"),
 ]
@@ -137,7 +137,8 @@ def main():
             print(f"{kind} (line {line}): {what}", flush=True)
         counts[kind] += 1
     make(*[f"{B}/tests/test_{t}" for t in tests])
-    print(f"{folder}: {len(drawn)} changes possible, {n} drawn: " + ", ".join(f"{v} {k}" for k, v in counts.items()))
+    print(f"{folder}: {len(drawn)} changes possible, {n} drawn: " +
+          ", ".join(f"{v} {k}" for k, v in counts.items()))
     print(f"{counts['noticed'] + counts['explained']} passed, {counts['survived']} failed")
     sys.exit(1 if counts["survived"] else 0)
 

@@ -350,8 +350,8 @@ START_TEST(one_loaded_kernel_serves_every_length_of_its_structure)
         random_fill(k.src, ROOM, 5);
         for (int length = 101; length < 141; length++)
             same += copy_length(&k, form[i], length);
-        /* of the second one the widths of the border's stores go with the length, and whether the last box has a
-         * word more */
+        /* of the second one the widths of the border's stores go with the length, and whether the last box
+         * has a word more */
         ck_assert_int_ge(same, i ? 12 : 40);
         xti_module_free(k.module);
         xti_str_free(&k.key);

@@ -1,8 +1,9 @@
 /* test_workloads.c: every workload of bench/workloads.txt: on the CPU by every instruction set, and its CUDA
  * kernel for three architectures in the PTX interpreter, at any alignment in turn; byte-equal to the
  * reference, every output byte once, no race. Small chains by default; XT_TEST_FULL=1: those that the
- * benchmark times; XT_TEST_FULL=tiers: the small ones, in both tiers. Of the lists in bench/problems the small chains, each for one architecture in turn, of the
- * 57 every third; `make transactions` samples the full ones. */
+ * benchmark times; XT_TEST_FULL=tiers: the small ones, in both tiers. Of the lists in
+ * bench/problems the small chains, each for one architecture in turn, of the 57 every third; `make
+ * transactions` samples the full ones. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

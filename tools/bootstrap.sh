@@ -1,8 +1,8 @@
 #!/bin/sh
 # bootstrap.sh: finds what this machine lacks to build, run or test xt, and installs it where it can.
-#   bootstrap.sh build|run|test|deb|proof|cover   silent and quick when nothing is missing; apt-get (root, or
-#                                    through sudo) when something is; elsewhere one message with the command to
-#                                    type, exit 1
+#   bootstrap.sh build|run|test|deb|proof|cover   silent and quick when nothing is missing; apt-get
+#                                    (root, or through sudo) when something is;
+#                                    elsewhere one message with the command to type, exit 1
 #   bootstrap.sh --python [MODULE]   prints a python3 that can import MODULE (jinja2): $PYTHON if it can, the
 #                                    one on PATH, the system's (a pyenv python may hide the one apt serves)
 #   bootstrap.sh --check-libs        prints the flags that compile and link a test that uses <check.h>

@@ -66,7 +66,8 @@ static inline int64_t xti_gcd64(int64_t a, int64_t b);
 /*@ axiomatic Product {
       logic integer product{L}(int64_t *x, integer n) reads x[0 .. n - 1];
       axiom product_none{L}: \forall int64_t *x; product(x, 0) == 1;
-      axiom product_step{L}: \forall int64_t *x, integer n; n > 0 ==> product(x, n) == product(x, n - 1) * x[n - 1]; } */
+      axiom product_step{L}: \forall int64_t *x, integer n; n > 0 ==>
+        product(x, n) == product(x, n - 1) * x[n - 1]; } */
 /*@ lemma grows: \forall integer a, b; a >= 1 && b >= 1 ==> a * b >= a && a * b >= 1; */
 /*@ lemma stays: \forall integer a, b; a > INT64_MAX && b >= 1 ==> a * b > INT64_MAX; */
 /*@ requires \valid(out) && \valid_read(extent + (0 .. n - 1)) && n >= 0;

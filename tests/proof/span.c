@@ -1,5 +1,5 @@
-/* span.c: what graph/graph.h promises of dense strides, and of a strided box's lowest and highest address, for
- * frama-c to prove of all shapes, strides and offsets: `make proof`. The loops' invariants stand in
+/* span.c: what graph/graph.h promises of dense strides, and of a strided box's lowest and highest address,
+ * for frama-c to prove of all shapes, strides and offsets: `make proof`. The loops' invariants stand in
  * graph/layout.c. */
 #include "num.c"
 
