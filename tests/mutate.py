@@ -1,6 +1,6 @@
 """mutate.py: would the tests notice? Changes one operator, constant or statement of the library at a time,
-builds, and runs the tests of that folder. A change that they let pass is a survivor: a test is missing, or the change
-makes no difference, which tests/survivors.txt then says. `make mutation`.
+builds, and runs the tests of that folder. A change that they let pass is a survivor: a test is missing, or
+the change makes no difference, which tests/survivors.txt then says. `make mutation`.
 
   mutate.py FOLDER [N [SEED]]    N changes (100) of runtime/FOLDER, drawn by SEED (1)
 
@@ -30,7 +30,8 @@ SWAPS = [
     (r"<=", "<"), (r">=", ">"), (r"(?<![<\-=])<(?![<=])", "<="), (r"(?<![>\-=])>(?![>=])", ">="),
     (r"==", "!="), (r"!=", "=="), (r"&&", "||"), (r"\|\|", "&&"), (r"(?<=[\w\])] )\+(?= )", "-"),
     (r"(?<=[\w\])] )-(?= )", "+"), (r"(?<=[\w\])] )\*(?= )", "+"), (r"(?<=[\w\])] )/(?= )", "*"),
-    (r"(?<=[\w\])] )%(?= )", "/"), (r"\+=", "-="), (r"-=", "+="), (r"(?<![\w.])0(?![\w.])", "1"), (r"(?<![\w.])1(?![\w.])", "2"),
+    (r"(?<=[\w\])] )%(?= )", "/"), (r"\+=", "-="), (r"-=", "+="), (r"(?<![\w.])0(?![\w.])", "1"),
+    (r"(?<![\w.])1(?![\w.])", "2"),
     (r"\btrue\b", "false"), (r"\bfalse\b", "true"), (r"!(?=[\w(])", ""), (r"\bcontinue;", ";"),
     (r"\bbreak;", ";"), (r"\+\+(?=\))", "+= 2"),
 ]
