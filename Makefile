@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: fuzz proof check-cover check-cover-run all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update bench-kernels need-build need-test
+.PHONY: fuzz proof check-cover check-cover-run all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update programs bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -256,6 +256,10 @@ transactions-check: need-build ## are CUDA kernels worse than bench/results/tran
 transactions-update: need-build ## writes these tables anew; QUICK=1: only the rows that make test counts; AGAIN=1: those of unchanged kernels, too
 	+@$(SUBMAKE) $(B)/tests/transactions
 	@B=$(B) $(PYTHON) tests/transactions_check.py --update $(if $(QUICK),--quick) $(if $(AGAIN),--again)
+
+programs: need-build ## writes tests/golden/programs.txt anew: what `git diff` shows is what a change of plans does
+	+@$(SUBMAKE) $(B)/tests/test_program
+	@$(B)/tests/test_program --write
 
 # clang and its runtime; of the kernels the scalar ones alone, which build in time.
 $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/check.o $(patsubst %,$(B)/obj/tools/%.o,npy say bar guard) $(LIB_A)

@@ -48,14 +48,19 @@ static const char *read_level(const char *at, struct level *l)
     return end + 1;
 }
 
+/* " L L shared L": what is told of them is passed over. */
 static const char *read_levels(const char *at, struct walk *w)
 {
-    while (*at >= '0' && *at <= '9') {
+    for (;;) {
+        at += strspn(at, " ");
+        if (!strncmp(at, "aligned", 7) || !strncmp(at, "shared", 6))
+            at += strcspn(at, " \n");
+        else if (*at >= '0' && *at <= '9')
+            at = read_level(at, &w->level[w->n++]);
+        else
+            return at;
         ck_assert_int_lt(w->n, MOST);
-        at = read_level(at, &w->level[w->n++]);
-        at += *at == ' ';
     }
-    return at;
 }
 
 /* The innermost level that goes over the blocks of level i. */
@@ -69,29 +74,31 @@ static int cut_by(const struct walk *w, int i)
     return -1;
 }
 
-/* "..; kernel ROWS x COLS; loops LOOPS": loops go outside of rows, rows outside of columns. */
+/* The line behind "loop", if there is one, and that behind "leaf KERNEL.U*GROUP" or "stage.U", whose rows go
+ * outside of columns. */
 static void read_step(const char *line, struct walk *w)
 {
-    struct walk kernel = {.n = 0};
-    const char *at = strstr(line, "; kernel ") + strlen("; kernel "), *end = strchr(line, '\n');
-    at = read_levels(at, &kernel);
-    ck_assert_msg(!strncmp(at, "x ", 2), "%.*s", (int)(end - line), line);
-    at = read_levels(at + 2, &kernel);
+    const char *at = strchr(line, '\n') + 1, *end;
     w->n = 0;
-    if (!strncmp(at, "; loops ", 8))
-        at = read_levels(at + 8, w);
-    ck_assert_msg(*at == '\n' || *at == ';', "%.*s", (int)(end - line), line);
-    for (int i = 0; i < kernel.n; i++)
-        w->level[w->n++] = kernel.level[i];
+    at += strspn(at, " ");
+    if (!strncmp(at, "loop", 4)) {
+        at = read_levels(at + 4, w) + 1;
+        at += strspn(at, " ");
+    }
+    ck_assert_msg(!strncmp(at, "leaf ", 5) || !strncmp(at, "stage.", 6), "%s", at);
+    char *behind;
+    w->bytes = (int)strtol(strchr(at, '.') + 1, &behind, 10);
+    if (*behind == '*')
+        w->bytes *= (int)strtol(behind + 1, &behind, 10);
+    at = read_levels(behind, w);
+    ck_assert_msg(!strncmp(at, "x ", 2), "%s", at);
+    end = read_levels(at + 2, w);
+    ck_assert_msg(*end == '\n' || *end == ',', "%s", at);
     for (int i = 0; i < w->n; i++)
         if (w->level[i].block) {
             w->level[i].cuts = cut_by(w, i);
             ck_assert_msg(w->level[i].cuts > i, "level %d cuts nothing: %.*s", i, (int)(end - line), line);
         }
-    const char *groups = strstr(line, "groups of "), *unit = strstr(line, "-byte units");
-    while (unit[-1] >= '0' && unit[-1] <= '9')
-        unit--;
-    w->bytes = atoi(unit) * (groups && groups < end ? atoi(groups + 10) : 1);
 }
 
 static void walk_from(struct walk *w, int i, const int64_t *extent, int64_t s, int64_t d)

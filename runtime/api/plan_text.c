@@ -7,7 +7,7 @@
 
 #include "cuda/describe.h"
 #include "cuda/segments.h"
-#include "plan/loops.h"
+#include "plan/program.h"
 
 /* ---- refusals: lines "piece 0: rows: inner run of 4 B is a unit" */
 
@@ -102,51 +102,7 @@ void xti_explain_refusals_json(const struct xt_kernel *k, struct xti_str *b)
 
 /* ---- steps */
 
-/* The loop that cuts loop `of`, or XTI_CUTS_ROW or _COL, into blocks; NULL: none. */
-static const struct xti_loop *cutter(const struct xti_step *s, int of)
-{
-    for (int i = 0; i < s->n_loops; i++)
-        if (s->loop[i].cuts == of)
-            return &s->loop[i];
-    return NULL;
-}
-
-/* "32(+64,-8)"; of one that goes from block to block "2000/64(+4096,-512)". cut: the loop that cuts it, or
- * NULL. */
-static void loop_text(const struct xti_loop *l, const struct xti_loop *cut, struct xti_str *b)
-{
-    bool blocks = l->cuts != XTI_CUTS_NONE;
-    int64_t times = blocks ? l->block : 1;
-    if (blocks)
-        xti_str_addf(b, "%" PRId64 "/%" PRId64, l->whole, l->block);
-    else
-        xti_str_addf(b, "%" PRId64, cut ? cut->block : l->n);
-    xti_str_addf(b, "(%+" PRId64 ",%+" PRId64 ")", l->s * times, l->d * times);
-}
-
-/* The rows or columns of a kernel: one dim, or those that a list stands for, outermost first. */
-static void side_text(const struct xti_step *s, bool rows, struct xti_str *b)
-{
-    const struct xti_loop *dim = &s->loop[s->n_loops + (rows ? 0 : s->n_row_dims)];
-    int n = rows ? s->n_row_dims : s->n_col_dims;
-    if (!n)
-        loop_text(rows ? &s->row : &s->col, cutter(s, rows ? XTI_CUTS_ROW : XTI_CUTS_COL), b);
-    for (int i = 0; i < n; i++) {
-        xti_str_add(b, i ? " " : "");
-        loop_text(&dim[i], NULL, b);
-    }
-}
-
-static void buffered_text(const struct xti_step *s, struct xti_str *b)
-{
-    const struct xti_block *block = &s->blocks->block[0][0];
-    xti_str_addf(b, "; blocks by %s in a buffer, runs of %" PRId64 " B", block->inner->step.strategy->name,
-                 s->blocks->part->in.bytes);
-    for (int part = 1; part < s->blocks->n_parts; part++)
-        xti_str_addf(b, "%s %" PRId64 " B", part + 1 < s->blocks->n_parts ? "," : " and",
-                     s->blocks->part[part].in.bytes);
-    xti_str_addf(b, " fetched, of %" PRId64 " B written", block->out.bytes);
-}
+enum { STEP_INDENT = 12 };
 
 /* Where a piece of the plan is among those of the kernel's map, or -1: rows that are put together from
  * several pieces leave fills between them that the map has not. */
@@ -176,33 +132,14 @@ static void pieces_text(const struct xt_kernel *k, int step, struct xti_str *b)
     }
 }
 
+/* Its part of the program (plan/program.h) below it. */
 static void cpu_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 {
     const struct xti_step *s = &k->plan->step[i];
-    bool groups = s->kernel == XTI_CPU_MIRROR || s->kernel == XTI_CPU_TURN;
     xti_str_addf(b, "  step %-4d ", i);
     pieces_text(k, i, b);
-    xti_str_addf(b, "%s, ", s->strategy->name);
-    if (groups)
-        xti_str_addf(b, "groups of %d ", s->param);
-    xti_str_addf(b, "%d-byte units%s; kernel ", s->unit, s->stream ? ", streaming stores" : "");
-    side_text(s, true, b);
-    xti_str_add(b, " x ");
-    side_text(s, false, b);
-    xti_str_add(b, s->n_loops ? "; loops" : "");
-    for (int j = 0; j < s->n_loops; j++) {
-        xti_str_add(b, " ");
-        loop_text(&s->loop[j], cutter(s, j), b);
-    }
-    if (s->uneven)
-        xti_str_add(b, s->keeps ? "; kept in the first cache" : "; in uneven steps");
-    if (s->collect)
-        xti_str_addf(b, "; rows put together in a buffer, runs of %" PRId64 " B fetched", s->fetch.bytes);
-    if (s->source_run)
-        xti_str_addf(b, "; runs of %" PRId64 " B fetched a tile ahead", s->source_run);
-    if (s->buffered)
-        buffered_text(s, b);
-    xti_str_add(b, s->general ? "; as far as divs and guards let\n" : "\n");
+    xti_str_addf(b, "%s\n", s->strategy->name);
+    xti_program_step(k->plan, s, STEP_INDENT, b);
 }
 
 static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
@@ -219,14 +156,16 @@ static void cuda_step_text(const struct xt_kernel *k, int i, struct xti_str *b)
 /* What the steps of a CPU plan have in common. */
 static void together_text(const struct xti_plan *p, struct xti_str *b)
 {
+    struct xti_str head = {0};
+    xti_program_head(p, &head);
     if (p->n_steps)
-        xti_str_add(b, "  steps     n(source,destination): n times, this many bytes further each time; "
-                       "n/b: in blocks of b\n");
-    if (p->assembled)
-        xti_str_add(b, "            put together in a buffer, part by part of the destination\n");
-    if (p->window.bytes)
-        xti_str_addf(b, "            in registers, line by line, where %lld B repeat themselves in %lld\n",
-                     (long long)p->window.bytes, (long long)p->window.range);
+        xti_str_add(b,
+                    "  program   n(source,destination): n times, this many bytes further each time; n/b: in "
+                    "blocks of b\n");
+    if (head.n)
+        xti_str_addf(b, "            %s\n", head.s);
+    b->failed |= head.failed;
+    xti_str_free(&head);
     if (p->joint.n)
         xti_str_addf(b,
                      "            rows of %" PRId64 " B, from %d piece%s, are step 0; others fill between\n",

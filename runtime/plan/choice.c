@@ -1,7 +1,10 @@
 /* choice.c: lists the plans that are worth a trial. Layer 3. */
 #include "plan/choice.h"
 
+#include <string.h>
+
 #include "plan/estimate.h"
+#include "plan/program.h"
 
 /* What is tried: each decision turned by itself, then those that often go together. Where a decision does not
  * apply the plan is the model's again, and is left out. */
@@ -47,48 +50,21 @@ bool xti_choice_is_model(struct xti_choice c)
     return !c.stream && !c.order && !c.rows && !c.cols && !c.strategy && !c.burst && !c.first;
 }
 
-static bool same_loop(const struct xti_loop *a, const struct xti_loop *b)
-{
-    return a->n == b->n && a->s == b->s && a->d == b->d && a->cuts == b->cuts && a->block == b->block &&
-           a->each == b->each;
-}
-
-static bool same_step(const struct xti_step *a, const struct xti_step *b)
-{
-    bool same = a->kernel == b->kernel && a->unit == b->unit && a->param == b->param &&
-                a->stream == b->stream && a->pairs == b->pairs && a->buffered == b->buffered &&
-                a->n_loops == b->n_loops && a->n_row_dims == b->n_row_dims &&
-                a->n_col_dims == b->n_col_dims && same_loop(&a->row, &b->row) && same_loop(&a->col, &b->col);
-    for (int i = 0; same && i < a->n_loops + a->n_row_dims + a->n_col_dims; i++)
-        same = same_loop(&a->loop[i], &b->loop[i]);
-    return same;
-}
-
-/* Whether a kernel of the plan looks at the hint of tiles. */
-static bool fetches(const struct xti_plan *p)
-{
-    for (int i = 0; i < p->n_steps; i++)
-        if (p->step[i].stream && (p->step[i].kernel == XTI_CPU_TILE || p->step[i].buffered))
-            return true;
-    return false;
-}
-
-static bool same_plan(const struct xti_plan *a, const struct xti_plan *b)
-{
-    int hint = xti_target_hints(&a->target).of[XTI_FETCHES_TILES];
-    bool as_near = hint == xti_target_hints(&b->target).of[XTI_FETCHES_TILES] || !fetches(b);
-    bool same = as_near && a->slabs == b->slabs && a->assembled == b->assembled && a->n_steps == b->n_steps;
-    for (int i = 0; same && i < a->n_steps; i++)
-        same = same_step(&a->step[i], &b->step[i]);
-    return same;
-}
-
+/* Plans that print alike run alike. */
 static bool is_new(const struct xti_candidate *c, int n)
 {
-    for (int i = 0; i < n; i++)
-        if (same_plan(&c[i].plan, &c[n].plan))
-            return false;
-    return true;
+    bool found = false;
+    struct xti_str text = {0};
+    xti_program_text(&c[n].plan, &text);
+    for (int i = 0; i < n && !found; i++) {
+        struct xti_str other = {0};
+        xti_program_text(&c[i].plan, &other);
+        found = text.n == other.n && (!text.n || !memcmp(text.s, other.s, text.n));
+        found |= text.failed || other.failed;
+        xti_str_free(&other);
+    }
+    xti_str_free(&text);
+    return !found;
 }
 
 /* Brings c[n] to its place behind the model's and the faster ones; drops the last when there are too many. */
