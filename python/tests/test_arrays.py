@@ -226,6 +226,32 @@ def test_layouts_are_told_apart(x):
             assert same(xt.copy(a, "x.T"), a.T)
 
 
+def test_elements_of_one_letter_and_two_widths_are_told_apart():
+    exporter = pytest.importorskip("_testbuffer").ndarray
+    for fmt, width in ("l", 8), ("<l", 4), ("l", 8), ("<l", 4):
+        numbers = exporter(list(range(6)), shape=[6], format=fmt)
+        every = memoryview(numbers[::8 // width])[:3]
+        assert every.strides == (8,)
+        assert xt.copy(every, "x").tobytes() == every.tobytes()
+
+
+def test_what_pretends_to_be_text_breaks_nothing(x):
+    class Bad(str):
+        def __hash__(self):
+            raise KeyError("no hash")
+
+    with pytest.raises(KeyError):
+        xt.copy(x, Bad("x.T"))
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            xt.copy({1: x}, "x.T")
+        assert same(xt.copy({"x": x}, "x.T"), x.T)
+    with pytest.raises(ValueError):
+        xt.copy(x, "x.\N{SNOWMAN}")
+    with pytest.raises(ValueError, match="NUL"):
+        xt.copy(x, "x.T\0.flip(0)")
+
+
 def test_more_chains_than_the_table_keeps(x):
     for i in range(5000):
         assert xt.copy(x, f"x.roll({i},0)[0,0,{i % 4}]") == x[i % 2, 0, i % 4]

@@ -57,14 +57,16 @@ static bool more_words(struct call *c, size_t n)
     return true;
 }
 
+enum { WIDEST = 1023 }; /* 16 bytes are the widest elements that are copied */
+
 static bool add_words(struct call *c, const struct operand *a, bool out)
 {
     size_t rank = (size_t)a->rank;
     if (!more_words(c, 2 + 2 * rank))
         return false;
-    int64_t *w = c->word + c->n_words;
-    *w++ = a->type->kind | out << 3 | a->rank << 4 | (int64_t)a->device << 12 | (int64_t)a->device_id << 20 |
-           (int64_t)!a->strides << 52;
+    int64_t *w = c->word + c->n_words, width = a->itemsize < WIDEST ? a->itemsize : WIDEST;
+    *w++ = a->type->kind | out << 3 | a->rank << 4 | (int64_t)(uint8_t)a->device << 12 |
+           (int64_t)(uint32_t)a->device_id << 20 | (int64_t)!a->strides << 52 | width << 53;
     *w++ = (int64_t)a->dtype;
     for (size_t i = 0; i < rank; i++) {
         *w++ = a->shape[i];

@@ -75,7 +75,7 @@ PyObject *core_compile(PyObject *module, PyObject *args, PyObject *kw)
                                      &opt.measure) ||
         !read_backend(s, backend, &opt.backend))
         return NULL;
-    const char *text = PyUnicode_AsUTF8AndSize(chain, NULL);
+    const char *text = chain_text(chain);
     struct call c;
     call_start(&c);
     if (text && arrays != Py_None) {

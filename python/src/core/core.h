@@ -160,6 +160,8 @@ bool read_keywords(struct state *s, PyObject *const *value, PyObject *kwnames, P
                    PyObject **stream);
 
 /* ---- graph.c */
+/* A chain's text, which lives as long as the chain. */
+const char *chain_text(PyObject *chain);
 /* A new tuple. */
 PyObject *shape_tuple(int rank, const int64_t *shape);
 /* The destination becomes that of out. */

@@ -1,6 +1,14 @@
 /* entry.c: the table of compiled chains: an entry is a chain compiled for exactly one key. */
 #include "core.h"
 
+/* What goes may run Python: nothing refers to the list any more. */
+static void forget_held(PyObject **held, int n)
+{
+    for (int i = 0; i < n; i++)
+        Py_XDECREF(held[i]);
+    PyMem_Free(held);
+}
+
 void entry_unref(struct entry *e)
 {
     if (!e || --e->refs)
@@ -8,9 +16,7 @@ void entry_unref(struct entry *e)
     Py_XDECREF(e->chain);
     Py_XDECREF(e->names);
     Py_XDECREF(e->shape);
-    for (int i = 0; i < e->n_held; i++)
-        Py_XDECREF(e->held[i]);
-    PyMem_Free(e->held);
+    forget_held(e->held, e->n_held);
     PyMem_Free(e->words);
     xt_kernel_free(e->kernel);
     PyMem_Free(e);
@@ -27,11 +33,16 @@ static uint64_t hash_words(const int64_t *w, size_t n, uint64_t h)
 
 bool same_text(PyObject *a, PyObject *b) { return a == b || (a && b && PyUnicode_Compare(a, b) == 0); }
 
+/* Lists of an entry's names, which are text, and of a call's. Runs no Python, which could drop the entry. */
 static bool same_names(PyObject *a, PyObject *b)
 {
     if (!a || !b)
         return a == b;
-    return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
+    Py_ssize_t n = PyList_Size(a);
+    bool same = n == PyList_Size(b);
+    for (Py_ssize_t i = 0; i < n && same; i++)
+        same = PyUnicode_Check(PyList_GetItem(b, i)) && same_text(PyList_GetItem(a, i), PyList_GetItem(b, i));
+    return same;
 }
 
 /* Does the entry's key equal the call's? */
@@ -50,19 +61,19 @@ bool keep_words(struct entry *e, const struct call *c)
         PyMem_Free(held);
         return PyErr_NoMemory(), false;
     }
-    for (int i = 0; i < e->n_held; i++)
-        Py_XDECREF(e->held[i]);
-    PyMem_Free(e->held);
-    PyMem_Free(e->words);
     memcpy(words, c->word, c->n_words * sizeof *words);
     for (int i = 0; i < n; i++) {
         held[i] = c->op[i].dtype_held;
         Py_XINCREF(held[i]);
     }
+    PyMem_Free(e->words);
     e->words = words;
     e->n_words = c->n_words;
+    PyObject **old = e->held;
+    int n_old = e->n_held;
     e->held = held;
     e->n_held = n;
+    forget_held(old, n_old);
     return true;
 }
 
@@ -79,7 +90,7 @@ bool entry_describe(struct entry *e)
 
 static struct entry *make_entry(struct state *s, struct call *c, PyObject *chain, PyObject *names)
 {
-    const char *text = PyUnicode_AsUTF8AndSize(chain, NULL);
+    const char *text = chain_text(chain);
     struct xt_graph *g = text ? make_graph(s, c, text, names) : NULL;
     struct entry *e = g ? PyMem_Calloc(1, sizeof *e) : NULL;
     struct xt_compile_options opt = {.size = sizeof opt, .backend = on_gpu(&c->op[0]) ? XT_CUDA : s->host};
@@ -111,7 +122,10 @@ static struct entry *make_entry(struct state *s, struct call *c, PyObject *chain
 /* A new reference. */
 struct entry *find_entry(struct state *s, struct call *c, PyObject *chain, PyObject *names)
 {
-    uint64_t h = hash_words(c->word, c->n_words, (uint64_t)PyObject_Hash(chain));
+    Py_hash_t of_chain = PyObject_Hash(chain);
+    if (of_chain == -1 && PyErr_Occurred())
+        return NULL;
+    uint64_t h = hash_words(c->word, c->n_words, (uint64_t)of_chain);
     struct entry **set = s->table[h % SETS];
     for (int i = 0; i < WAYS; i++) {
         struct entry *e = set[i];

@@ -20,6 +20,16 @@ static bool declares(const char *s)
     return named && (*s == ':' || *s == ';');
 }
 
+const char *chain_text(PyObject *chain)
+{
+    Py_ssize_t n = 0;
+    const char *text = PyUnicode_AsUTF8AndSize(chain, &n);
+    if (!text || strlen(text) == (size_t)n)
+        return text;
+    PyErr_SetString(PyExc_ValueError, "a chain has no NUL in it");
+    return NULL;
+}
+
 static void default_name(char *buf, size_t size, int i)
 {
     PyOS_snprintf(buf, size, i < 3 ? "%c" : "x%d", i < 3 ? "xyz"[i] : i);

@@ -11,10 +11,11 @@ static void kernel_dealloc(PyObject *self)
 
 static bool fail_end(const char *what, const struct xt_end_info *e, const struct operand *a)
 {
-    int64_t st[XT_MAX_RANK] = {0}, dense = 1;
+    int64_t st[XT_MAX_RANK] = {0};
+    uint64_t dense = 1; /* may wrap where an extent is 0 */
     for (int i = a->rank - 1; i >= 0; i--) {
-        st[i] = !a->strides ? dense : a->unit ? a->strides[i] / a->itemsize : a->strides[i];
-        dense *= a->shape[i];
+        st[i] = !a->strides ? (int64_t)dense : a->unit ? a->strides[i] / a->itemsize : a->strides[i];
+        dense *= (uint64_t)a->shape[i];
     }
     PyObject *shape = shape_tuple(e->rank, e->shape), *strides = shape_tuple(e->rank, e->strides);
     PyObject *shape_a = shape_tuple(a->rank, a->shape), *strides_a = shape_tuple(a->rank, st);
@@ -35,7 +36,7 @@ static bool fail_end(const char *what, const struct xt_end_info *e, const struct
 static bool check_end(struct state *s, const struct kernel *k, int input, struct operand *a)
 {
     struct xt_end_info e = {.size = sizeof e};
-    int64_t dense = 1;
+    uint64_t dense = 1; /* may wrap where an extent is 0 */
     if (!classify(s, a))
         return false;
     if (xt_kernel_shape(k->entry->kernel, input, &e))
@@ -44,11 +45,11 @@ static bool check_end(struct state *s, const struct kernel *k, int input, struct
     if (a->code != e.dtype || a->rank != e.rank)
         return fail_end(name, &e, a);
     for (int i = a->rank - 1; i >= 0; i--) {
-        int64_t st = a->strides ? a->strides[i] : dense * (a->unit ? a->itemsize : 1);
-        if (a->shape[i] != e.shape[i] ||
-            (a->shape[i] > 1 && st != e.strides[i] * (a->unit ? a->itemsize : 1)))
+        uint64_t unit = (uint64_t)(a->unit ? a->itemsize : 1);
+        uint64_t st = a->strides ? (uint64_t)a->strides[i] : dense * unit;
+        if (a->shape[i] != e.shape[i] || (a->shape[i] > 1 && st != (uint64_t)e.strides[i] * unit))
             return fail_end(name, &e, a);
-        dense *= a->shape[i];
+        dense *= (uint64_t)a->shape[i];
     }
     return true;
 }
@@ -130,13 +131,18 @@ static PyObject *kernel_call_list(PyObject *self, PyObject *const *args, Py_ssiz
 
 static PyObject *explain(const struct kernel *k, int flags)
 {
-    size_t need = 0;
-    if (xt_explain(k->entry->kernel, flags, NULL, 0, &need))
-        return raise_last(NULL, 0), NULL;
-    char *text = PyMem_Malloc(need);
-    if (!text)
-        return PyErr_NoMemory();
-    xt_explain(k->entry->kernel, flags, text, need, NULL);
+    size_t size = 0, need = 0;
+    char *text = NULL;
+    do { /* again where better code came meanwhile and there is more to tell */
+        PyMem_Free(text);
+        size = need;
+        if (!(text = PyMem_Malloc(size)))
+            return PyErr_NoMemory();
+        if (xt_explain(k->entry->kernel, flags, text, size, &need)) {
+            PyMem_Free(text);
+            return raise_last(NULL, 0), NULL;
+        }
+    } while (need > size);
     PyObject *t = PyUnicode_FromString(text);
     PyMem_Free(text);
     return t;

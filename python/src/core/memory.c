@@ -30,11 +30,11 @@ PyObject *memory_new(struct state *s, const struct entry *e, const struct operan
     m->rank = e->result.rank;
     m->itemsize = (Py_ssize_t)xt_dtype_bytes(e->result.dtype);
     m->bytes = (Py_ssize_t)e->bytes;
-    Py_ssize_t st = m->itemsize;
+    size_t st = (size_t)m->itemsize; /* may wrap where an extent is 0 */
     for (int i = m->rank - 1; i >= 0; i--) {
         m->shape[i] = (Py_ssize_t)e->result.shape[i];
-        m->strides[i] = st;
-        st *= m->shape[i];
+        m->strides[i] = (Py_ssize_t)st;
+        st *= (size_t)m->shape[i];
     }
     if (like->type->kind == BUFFER) {
         m->format[0] = (char)like->dtype;
@@ -102,7 +102,9 @@ static bool asks_versioned(PyObject *kw)
 {
     PyObject *v = kw ? PyDict_GetItemString(kw, "max_version") : NULL;
     PyObject *major = v && PyTuple_Check(v) ? PyTuple_GetItem(v, 0) : NULL;
-    return major && PyLong_Check(major) && PyLong_AsLong(major) >= 1;
+    bool asks = major && PyLong_Check(major) && PyLong_AsLong(major) >= 1;
+    PyErr_Clear();
+    return asks;
 }
 
 static PyObject *memory_dlpack(PyObject *self, PyObject *args, PyObject *kw)

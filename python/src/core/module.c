@@ -47,7 +47,7 @@ static PyObject *core_describe(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OU", &x, &chain))
         return NULL;
     call_start(&c);
-    const char *text = PyUnicode_AsUTF8AndSize(chain, NULL);
+    const char *text = chain_text(chain);
     if (text && gather(s, &c, x, NULL, &names)) {
         struct xt_graph *g = make_graph(s, &c, text, names);
         struct xt_output_info o = {.size = sizeof o};

@@ -42,7 +42,7 @@ static bool take_plain_buffer(struct operand *a, PyObject *o)
     const char *f = a->buffer.format ? a->buffer.format : "B";
     f += *f == '@' || *f == '=' || *f == '<';
     if (a->buffer.suboffsets || !*f || strlen(f) > 2 || (f[1] && f[0] != 'Z')) {
-        PyErr_Format(PyExc_TypeError, "buffers of format '%s' are not understood", a->buffer.format);
+        PyErr_Format(PyExc_TypeError, "buffers of format '%s' are not understood", f);
         return false;
     }
     a->dtype = (uint64_t)(f[0] | f[1] << 8);

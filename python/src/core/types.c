@@ -101,7 +101,7 @@ bool classify(struct state *s, struct operand *a)
         if (a->opaque && t.code != kDLOpaqueHandle && t.bits * t.lanes % 8 == 0)
             a->code = of_width(a->itemsize);
     }
-    if (a->code)
+    if (a->code && xt_dtype_bytes(a->code) == (size_t)a->itemsize)
         return true;
     PyErr_Format(PyExc_TypeError, "%R: elements have 1, 2, 4, 8 or 16 bytes and are plain values",
                  a->dtype_held ? a->dtype_held : (PyObject *)Py_TYPE(a->object));
