@@ -135,8 +135,9 @@ START_TEST(waiting_gives_the_exact_kernel_and_the_copy_stays_right)
     ck_assert_int_eq(compiles(), 2);
     expect(XT_OK, xt_kernel_wait(k));
     ck_assert_int_eq(compiles(), 2);
-    xt_kernel_free(k);
     xt_ctx_free(ctx);
+    expect(XT_OK, xt_kernel_wait(k)); /* the best is there */
+    xt_kernel_free(k);
     ctx = cuda_context(dir); /* both tiers are on disk */
     k = compile_in(ctx, line, XT_ASYNC);
     expect(XT_OK, xt_kernel_wait(k));
@@ -479,14 +480,14 @@ END_TEST
 
 START_TEST(without_a_pack_the_second_unseen_structure_brings_what_runs_anything)
 {
-    static const char *const line[] = {short_line, "x: u8[9,7]; x.flip(1)", "x: f32[40,30]; x.T", long_line};
+    static const char *const lines[] = {short_line, "x: u8[9,7]; x.flip(1)", "x: f32[40,30]; x.T", long_line};
     static const enum xti_cuda_tier want[] = {XTI_TIER_STRUCTURE, XTI_TIER_ANY, XTI_TIER_ANY,
                                               XTI_TIER_STRUCTURE};
     struct xt_ctx *ctx = cuda_context("");
     struct xt_kernel *k[4];
     for (int i = 0; i < 4; i++) {
-        struct copy c = copy_of(line[i]);
-        k[i] = compile_in(ctx, line[i], XT_ASYNC);
+        struct copy c = copy_of(lines[i]);
+        k[i] = compile_in(ctx, lines[i], XT_ASYNC);
         ck_assert_int_eq(tier_of(k[i]), want[i]);
         expect(XT_OK, run_copy(k[i], &c, NULL));
         ck_assert(copied(&c));
@@ -546,6 +547,32 @@ START_TEST(in_a_callers_context_each_step_is_loaded_by_a_caller)
 }
 END_TEST
 
+/* A chain whose numbers are too many to be parameters has the exact tier alone. */
+START_TEST(exact_code_made_for_a_callers_context_serves_its_next_kernel)
+{
+    static const char *const same[] = {
+        "x: u8[3,3,3,3,3,3,3]; x.roll(1,0).roll(1,1).roll(1,2).roll(1,3).roll(1,4).roll(1,5).roll(1,6)",
+        "x: u8[3,3,3,3,3,3,3]; x.roll(1,6).roll(1,5).roll(1,4).roll(1,3).roll(1,2).roll(1,1).roll(1,0)"};
+    void *own;
+    ck_assert(!cu()->cuInit(0) && !cu()->cuCtxCreate_v2(&own, 0, 0));
+    int64_t live = xti_live_allocations();
+    struct xt_ctx *ctx = context_with_pack();
+    struct xt_kernel *k = compile_in(ctx, same[0], XT_ASYNC);
+    ck_assert_uint_eq(k->cuda->structure.n, 0);
+    ck_assert_int_eq(tier_of(k), XTI_TIER_ANY);
+    for (int i = 0; i < 2000 && atomic_load(&k->better.state) != XTI_MADE; i++)
+        usleep(10000);
+    int before = compiles();
+    struct xt_kernel *other = compile_in(ctx, same[1], XT_ASYNC);
+    ck_assert(other != k && is_exact(other));
+    ck_assert_int_eq(compiles(), before);
+    xt_kernel_free(other);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+    ck_assert_int_eq(xti_live_allocations(), live);
+}
+END_TEST
+
 int main(void)
 {
     const char *why = cuda_prove_unable();
@@ -574,6 +601,7 @@ int main(void)
     tcase_add_test(c, without_a_pack_the_second_unseen_structure_brings_what_runs_anything);
     tcase_add_test(c, modes_that_wait_take_nothing_less);
     tcase_add_test(c, in_a_callers_context_each_step_is_loaded_by_a_caller);
+    tcase_add_test(c, exact_code_made_for_a_callers_context_serves_its_next_kernel);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

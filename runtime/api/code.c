@@ -376,14 +376,18 @@ xt_status xti_code_get(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_c
 }
 
 /* Code that was made for a context that no thread of xt's may load into. */
-static bool from_unloaded(const struct request *r, struct xti_code *c)
+static bool from_unloaded(struct request *r, struct xti_code *c)
 {
-    struct request unloaded = {.k = r->k, .tier = r->tier};
+    const struct xti_home *home = r->home;
     char room[1024];
     struct xti_str key = XTI_STR_ON(room);
     void *there = NULL;
-    if (r->home && r->home->context && !make_memory_key(&unloaded, &key, NULL))
+    if (!home || !home->context)
+        return false;
+    r->home = NULL;
+    if (!make_memory_key(r, &key, NULL))
         xti_memo_get(r->ctx->codes, key.s, key.n, NULL, NULL, &there, NULL, NULL);
+    r->home = home;
     bool ok = there && copy_code(&((struct xti_shared_code *)there)->code, c);
     xti_code_unref(there);
     xti_str_free(&key);

@@ -65,7 +65,9 @@ void xti_better_want(struct xt_kernel *k, bool again)
     struct xti_better *b = &k->better;
     struct xti_shop *shop = b->shop;
     if (atomic_load(&shop->closed)) {
-        atomic_store(&b->state, XTI_CLOSED);
+        int state = atomic_load(&b->state);
+        while (state != XTI_DONE && !atomic_compare_exchange_weak(&b->state, &state, XTI_CLOSED)) {
+        }
         return;
     }
     int was = again && atomic_load(&b->state) == XTI_FAILED ? XTI_FAILED : XTI_RESTING;
