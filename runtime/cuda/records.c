@@ -185,7 +185,9 @@ xt_status xti_cuda_find_records(struct xti_cuda_plan *p, const struct xti_rows *
         if (!r)
             return xti_fail(err, XT_ENOMEM, "records of %d pieces", g.n);
         xti_weave_parts(p, i, r, &parts);
-        for (int k = 0; k < g.n && xti_weave_make(p, &parts, &v, NULL); k++)
+        if (!xti_weave_make(p, &parts, &v, NULL))
+            continue;
+        for (int k = 0; k < g.n; k++)
             of[g.piece[k]] = r;
     }
     return XT_OK;
