@@ -15,11 +15,15 @@
 
 static struct xt_graph *g;
 
-static void begin(void) { ck_assert_int_eq(xt_graph_new(&g), XT_OK); }
 static void end(void)
 {
     xt_graph_free(g);
     g = NULL;
+}
+static void begin(void)
+{
+    end();
+    ck_assert_int_eq(xt_graph_new(&g), XT_OK);
 }
 
 #define SHAPE(...) (const int64_t[]){__VA_ARGS__}, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t))

@@ -32,6 +32,12 @@ static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target
     return p;
 }
 
+static void free_plan(struct xti_plan *p)
+{
+    xti_arena_free(&p->map.arena);
+    xti_plan_free(p);
+}
+
 static struct xti_plan plan_of(const char *line, const struct xti_target *t)
 {
     struct xt_graph *g = parse_line(line);
@@ -141,7 +147,7 @@ START_TEST(a_chain_gets_its_strategy)
     struct xti_plan p = plan_of(chosen[_i].line, &cpu);
     ck_assert_msg(!strcmp(xti_plan_strategy(&p), chosen[_i].strategy), "%s: %s, not %s", chosen[_i].line,
                   xti_plan_strategy(&p), chosen[_i].strategy);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -162,7 +168,7 @@ START_TEST(where_no_kernel_turns_pixels_they_go_through_a_buffer)
     neon.isa = XTI_ISA_NEON;
     struct xti_plan p = plan_of("x: u8[4000,2000,3]; x.permute(1,0,2)", &neon);
     ck_assert_str_eq(xti_plan_strategy(&p), "buffered");
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -203,7 +209,7 @@ static struct xti_plan deep_plan(const char *line, const char *strategy, const c
     struct xti_plan p = plan_of(line, &t), q = plan_of(line, &cpu);
     ck_assert_str_eq(xti_plan_strategy(&p), strategy);
     ck_assert_str_eq(xti_plan_strategy(&q), other);
-    xti_plan_free(&q);
+    free_plan(&q);
     return p;
 }
 
@@ -213,7 +219,7 @@ START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
     const struct xti_step *step = p.step;
     if (step->stream && (step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_TRANSPOSE))
         ck_assert_int_le((step->tile_rows ? step->tile_rows : step->row.n) * step->unit, 8192);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -247,7 +253,7 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
     ck_assert_int_ge(in->bytes, grouped[_i].run);
     ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / (grouped[_i].deep ? 7 : 8));
     ck_assert_int_eq(blocks, grouped[_i].blocks);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -272,7 +278,7 @@ static const struct {
 START_TEST(short_runs_go_by_units_or_straight)
 {
     struct xti_plan p = deep_plan(short_ones[_i].line, short_ones[_i].deep, short_ones[_i].other);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -294,10 +300,10 @@ START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
     ck_assert(!of_other->turns && of_other->n_loops);
     ck_assert(wide.step->buffered && !wide.step->blocks->block[0][0].inner->step.turns);
     ck_assert(of_parts->n_loops && !of_parts->turns);
-    xti_plan_free(&p);
-    xti_plan_free(&other);
-    xti_plan_free(&wide);
-    xti_plan_free(&parts);
+    free_plan(&p);
+    free_plan(&other);
+    free_plan(&wide);
+    free_plan(&parts);
 }
 END_TEST
 
@@ -322,7 +328,7 @@ START_TEST(short_runs_are_read_along_a_few_strands)
     ck_assert_int_eq(step->unit, braided[_i].run);
     ck_assert_int_eq(step->tile_cols, braided[_i].strands);
     ck_assert_int_eq(step->tile_rows, braided[_i].rows);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -356,7 +362,7 @@ START_TEST(blocks_whose_lines_lie_in_few_windows_are_mosaics)
     ck_assert_msg(mosaics == by_windows[_i].mosaics, "%s", by_windows[_i].line);
     for (int i = 0; i < 4 && p.step->buffered; i++) /* vectors want their indices on lines */
         ck_assert((uintptr_t)table_of(p.step, i) % XTI_LINE == 0);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -400,7 +406,7 @@ START_TEST(small_units_are_permuted_side_by_side)
         const struct xti_inner *in = p.step->blocks->block[i / 2][i % 2].inner;
         ck_assert(!in || (in->step.places && in->step.col.n * in->step.unit == p.step->abreast_unit));
     }
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -464,8 +470,8 @@ START_TEST(pieces_that_make_up_short_rows_are_one_step)
     ck_assert(bytes <= p.bytes_written); /* some of the fill is in the rows */
     ck_assert(!p.joint.n || (p.step->buffered && p.step->blocks->n_parts == p.joint.n));
     ck_assert(!p.joint.n || !p.step->blocks->value == !p.joint.fills);
-    xti_plan_free(&p);
-    xti_plan_free(&apart);
+    free_plan(&p);
+    free_plan(&apart);
 }
 END_TEST
 
@@ -491,7 +497,7 @@ START_TEST(a_group_holds_what_every_part_of_it_reads)
         const struct xti_runs *in = &p.step->blocks->part[k].in;
         ck_assert(in->n_dims < XTI_BLOCK_DIMS && in->bytes * in->n_runs <= t.l2_bytes);
     }
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -508,7 +514,7 @@ START_TEST(a_copy_of_any_size_has_a_plan)
     m.habits.uneven_steps = m.habits.joint_rows = m.habits.prefetch_deep = true;
     struct xti_plan p = plan_of(line[_i], &t);
     ck_assert(!p.step->uneven);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -534,8 +540,8 @@ START_TEST(columns_are_longer_where_prefetches_reach_deep)
     struct xti_plan p = plan_of(long_columns[_i].line, &t), other = plan_of(long_columns[_i].line, &cpu);
     ck_assert_int_eq(p.step->tile_cols, long_columns[_i].deep);
     ck_assert_int_eq(other.step->tile_cols, long_columns[_i].else_);
-    xti_plan_free(&p);
-    xti_plan_free(&other);
+    free_plan(&p);
+    free_plan(&other);
 }
 END_TEST
 
@@ -545,7 +551,7 @@ START_TEST(a_line_of_windows_that_overlap_serves_few_rows)
     ck_assert_str_eq(xti_plan_strategy(&p), "mosaic");
     ck_assert_int_eq(p.step->tile_rows, 128);
     ck_assert_int_eq(p.step->together, 16);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -558,7 +564,7 @@ START_TEST(each_refused_strategy_says_why)
     ck_assert_ptr_nonnull(strstr(b.s, "piece 0: fill: reads a source\n"));
     ck_assert_ptr_null(strstr(b.s, "transpose:"));
     xti_str_free(&b);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -566,7 +572,7 @@ START_TEST(units_are_as_wide_as_the_inner_run)
 {
     struct xti_plan p = plan_of("x: f16[64,128,4]; x.permute(1,0,2)", &cpu);
     ck_assert_int_eq(p.step[0].unit, 8);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -587,7 +593,7 @@ START_TEST(only_ordinary_stores_past_the_first_cache_are_fetched_ahead)
         for (int asked = 0; asked < 2; asked++) {
             struct xti_plan p = plan_of(copies[i].line, asked ? &fetches : &cpu);
             ck_assert_msg(p.step[0].prefetch_writes == (asked && copies[i].ahead), "%s", copies[i].line);
-            xti_plan_free(&p);
+            free_plan(&p);
         }
 }
 END_TEST
@@ -629,7 +635,7 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
         ck_assert_msg(p.step[0].runs == copies[i].runs, "%s", copies[i].line);
         if (p.step[0].stream) /* blocks that leave while others are made want many of them in a call */
             ck_assert_int_eq(p.step[0].tile_cols * p.step[0].unit, p.step[0].runs ? 2048 : 256);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -638,15 +644,15 @@ START_TEST(only_copies_past_the_cache_stream)
 {
     struct xti_plan p = plan_of("x: f32[1000,1000]; x.permute(1,0)", &cpu);
     ck_assert(!p.step[0].stream);
-    xti_plan_free(&p);
+    free_plan(&p);
     p = plan_of("x: f32[3200,3200]; x.permute(1,0)", &cpu);
     ck_assert(p.step[0].stream);
     ck_assert_int_gt(p.step[0].tile_rows, 0);
-    xti_plan_free(&p);
+    free_plan(&p);
     p = plan_of("x: f32[3201,3201]; x.permute(1,0)", &cpu); /* rows do not begin on lines */
     ck_assert(p.step[0].stream);
     ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -679,7 +685,7 @@ START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
             if (p.map.piece[p.step[k].piece].src >= 0)
                 ck_assert_msg(p.step[k].stream != (m.habits.keeps_in_order && want[i / 2].stays), "%s",
                               want[i / 2].line);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -696,7 +702,7 @@ START_TEST(threads_do_not_cut_the_rows_of_weaves)
         ck_assert_int_ge(p.step[0].split, 0);
         for (int k = 0; k < p.step[0].n_loops; k++)
             ck_assert_int_ne(p.step[0].loop[k].cuts, XTI_CUTS_ROW);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -714,17 +720,17 @@ START_TEST(pieces_over_the_same_bytes_run_slab_by_slab)
             ck_assert_int_eq(p.step[k].split, 0);
             ck_assert_int_ge(p.step[k].loop[0].n, p.slabs * threads);
         }
-        xti_plan_free(&p);
+        free_plan(&p);
     }
     struct xti_plan p = plan_of("x: f32[64,64]; x.pad((1,1),(1,1))", &cpu);
     ck_assert_int_eq(p.slabs, 1); /* all of it stays in the cache */
-    xti_plan_free(&p);
+    free_plan(&p);
     p = plan_of("x: f32[4096,2,2,2,2,2,2,2,2,2,2]; y: f32[4096,2,2,2,2,2,2,2,2,2,2];"
                 " concat(1, x.permute(0,3,5,1,9,7,8,6,2,10,4), y.permute(0,3,5,1,9,7,8,6,2,10,4))",
                 &cpu);
     ck_assert_str_eq(xti_plan_strategy(&p), "mosaic");
     ck_assert_int_eq(p.slabs, 1); /* each would make its table again */
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -773,8 +779,8 @@ START_TEST(units_and_long_rows_are_not_put_together_in_a_buffer)
     struct xti_plan p = plan_of(parts[_i].line, &t), other = plan_of(parts[_i].line, &cpu);
     ck_assert_msg(p.assembled == parts[_i].assembled, "%s", parts[_i].line);
     ck_assert_msg(other.assembled, "%s", parts[_i].line);
-    xti_plan_free(&p);
-    xti_plan_free(&other);
+    free_plan(&p);
+    free_plan(&other);
 }
 END_TEST
 
@@ -787,7 +793,7 @@ START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
         for (int l = 0; l < p.step[k].n_loops; l++)
             ck_assert(p.step[k].loop[l].cuts == XTI_CUTS_NONE && p.step[k].loop[l].d > 0);
     }
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -814,7 +820,7 @@ START_TEST(assembled_plans_know_how_they_repeat_themselves)
     ck_assert_int_eq(p.window.bytes, want->bytes);
     ck_assert_int_eq(p.window.row, want->row);
     ck_assert_int_eq(p.window.range, want->range);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -830,7 +836,7 @@ START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
         const struct xti_loop *last = &p.step[0].loop[p.step[0].n_loops - 1];
         ck_assert_str_eq(xti_plan_strategy(&p), "deinterleave");
         ck_assert_int_eq(last->d == 64, pairs);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -857,7 +863,7 @@ START_TEST(tiles_whose_rows_begin_alike_need_no_pairs)
         struct xti_plan p = plan_of(want[i].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].pairs, want[i].pairs);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -885,7 +891,7 @@ START_TEST(transposes_of_long_rows_read_them_whole_or_in_parts)
             cut |= p.step[0].loop[k].cuts == XTI_CUTS_ROW;
         ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
         ck_assert_int_eq(cut, !m.habits.prefetch_deep || !want[i / 2].whole);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -913,7 +919,7 @@ START_TEST(transposes_of_bytes_in_order_need_no_pairs)
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
         ck_assert_int_eq(p.step[0].pairs, !m.habits.prefetch_deep || want[i / 2].pairs);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -941,7 +947,7 @@ START_TEST(columns_of_tiles_are_whole_lines_before_rows_are_long)
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
         ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
         ck_assert_int_eq(p.step[0].row.n, want[i / 2].rows[i % 2]);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -967,7 +973,7 @@ START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
             list *= p.step[0].loop[p.step[0].n_loops + p.step[0].n_row_dims + k].n;
         ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
         ck_assert_int_eq(list, p.step[0].col.n); /* however long a dim is */
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -1021,7 +1027,7 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         ck_assert_int_eq(p.step[0].uneven, m.habits.uneven_steps && want[i / 2].uneven);
         ck_assert_int_eq(p.step[0].layers, m.habits.uneven_steps && want[i / 2].layers);
         ck_assert_int_eq(p.step[0].keeps, m.habits.uneven_steps && want[i / 2].keeps);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -1059,7 +1065,7 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         ck_assert_int_eq(p.step[0].collect, m.habits.prefetch_deep && want[i / 2].collect);
         ck_assert_int_eq(p.step[0].source_run, m.habits.prefetch_deep ? want[i / 2].source_run : 0);
         ck_assert_int_eq(p.step[0].fetch.runs > 0, p.step[0].collect);
-        xti_plan_free(&p);
+        free_plan(&p);
     }
 }
 END_TEST
@@ -1070,7 +1076,7 @@ START_TEST(windows_are_for_sets_that_load_parts_of_lines)
     t.isa = XTI_ISA_AVX2;
     struct xti_plan p = plan_of(repeated[0].line, &t);
     ck_assert(p.assembled && !p.window.bytes);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
@@ -1190,7 +1196,7 @@ START_TEST(every_step_covers_its_piece_once)
             for (int k = 0; k < p.n_steps; k++)
                 free(c.units[k]);
         }
-        xti_plan_free(&p);
+        free_plan(&p);
         xt_graph_free(g);
     }
 }
@@ -1219,7 +1225,7 @@ START_TEST(blocked_loops_cut_what_comes_after_them)
                     ck_assert(cut->n == x->whole && cut->s == x->s && cut->d == x->d);
                 ck_assert(x->n * x->block >= x->whole && (x->n - 1) * x->block < x->whole);
             }
-        xti_plan_free(&p);
+        free_plan(&p);
         xt_graph_free(g);
     }
 }

@@ -7,7 +7,7 @@
 #include "cpu/threads.h"
 #include "plan/plan.h"
 
-/* Whether this processor runs the kernels of that set. */
+/* Whether there are kernels of that set, and this processor runs them. */
 bool xti_cpu_has(enum xti_isa isa);
 
 /* This machine: instruction set, caches, threads (0: all). Reads XT_ISA and XT_THREADS. */

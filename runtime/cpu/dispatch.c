@@ -13,7 +13,7 @@
 #include "cpu/kernels.h"
 
 /* Each of the sets that ISA_FLAGS_* in the Makefile lets the compiler use. */
-bool xti_cpu_has(enum xti_isa isa)
+static bool processor_has(enum xti_isa isa)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -40,13 +40,15 @@ static bool built_for(enum xti_isa isa)
     return any;
 }
 
+bool xti_cpu_has(enum xti_isa isa) { return processor_has(isa) && built_for(isa); }
+
 /* XT_ISA can only narrow: asking for what the processor lacks, or for an unknown name, changes nothing. */
 static enum xti_isa chosen_isa(void)
 {
     enum xti_isa widest = XTI_ISA_SCALAR;
     const char *name = xti_env(XTI_ENV_ISA);
     for (int i = 0; i < XTI_ISA_COUNT; i++) {
-        if (!xti_cpu_has((enum xti_isa)i) || !built_for((enum xti_isa)i))
+        if (!xti_cpu_has((enum xti_isa)i))
             continue;
         widest = (enum xti_isa)i;
         if (name && !strcmp(name, xti_isa_name[i]))
