@@ -168,7 +168,7 @@ START_TEST(a_copy_without_loops_has_no_choice_but_streaming)
     struct candidates x;
     candidates_of("x: f32[64]; x", &x);
     ck_assert_int_eq(x.n, 2);
-    ck_assert(!x.c[0].plan.step[0].stream && x.c[1].plan.step[0].stream);
+    ck_assert(!x.c[0].plan.step[0].store.stream && x.c[1].plan.step[0].store.stream);
     candidates_free(&x);
 }
 END_TEST

@@ -217,8 +217,8 @@ START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
 {
     struct xti_plan p = deep_plan(deep[_i].line, deep[_i].deep, deep[_i].else_);
     const struct xti_step *step = p.step;
-    if (step->stream && (step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_TRANSPOSE))
-        ck_assert_int_le((step->tile_rows ? step->tile_rows : step->row.n) * step->unit, 8192);
+    if (step->store.stream && (step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_TRANSPOSE))
+        ck_assert_int_le((step->tile.rows ? step->tile.rows : step->row.n) * step->unit, 8192);
     free_plan(&p);
 }
 END_TEST
@@ -246,9 +246,9 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
     m.habits.prefetch_deep = grouped[_i].deep;
     struct xti_plan p = plan_of(grouped[_i].line, &many);
     const struct xti_step *step = p.step;
-    const struct xti_runs *in = &step->blocks->part->in;
+    const struct xti_runs *in = &step->stage.blocks->part->in;
     int64_t blocks = 1;
-    for (int i = step->group; i < step->n_loops; i++)
+    for (int i = step->stage.group; i < step->n_loops; i++)
         blocks *= step->loop[i].n;
     ck_assert_int_ge(in->bytes, grouped[_i].run);
     ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / (grouped[_i].deep ? 7 : 8));
@@ -293,13 +293,13 @@ START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
     struct xti_plan wide = plan_of("x: f32[75,96,50,50]; x.permute(1,0,3,2)", &near);
     near.l1_bytes = 2048; /* calls are parts of a block, of which the last one may be small */
     struct xti_plan parts = plan_of("x: f16[20000,521,9]; x.permute(0,2,1)", &near);
-    const struct xti_step *in = &p.step->blocks->block[0][0].inner->step;
-    const struct xti_step *of_other = &other.step->blocks->block[0][0].inner->step;
-    const struct xti_step *of_parts = &parts.step->blocks->block[0][0].inner->step;
-    ck_assert(in->turns && !in->n_loops);
-    ck_assert(!of_other->turns && of_other->n_loops);
-    ck_assert(wide.step->buffered && !wide.step->blocks->block[0][0].inner->step.turns);
-    ck_assert(of_parts->n_loops && !of_parts->turns);
+    const struct xti_step *in = &p.step->stage.blocks->block[0][0].inner->step;
+    const struct xti_step *of_other = &other.step->stage.blocks->block[0][0].inner->step;
+    const struct xti_step *of_parts = &parts.step->stage.blocks->block[0][0].inner->step;
+    ck_assert(in->stage.turns && !in->n_loops);
+    ck_assert(!of_other->stage.turns && of_other->n_loops);
+    ck_assert(wide.step->stage.serves && !wide.step->stage.blocks->block[0][0].inner->step.stage.turns);
+    ck_assert(of_parts->n_loops && !of_parts->stage.turns);
     free_plan(&p);
     free_plan(&other);
     free_plan(&wide);
@@ -326,8 +326,8 @@ START_TEST(short_runs_are_read_along_a_few_strands)
     const struct xti_step *step = p.step;
     ck_assert_str_eq(xti_plan_strategy(&p), "braid");
     ck_assert_int_eq(step->unit, braided[_i].run);
-    ck_assert_int_eq(step->tile_cols, braided[_i].strands);
-    ck_assert_int_eq(step->tile_rows, braided[_i].rows);
+    ck_assert_int_eq(step->tile.cols, braided[_i].strands);
+    ck_assert_int_eq(step->tile.rows, braided[_i].rows);
     free_plan(&p);
 }
 END_TEST
@@ -351,16 +351,16 @@ static const struct {
 
 static const struct xti_mosaic *table_of(const struct xti_step *step, int block)
 {
-    const struct xti_inner *inner = step->blocks->block[block / 2][block % 2].inner;
+    const struct xti_inner *inner = step->stage.blocks->block[block / 2][block % 2].inner;
     return inner ? inner->mosaic : NULL;
 }
 
 START_TEST(blocks_whose_lines_lie_in_few_windows_are_mosaics)
 {
     struct xti_plan p = plan_of(by_windows[_i].line, &cpu);
-    bool mosaics = p.step->buffered && p.step->blocks->block[0][0].inner->mosaic;
+    bool mosaics = p.step->stage.serves && p.step->stage.blocks->block[0][0].inner->mosaic;
     ck_assert_msg(mosaics == by_windows[_i].mosaics, "%s", by_windows[_i].line);
-    for (int i = 0; i < 4 && p.step->buffered; i++) /* vectors want their indices on lines */
+    for (int i = 0; i < 4 && p.step->stage.serves; i++) /* vectors want their indices on lines */
         ck_assert((uintptr_t)table_of(p.step, i) % XTI_LINE == 0);
     free_plan(&p);
 }
@@ -400,11 +400,11 @@ START_TEST(small_units_are_permuted_side_by_side)
     t.machine = &m;
     m.habits.prefetch_deep = m.habits.abreast = m.habits.joint_rows = true;
     struct xti_plan p = plan_of(abreast[_i].line, &t);
-    ck_assert_msg(p.step->abreast_unit == abreast[_i].unit, "%s: %lld", abreast[_i].line,
-                  (long long)p.step->abreast_unit);
-    for (int i = 0; i < 4 && p.step->abreast_unit; i++) {
-        const struct xti_inner *in = p.step->blocks->block[i / 2][i % 2].inner;
-        ck_assert(!in || (in->step.places && in->step.col.n * in->step.unit == p.step->abreast_unit));
+    ck_assert_msg(p.step->stage.unit == abreast[_i].unit, "%s: %lld", abreast[_i].line,
+                  (long long)p.step->stage.unit);
+    for (int i = 0; i < 4 && p.step->stage.unit; i++) {
+        const struct xti_inner *in = p.step->stage.blocks->block[i / 2][i % 2].inner;
+        ck_assert(!in || (in->step.list.places && in->step.col.n * in->step.unit == p.step->stage.unit));
     }
     free_plan(&p);
 }
@@ -468,8 +468,8 @@ START_TEST(pieces_that_make_up_short_rows_are_one_step)
         bytes += p.step[k].bytes;
     }
     ck_assert(bytes <= p.bytes_written); /* some of the fill is in the rows */
-    ck_assert(!p.joint.n || (p.step->buffered && p.step->blocks->n_parts == p.joint.n));
-    ck_assert(!p.joint.n || !p.step->blocks->value == !p.joint.fills);
+    ck_assert(!p.joint.n || (p.step->stage.serves && p.step->stage.blocks->n_parts == p.joint.n));
+    ck_assert(!p.joint.n || !p.step->stage.blocks->value == !p.joint.fills);
     free_plan(&p);
     free_plan(&apart);
 }
@@ -494,7 +494,7 @@ START_TEST(a_group_holds_what_every_part_of_it_reads)
     struct xti_plan p = plan_of(line, &t);
     ck_assert_int_eq(p.joint.n, 2);
     for (int k = 0; k < p.joint.n; k++) {
-        const struct xti_runs *in = &p.step->blocks->part[k].in;
+        const struct xti_runs *in = &p.step->stage.blocks->part[k].in;
         ck_assert(in->n_dims < XTI_BLOCK_DIMS && in->bytes * in->n_runs <= t.l2_bytes);
     }
     free_plan(&p);
@@ -513,7 +513,7 @@ START_TEST(a_copy_of_any_size_has_a_plan)
     t.machine = &m;
     m.habits.uneven_steps = m.habits.joint_rows = m.habits.prefetch_deep = true;
     struct xti_plan p = plan_of(line[_i], &t);
-    ck_assert(!p.step->uneven);
+    ck_assert(!p.step->visit.uneven);
     free_plan(&p);
 }
 END_TEST
@@ -538,8 +538,8 @@ START_TEST(columns_are_longer_where_prefetches_reach_deep)
     t.machine = &m;
     m.habits.prefetch_deep = true;
     struct xti_plan p = plan_of(long_columns[_i].line, &t), other = plan_of(long_columns[_i].line, &cpu);
-    ck_assert_int_eq(p.step->tile_cols, long_columns[_i].deep);
-    ck_assert_int_eq(other.step->tile_cols, long_columns[_i].else_);
+    ck_assert_int_eq(p.step->tile.cols, long_columns[_i].deep);
+    ck_assert_int_eq(other.step->tile.cols, long_columns[_i].else_);
     free_plan(&p);
     free_plan(&other);
 }
@@ -549,8 +549,8 @@ START_TEST(a_line_of_windows_that_overlap_serves_few_rows)
 {
     struct xti_plan p = plan_of("x: u8[1024,16,8,8,8]:[32768,1,1,4096,2]; x", &cpu);
     ck_assert_str_eq(xti_plan_strategy(&p), "mosaic");
-    ck_assert_int_eq(p.step->tile_rows, 128);
-    ck_assert_int_eq(p.step->together, 16);
+    ck_assert_int_eq(p.step->tile.rows, 128);
+    ck_assert_int_eq(p.step->visit.together, 16);
     free_plan(&p);
 }
 END_TEST
@@ -592,7 +592,8 @@ START_TEST(only_ordinary_stores_past_the_first_cache_are_fetched_ahead)
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         for (int asked = 0; asked < 2; asked++) {
             struct xti_plan p = plan_of(copies[i].line, asked ? &fetches : &cpu);
-            ck_assert_msg(p.step[0].prefetch_writes == (asked && copies[i].ahead), "%s", copies[i].line);
+            ck_assert_msg(p.step[0].store.prefetch_writes == (asked && copies[i].ahead), "%s",
+                          copies[i].line);
             free_plan(&p);
         }
 }
@@ -631,10 +632,10 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
     m.habits.stream_banks = 512;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         struct xti_plan p = plan_of(copies[i].line, &early);
-        ck_assert_msg(p.step[0].squares == copies[i].squares, "%s", copies[i].line);
-        ck_assert_msg(p.step[0].runs == copies[i].runs, "%s", copies[i].line);
-        if (p.step[0].stream) /* blocks that leave while others are made want many of them in a call */
-            ck_assert_int_eq(p.step[0].tile_cols * p.step[0].unit, p.step[0].runs ? 2048 : 256);
+        ck_assert_msg(p.step[0].store.squares == copies[i].squares, "%s", copies[i].line);
+        ck_assert_msg(p.step[0].store.runs == copies[i].runs, "%s", copies[i].line);
+        if (p.step[0].store.stream) /* blocks that leave while others are made want many of them in a call */
+            ck_assert_int_eq(p.step[0].tile.cols * p.step[0].unit, p.step[0].store.runs ? 2048 : 256);
         free_plan(&p);
     }
 }
@@ -643,14 +644,14 @@ END_TEST
 START_TEST(only_copies_past_the_cache_stream)
 {
     struct xti_plan p = plan_of("x: f32[1000,1000]; x.permute(1,0)", &cpu);
-    ck_assert(!p.step[0].stream);
+    ck_assert(!p.step[0].store.stream);
     free_plan(&p);
     p = plan_of("x: f32[3200,3200]; x.permute(1,0)", &cpu);
-    ck_assert(p.step[0].stream);
-    ck_assert_int_gt(p.step[0].tile_rows, 0);
+    ck_assert(p.step[0].store.stream);
+    ck_assert_int_gt(p.step[0].tile.rows, 0);
     free_plan(&p);
     p = plan_of("x: f32[3201,3201]; x.permute(1,0)", &cpu); /* rows do not begin on lines */
-    ck_assert(p.step[0].stream);
+    ck_assert(p.step[0].store.stream);
     ck_assert_str_eq(xti_plan_strategy(&p), "tile");
     free_plan(&p);
 }
@@ -683,7 +684,7 @@ START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
         ck_assert_msg(p.assembled == want[i / 2].assembled[i % 2], "%s", want[i / 2].line);
         for (int k = 0; k < p.n_steps && !p.assembled; k++)
             if (p.map.piece[p.step[k].piece].src >= 0)
-                ck_assert_msg(p.step[k].stream != (m.habits.keeps_in_order && want[i / 2].stays), "%s",
+                ck_assert_msg(p.step[k].store.stream != (m.habits.keeps_in_order && want[i / 2].stays), "%s",
                               want[i / 2].line);
         free_plan(&p);
     }
@@ -789,7 +790,7 @@ START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
     struct xti_plan p = plan_of(lines_shared[_i].line, &cpu);
     ck_assert_msg(p.assembled == lines_shared[_i].assembled, "%s", lines_shared[_i].line);
     for (int k = 0; k < p.n_steps && p.assembled; k++) {
-        ck_assert(!p.step[k].stream && xti_order_nests(&p.step[k]));
+        ck_assert(!p.step[k].store.stream && xti_order_nests(&p.step[k]));
         for (int l = 0; l < p.step[k].n_loops; l++)
             ck_assert(p.step[k].loop[l].cuts == XTI_CUTS_NONE && p.step[k].loop[l].d > 0);
     }
@@ -862,7 +863,7 @@ START_TEST(tiles_whose_rows_begin_alike_need_no_pairs)
         m.habits.stream_banks = 512;
         struct xti_plan p = plan_of(want[i].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-        ck_assert_int_eq(p.step[0].pairs, want[i].pairs);
+        ck_assert_int_eq(p.step[0].store.pairs, want[i].pairs);
         free_plan(&p);
     }
 }
@@ -918,7 +919,7 @@ START_TEST(transposes_of_bytes_in_order_need_no_pairs)
         m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "transpose");
-        ck_assert_int_eq(p.step[0].pairs, !m.habits.prefetch_deep || want[i / 2].pairs);
+        ck_assert_int_eq(p.step[0].store.pairs, !m.habits.prefetch_deep || want[i / 2].pairs);
         free_plan(&p);
     }
 }
@@ -969,8 +970,8 @@ START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "gather");
         int64_t list = 1;
-        for (int k = 0; k < p.step[0].n_col_dims; k++)
-            list *= p.step[0].loop[p.step[0].n_loops + p.step[0].n_row_dims + k].n;
+        for (int k = 0; k < p.step[0].list.col_dims; k++)
+            list *= p.step[0].loop[p.step[0].n_loops + p.step[0].list.row_dims + k].n;
         ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
         ck_assert_int_eq(list, p.step[0].col.n); /* however long a dim is */
         free_plan(&p);
@@ -1024,9 +1025,9 @@ START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
         m.habits.early_stores = true;
         m.habits.uneven_steps = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_int_eq(p.step[0].uneven, m.habits.uneven_steps && want[i / 2].uneven);
-        ck_assert_int_eq(p.step[0].layers, m.habits.uneven_steps && want[i / 2].layers);
-        ck_assert_int_eq(p.step[0].keeps, m.habits.uneven_steps && want[i / 2].keeps);
+        ck_assert_int_eq(p.step[0].visit.uneven, m.habits.uneven_steps && want[i / 2].uneven);
+        ck_assert_int_eq(p.step[0].visit.layers, m.habits.uneven_steps && want[i / 2].layers);
+        ck_assert_int_eq(p.step[0].store.keeps, m.habits.uneven_steps && want[i / 2].keeps);
         free_plan(&p);
     }
 }
@@ -1061,10 +1062,10 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-        ck_assert_int_eq(p.step[0].unstaged, m.habits.prefetch_deep && want[i / 2].unstaged);
-        ck_assert_int_eq(p.step[0].collect, m.habits.prefetch_deep && want[i / 2].collect);
-        ck_assert_int_eq(p.step[0].source_run, m.habits.prefetch_deep ? want[i / 2].source_run : 0);
-        ck_assert_int_eq(p.step[0].fetch.runs > 0, p.step[0].collect);
+        ck_assert_int_eq(p.step[0].store.unstaged, m.habits.prefetch_deep && want[i / 2].unstaged);
+        ck_assert_int_eq(p.step[0].tile.collect, m.habits.prefetch_deep && want[i / 2].collect);
+        ck_assert_int_eq(p.step[0].tile.source_run, m.habits.prefetch_deep ? want[i / 2].source_run : 0);
+        ck_assert_int_eq(p.step[0].tile.fetch.runs > 0, p.step[0].tile.collect);
         free_plan(&p);
     }
 }
@@ -1095,9 +1096,9 @@ static int by_address(const void *a, const void *b)
 /* The whole extent of dim k, a list's: its outermost dim may be taken in blocks. */
 static int64_t listed(const struct xti_step *step, int k)
 {
-    int cuts = k == step->n_loops && step->n_row_dims  ? XTI_CUTS_ROW
-               : k == step->n_loops + step->n_row_dims ? XTI_CUTS_COL
-                                                       : XTI_CUTS_NONE;
+    int cuts = k == step->n_loops && step->list.row_dims  ? XTI_CUTS_ROW
+               : k == step->n_loops + step->list.row_dims ? XTI_CUTS_COL
+                                                          : XTI_CUTS_NONE;
     for (int i = 0; i < step->n_loops; i++)
         if (cuts != XTI_CUTS_NONE && step->loop[i].cuts == cuts)
             return step->loop[i].whole;
@@ -1112,13 +1113,13 @@ static int64_t list_step(const struct xti_step *step, struct visit **out)
     for (int k = 0; k < step->n_loops; k++)
         if (step->loop[k].cuts == XTI_CUTS_NONE)
             loop[n_loops++] = step->loop[k];
-    for (int k = step->n_loops; k < step->n_loops + step->n_row_dims + step->n_col_dims; k++) {
+    for (int k = step->n_loops; k < step->n_loops + step->list.row_dims + step->list.col_dims; k++) {
         loop[n_loops] = step->loop[k];
         loop[n_loops++].n = listed(step, k);
     }
-    if (!step->n_row_dims)
+    if (!step->list.row_dims)
         loop[n_loops++] = step->row;
-    if (!step->n_col_dims)
+    if (!step->list.col_dims)
         loop[n_loops++] = step->col;
     if (step->kernel == XTI_CPU_MIRROR || step->kernel == XTI_CPU_TURN)
         loop[n_loops++] = (struct xti_loop){.n = step->param, .s = step->unit, .d = step->unit};

@@ -142,13 +142,13 @@ bool xti_tile_of(const struct xt_kernel *k, const struct xti_step *s, struct xti
 {
     bool groups = s->kernel == XTI_CPU_MIRROR || s->kernel == XTI_CPU_TURN;
     struct box x = {.unit = groups ? s->unit * s->param : s->unit};
-    if (s->general || (s->buffered && k->plan->joint.n) || k->plan->assembled)
+    if (s->general || (s->stage.serves && k->plan->joint.n) || k->plan->assembled)
         return false;
-    if (!s->n_row_dims)
+    if (!s->list.row_dims)
         add_dim(&x, &s->row, block_of(s, XTI_CUTS_ROW));
-    if (!s->n_col_dims)
+    if (!s->list.col_dims)
         add_dim(&x, &s->col, block_of(s, XTI_CUTS_COL));
-    for (int i = 0; i < s->n_row_dims + s->n_col_dims; i++)
+    for (int i = 0; i < s->list.row_dims + s->list.col_dims; i++)
         add_dim(&x, &s->loop[s->n_loops + i], INT64_MAX);
     *out = (struct xti_tile){.bytes = x.unit};
     for (int i = 0; i < x.n; i++)

@@ -250,7 +250,7 @@ void xti_explain_way(const struct xt_kernel *k, struct xti_str *b)
         xti_str_addf(b, "; %" PRId64 " blocks of %d threads", k->cuda->grid, k->cuda->threads_per_block);
         return;
     }
-    if (k->plan->step[best].stream)
+    if (k->plan->step[best].store.stream)
         xti_str_add(b, "; written past the caches");
     threads_text(k, b);
 }

@@ -167,7 +167,8 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     const struct xti_part *part = b->blocks->part;
     int n = b->blocks->n_parts;
     b->block = &b->blocks->block[row][col];
-    if (b->single && (row || col || !b->block->inner->step.turns)) /* it, or few rows, is written at once */
+    if (b->single &&
+        (row || col || !b->block->inner->step.stage.turns)) /* it, or few rows, is written at once */
         stream(b, ALL);
     fetch_ends(&b->block->out, d);
     fill(b);
@@ -196,7 +197,7 @@ static void prepare(struct xti_buffered *b, const struct xti_target *target, int
         b->kernel[row][col][k] = xti_kernel_of(&inner[k].step, target);
         *job = xti_job_of(&inner[k].step, target, NULL);
         job->beside.buffered = b;
-        job->beside.between = inner[k].step.turns ? between : NULL;
+        job->beside.between = inner[k].step.stage.turns ? between : NULL;
         job->list.mosaic = inner[k].mosaic;
     }
 }
@@ -206,13 +207,13 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
                        struct xtk_job *jobs, char *room, int64_t bytes)
 {
     const struct xti_target *target = &c->plan->target;
-    const struct xti_runs *whole = &step->blocks->block[0][0].out;
+    const struct xti_runs *whole = &step->stage.blocks->block[0][0].out;
     struct xti_buffered b;
     struct xtk_job job = xti_job_of(step, target, NULL);
-    b.blocks = step->blocks;
+    b.blocks = step->stage.blocks;
     b.job = jobs;
     b.buffer[0] = room;
-    b.single = step->abreast_unit && whole->bytes * whole->n_runs > bytes;
+    b.single = step->stage.unit && whole->bytes * whole->n_runs > bytes;
     b.buffer[1] = b.single ? room : room + bytes;
     for (int i = 0; i < 4; i++)
         prepare(&b, target, i / 2, i % 2);
@@ -225,7 +226,7 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
     b.stream_job = (struct xtk_job){
         .rows = 1, .s_col = 1, .d_col = 1, .store.stream = true, .machine.hints = xti_machine_careful->hints};
     b.turn = 0;
-    b.group = step->group;
+    b.group = step->stage.group;
     b.first = xti_target_hints(target).of[XTI_FETCHES_TILES] == XTI_HINT_T0;
     b.out.done = b.in.done = true;
     job.beside.buffered = &b;

@@ -179,7 +179,7 @@ static void set_job(const struct xti_cursor *c, struct xtk_job *job)
     job->d_col = c->step->col.d;
     job->value = c->value;
     job->next.ahead = c->ahead;
-    job->store.stream = c->step->stream;
+    job->store.stream = c->step->store.stream;
     job->machine.hints = c->hints->hints;
     job->machine.far = c->hints->habits.far_ahead;
 }

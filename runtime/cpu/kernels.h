@@ -68,17 +68,6 @@ struct xtk_layers {
     int64_t n, s, d;
 };
 
-/* How lines get to the destination. */
-struct xtk_store {
-    bool stream;          /* whole ones may bypass the cache; the caller fences */
-    bool pairs;           /* transpose, tile: two of a row are streamed one right behind the other */
-    bool runs;            /* transpose: four of each row, through the cache some rows of several squares */
-    bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
-    bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
-    bool keeps;           /* layers, in order, or squares: what is written stays in the first cache */
-    bool prefetch_writes; /* fetched ahead of ordinary stores */
-};
-
 /* What is fetched ahead. */
 struct xtk_next {
     int64_t s, d;          /* from this job to the next one; 0: unknown */
@@ -134,7 +123,7 @@ struct xtk_job {
     int64_t before, after;
     struct xtk_groups group; /* tile */
     struct xtk_layers layer;
-    struct xtk_store store;
+    struct xti_store store;
     struct xtk_next next;
     struct xtk_list list;
     struct xtk_beside beside;

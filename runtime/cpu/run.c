@@ -10,7 +10,7 @@
 static const struct xti_loop one_layer = {.n = 1, .cuts = XTI_CUTS_NONE};
 
 /* Those outside of what the kernel goes over. */
-static int loops_of(const struct xti_step *step) { return step->n_loops - step->layers; }
+static int loops_of(const struct xti_step *step) { return step->n_loops - step->visit.layers; }
 
 /* Where a loop stands. */
 struct level {
@@ -110,7 +110,7 @@ static bool is_large(enum xti_cpu_op op)
  * prefetch several jobs ahead. */
 static void run_job(struct nest *t, struct level *v, char *d, const char *s)
 {
-    if (v->i + 1 == v->end && t->step->stream && is_large(t->step->kernel))
+    if (v->i + 1 == v->end && t->step->store.stream && is_large(t->step->kernel))
         run_last(t, d, s);
     else
         t->kernel(&t->job, d, s);
@@ -212,7 +212,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
 {
     int loops = loops_of(step);
     const struct xti_loop *last = loops ? &step->loop[loops - 1] : NULL;
-    const struct xti_loop *layer = step->layers ? &step->loop[loops] : &one_layer;
+    const struct xti_loop *layer = step->visit.layers ? &step->loop[loops] : &one_layer;
     int64_t points = last && last->cuts != XTI_CUTS_NONE ? last->block : 1;
     return (struct xtk_job){.rows = step->row.n,
                             .cols = step->col.n,
@@ -222,29 +222,23 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .d_col = step->col.d,
                             .run = step->unit,
                             .value = value,
-                            .row_at = step->row_at,
-                            .col_at = step->col_at,
-                            .list.places = step->places,
-                            .group.s = step->col_at ? step->col.s : 0,
-                            .group.d = step->row_at ? step->row.d : 0,
+                            .row_at = step->list.row_at,
+                            .col_at = step->list.col_at,
+                            .list.places = step->list.places,
+                            .group.s = step->list.col_at ? step->col.s : 0,
+                            .group.d = step->list.row_at ? step->row.d : 0,
                             .next.s = last ? last->s * points : 0,
                             .next.d = last ? last->d * points : 0,
-                            .next.run = step->source_run,
-                            .store.stream = step->stream,
-                            .store.pairs = step->pairs,
-                            .store.unstaged = step->unstaged,
-                            .store.prefetch_writes = step->prefetch_writes,
+                            .next.run = step->tile.source_run,
+                            .store = step->store,
                             .machine.hints = xti_target_hints(target),
                             .machine.follows = target->machine->habits.follows,
                             .machine.far = target->machine->habits.far_ahead,
                             .machine.deep = target->machine->habits.prefetch_deep,
-                            .store.squares = step->squares,
-                            .store.runs = step->runs,
-                            .layer.n = step->uneven ? layer->n : 0,
+                            .layer.n = step->visit.uneven ? layer->n : 0,
                             .layer.s = layer->s,
                             .layer.d = layer->d,
-                            .store.keeps = step->keeps,
-                            .next.runs = step->fetch};
+                            .next.runs = step->tile.fetch};
 }
 
 /* extent, level: room for the loops. */
@@ -361,11 +355,11 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
     const char *src = from < 0 ? NULL : (const char *)c->src[from] + step->s_byte;
     if (step->general)
         run_in_order(c, step, share);
-    else if (step->buffered)
+    else if (step->stage.serves)
         xti_run_buffered(c, step, share);
     else if (step->kernel == XTI_CPU_MOSAIC)
         xti_run_mosaic(step, &p->target, c->dst + step->d_byte, src, share);
-    else if (step->collect)
+    else if (step->tile.collect)
         run_collected(step, &p->target, c->dst + step->d_byte, src, share);
     else
         run_straight(c, step, src, share);
@@ -391,7 +385,7 @@ void xti_run_share(const struct xti_copy *c, struct xti_share share)
     for (int k = 0; k < slabs; k++)
         run_slab(c, (struct xti_share){share.part * slabs + k, share.parts * slabs});
     for (int i = 0; i < c->plan->n_steps; i++)
-        stream |= c->plan->step[i].stream;
+        stream |= c->plan->step[i].store.stream;
 #if defined(__x86_64__)
     if (stream)
         __builtin_ia32_sfence(); /* streaming stores are not ordered by what tells others that we are done */
@@ -403,7 +397,7 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
     if (p->n_steps != 1 || p->assembled || step->general || loops_of(step) > 1 || step->split >= 0 ||
-        step->buffered || step->collect || step->kernel == XTI_CPU_MOSAIC)
+        step->stage.serves || step->tile.collect || step->kernel == XTI_CPU_MOSAIC)
         return;
     const struct xti_loop *l = loops_of(step) ? &step->loop[0] : &one_layer;
     if (l->cuts != XTI_CUTS_NONE)
@@ -412,7 +406,7 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     *out = (struct xti_call){.fn = xti_kernel_of(step, &p->target),
                              .job = xti_job_of(step, &p->target, out->value),
                              .src = piece->src,
-                             .stream = step->stream,
+                             .stream = step->store.stream,
                              .n = l->n,
                              .s_step = l->s,
                              .d_step = l->d,

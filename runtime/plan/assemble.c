@@ -95,7 +95,7 @@ static bool pays(const struct xti_plan *p)
     double shared = 0, badly = 0, most = (double)p->bytes_written / SLOW_SHARE;
     struct xti_loop room[XTI_MAX_LOOPS];
     for (int i = 0; i < p->n_steps; i++)
-        if (p->step[i].buffered || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
+        if (p->step[i].stage.serves || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
             return false;
     if (!xti_cost_stream(p) || !dense(&p->map) || !fits(p))
         return false;

@@ -56,7 +56,7 @@ static bool takes_turns(const struct xti_step *step)
 {
     enum { WIDEST = 2 };
     if (step->kernel == XTI_CPU_GATHER)
-        return step->abreast_unit;
+        return step->stage.unit;
     int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit, half = XTI_LINE / 2;
     return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) && rows >= half &&
            cols >= half;
@@ -66,8 +66,8 @@ static void shape_near_calls(struct xti_step *step) { shape(step, NEAR_CALL_BYTE
 
 static void shape_turns(struct xti_step *step)
 {
-    step->turns = takes_turns(step);
-    if (!step->turns)
+    step->stage.turns = takes_turns(step);
+    if (!step->stage.turns)
         shape_near_calls(step);
 }
 
@@ -97,7 +97,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
 {
     struct xti_plan sub = xti_block_plan(p, piece);
     sub.most_windows = windows;
-    sub.abreast_unit = step->abreast_unit;
+    sub.abreast_unit = step->stage.unit;
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;
@@ -124,7 +124,7 @@ static __attribute__((noinline)) int most_windows(const struct xti_plan *p, cons
 {
     struct xti_nest t;
     if (!p->joint.n)
-        return step->mosaics ? XTI_MOSAIC_WINDOWS : 0;
+        return step->stage.mosaics ? XTI_MOSAIC_WINDOWS : 0;
     xti_nest_of(&p->map, p->joint.piece[part], &t);
     return xti_buffered_windows(p, p->joint.piece[part], &t);
 }
@@ -167,7 +167,7 @@ static void place_part(const struct xti_plan *p, const struct xti_step *step, co
     part->at = (x->doff - p->map.dst_lo) * e % p->joint.row;
     part->s_byte = x->soff * e;
     for (int i = 0; i < x->n_dims; i++)
-        for (int k = 0; k < step->n_loops + step->n_row_dims + step->n_col_dims; k++)
+        for (int k = 0; k < step->n_loops + step->list.row_dims + step->list.col_dims; k++)
             if (step->loop[k].d == -x->dim[i].d * e) {
                 part->s_byte += (x->dim[i].n - 1) * x->dim[i].s * e;
                 break;
@@ -189,10 +189,10 @@ static xt_status plan_parts(struct xti_plan *p, const struct xti_step *step, str
             s[i] = xti_part_loop(p, k, &step->loop[i]).s;
         if (p->joint.n)
             place_part(p, step, x, part);
-        part->in = xti_group_source(p, step, k, step->group);
+        part->in = xti_group_source(p, step, k, step->stage.group);
         lines += part->in.n_runs * ((part->in.bytes + (p->joint.n ? 2 * XTI_LINE - 2 : XTI_LINE)) / XTI_LINE);
     }
-    int64_t calls = steps_of(step, step->group) * calls_of(&b->block[0][0], b->n_parts);
+    int64_t calls = steps_of(step, step->stage.group) * calls_of(&b->block[0][0], b->n_parts);
     b->fetch_lines = (lines + calls) / calls;
     return XT_OK;
 }
@@ -201,7 +201,7 @@ xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, xti_step_pl
                           struct xti_err *err)
 {
     int64_t row_tail = tail_of(step, XTI_CUTS_ROW), col_tail = tail_of(step, XTI_CUTS_COL);
-    int n = step->n_row_dims + step->n_col_dims;
+    int n = step->list.row_dims + step->list.col_dims;
     struct xti_blocks *b = xti_arena_alloc(&p->arena, sizeof *b);
     struct xti_part *part = xti_arena_alloc(&p->arena, (size_t)xti_parts_of(p) * sizeof *part);
     struct xti_loop *dim = xti_arena_alloc(&p->arena, (size_t)n * sizeof *dim);
@@ -221,13 +221,13 @@ xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, xti_step_pl
         if (row)
             dim[0].n = row_tail;
         if (col)
-            dim[step->n_row_dims].n = col_tail;
+            dim[step->list.row_dims].n = col_tail;
         out->out = xti_runs_of(step->unit, dim, n, false);
         xt_status s = plan_inner(p, step, dim, plan, out, err);
         if (s)
             return s;
     }
     step->kernel = b->block[0][0].inner->step.kernel;
-    step->blocks = b;
+    step->stage.blocks = b;
     return plan_parts(p, step, b, err);
 }

@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-/* Plans the blocks of a step that xti_buffered_make made, each by `plan`: sets step->blocks. */
+/* Plans the blocks of a step that xti_buffered_make made, each by `plan`: sets step->stage.blocks. */
 xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, xti_step_planner *plan,
                           struct xti_err *err);
 

@@ -136,10 +136,10 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
 
 static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct xti_step *step)
 {
-    step->mosaics = x->rows_pass && !p->joint.n;
-    step->buffered = true;
+    step->stage.mosaics = x->rows_pass && !p->joint.n;
+    step->stage.serves = true;
     step->unit = (int)x->t.run;
-    step->stream = true;
+    step->store.stream = true;
     xti_sides_step(x, step);
     xti_group_blocks(
         p, x->t.unit || p->target.machine->habits.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
@@ -149,9 +149,9 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
  */
 static bool may_be_less(const struct xti_plan *p, const struct xti_sides *x, const struct xti_step *step)
 {
-    return p->target.machine->habits.prefetch_deep && !p->joint.n && step->group < step->n_loops &&
+    return p->target.machine->habits.prefetch_deep && !p->joint.n && step->stage.group < step->n_loops &&
            x->col.n_dims && x->col.bytes / x->col.take >= LESS_BYTES &&
-           xti_group_source(p, step, 0, step->group).bytes < XTI_GROUP_RUN_BYTES;
+           xti_group_source(p, step, 0, step->stage.group).bytes < XTI_GROUP_RUN_BYTES;
 }
 
 /* Makes it so; whether a group has long runs then. */
@@ -161,7 +161,7 @@ static __attribute__((noinline)) bool make_less(const struct xti_plan *p, int pi
     struct xti_sides less;
     block_of(p, piece, x->col.bytes / x->col.take, false, &less);
     make_of(p, &less, step);
-    struct xti_runs r = xti_group_source(p, step, 0, step->group);
+    struct xti_runs r = xti_group_source(p, step, 0, step->stage.group);
     return r.bytes >= XTI_GROUP_RUN_BYTES && r.bytes * r.n_runs <= LESS_GROUP_BYTES;
 }
 
@@ -204,7 +204,8 @@ static __attribute__((noinline)) bool streams_lines(const struct xti_plan *p, in
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
     next_strategy(p, piece)->make(p, piece, &step);
-    return step.stream && (step.param || step.kernel == XTI_CPU_MOSAIC || step.kernel == XTI_CPU_TRANSPOSE);
+    return step.store.stream &&
+           (step.param || step.kernel == XTI_CPU_MOSAIC || step.kernel == XTI_CPU_TRANSPOSE);
 }
 
 /* Blocks of units that are permuted side by side; false: something else serves. */
@@ -237,7 +238,7 @@ static __attribute__((noinline)) int mosaic_block(const struct xti_plan *p, int 
     if (!most || x.col.units * x.row.units == 1)
         return 0;
     make_of(p, &x, &step);
-    xti_runs_sort(room + step.n_loops, step.n_row_dims + step.n_col_dims, false);
+    xti_runs_sort(room + step.n_loops, step.list.row_dims + step.list.col_dims, false);
     *block = xti_block_piece(p, &step, 0, room + step.n_loops, d);
     return most;
 }
@@ -289,7 +290,7 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
     int64_t unit;
     if (abreast_blocks_of(p, piece, &x, &unit)) {
         make_of(p, &x, step);
-        step->abreast_unit = unit;
+        step->stage.unit = unit;
         return;
     }
     if (!p->joint.n && windows_serve(p, piece)) {

@@ -23,7 +23,7 @@ bool xti_cost_stream(const struct xti_plan *p) { return streams(&p->target, p->b
 /* The dims of a list of columns, outermost first. */
 static const struct xti_loop *columns_of(const struct xti_step *step)
 {
-    return &step->loop[step->n_loops + step->n_row_dims];
+    return &step->loop[step->n_loops + step->list.row_dims];
 }
 
 /* Bytes of the source from the first of them to the last. */
@@ -31,7 +31,7 @@ static int64_t columns_reach(const struct xti_step *step)
 {
     const struct xti_loop *col = columns_of(step);
     int64_t reach = 0;
-    for (int i = 0; i < step->n_col_dims; i++)
+    for (int i = 0; i < step->list.col_dims; i++)
         reach += (col[i].n - 1) * (int64_t)xti_abs64(col[i].s);
     return reach;
 }
@@ -74,7 +74,7 @@ bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
         return true;
     if (!p->target.machine->habits.keeps_in_order || p->target.choice.stream ||
         p->bytes_written >= p->target.l3_bytes || !along[step->kernel] || gaps || step->general ||
-        step->buffered || written_in_order(step, RUN_BYTES) < RUN_BYTES)
+        step->stage.serves || written_in_order(step, RUN_BYTES) < RUN_BYTES)
         return false;
     xti_traffic_of(step, &p->target, true, &t);
     double both = (double)p->bytes_written * (t.source + t.destination) / t.destination;
@@ -145,8 +145,8 @@ static bool leaves_alone(const struct xti_target *t, const struct xti_step *step
 {
     enum { SOON = 1024 };
     const struct xti_loop *row =
-        step->n_row_dims ? &step->loop[step->n_loops + step->n_row_dims - 1] : &step->row;
-    int64_t rows = step->tile_rows ? step->tile_rows : step->row.n;
+        step->list.row_dims ? &step->loop[step->n_loops + step->list.row_dims - 1] : &step->row;
+    int64_t rows = step->tile.rows ? step->tile.rows : step->row.n;
     bool tile = step->kernel == XTI_CPU_TILE, bytes = step->unit == 1;
     if (row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !(tile && bytes))
         return true;
@@ -162,7 +162,7 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
                     : step->kernel == XTI_CPU_TRANSPOSE ? 2
                     : t->machine->habits.prefetch_deep  ? 1
                                                         : 4;
-    bool may = step->stream && step->unit >= narrowest;
+    bool may = step->store.stream && step->unit >= narrowest;
     if (t->choice.burst)
         return may && t->choice.burst > 0;
     return may && t->machine->habits.stream_pairs && !leaves_alone(t, step);
@@ -173,12 +173,12 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 {
     enum { WIDEST = 2, FEW_SETS = 128, FEWEST_SETS = 1024, NEAR = 2048 };
-    int lists = step->n_row_dims + step->n_col_dims;
-    const struct xti_loop *col = step->n_col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
-    int few = step->n_col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
-    bool near = !step->n_col_dims && xti_abs64(col->s) < NEAR;
+    int lists = step->list.row_dims + step->list.col_dims;
+    const struct xti_loop *col = step->list.col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
+    int few = step->list.col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
+    bool near = !step->list.col_dims && xti_abs64(col->s) < NEAR;
     return t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE &&
-           step->stream && !step->collect && step->unit <= WIDEST && col->s % few && !near;
+           step->store.stream && !step->tile.collect && step->unit <= WIDEST && col->s % few && !near;
 }
 
 /* The source of such a tile, where it is one run that is read column by column, is fetched a tile ahead in
@@ -186,20 +186,21 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step)
 {
     enum { PARTS = 2, NARROW = 2 }; /* of the second cache: this tile's and the next one's */
-    int64_t run = step->tile_rows * step->unit, reach = run + columns_reach(step);
+    int64_t run = step->tile.rows * step->unit, reach = run + columns_reach(step);
     const struct xti_loop *col = columns_of(step);
-    for (int i = 0; i < step->n_col_dims; i++)
+    for (int i = 0; i < step->list.col_dims; i++)
         run *= col[i].s > 0 ? col[i].n : 0;
-    bool wide = step->unit > NARROW && step->kernel == XTI_CPU_TILE && step->stream;
-    bool serves = step->unstaged || (wide && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512);
-    bool one = serves && step->n_col_dims && run == reach;
+    bool wide = step->unit > NARROW && step->kernel == XTI_CPU_TILE && step->store.stream;
+    bool serves =
+        step->store.unstaged || (wide && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512);
+    bool one = serves && step->list.col_dims && run == reach;
     return one && PARTS * run <= t->l2_bytes ? run : 0;
 }
 
 /* Planes of short pixels: lines whose neighbours follow soon, at the price of the source's order. */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step)
 {
-    return t->machine->habits.singles_soon && step->stream && xti_step_row_bytes(step) == XTI_LINE;
+    return t->machine->habits.singles_soon && step->store.stream && xti_step_row_bytes(step) == XTI_LINE;
 }
 
 /* As many as make up whole lines, so that none is read for two braids, and two lines or more; where lines are
@@ -321,7 +322,7 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
     enum { SHARED = 512, WELL = 1, FAIRLY = 3 };
     const struct xti_target *t = &p->target;
     int64_t bytes = p->bytes_written;
-    if (!t->machine->habits.early_stores || t->isa != XTI_ISA_AVX512 || step->stream)
+    if (!t->machine->habits.early_stores || t->isa != XTI_ISA_AVX512 || step->store.stream)
         return false;
     if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
         return true;
@@ -342,10 +343,10 @@ bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { MANY = 16 };
     const struct xti_target *t = &p->target;
-    if (step->stream)
+    if (step->store.stream)
         return t->machine->habits.stream_banks && step->row.d % t->machine->habits.stream_banks == 0 &&
                p->bytes_written < t->l3_bytes / 2;
-    if (!step->squares)
+    if (!step->store.squares)
         return false;
     int64_t rows = lines_of_a_set(step, step->row.d), cols = lines_of_a_set(step, step->col.s);
     return rows > MANY || (step->unit > 1 && rows == MANY && cols < MANY);
@@ -361,7 +362,7 @@ static bool begins_on_lines(const struct xti_step *step)
 bool xti_cost_one_call(const struct xti_step *step)
 {
     enum { NARROW = 2 };
-    return step->runs || (step->squares && step->unit > NARROW && begins_on_lines(step));
+    return step->store.runs || (step->store.squares && step->unit > NARROW && begins_on_lines(step));
 }
 
 /* A loop that goes over no blocks, and that no other cuts, around whole columns. */
@@ -401,8 +402,8 @@ static bool is_dense(const struct xti_map *m, int64_t bytes)
 /* Squares of a call that writes all that there is, half to two thirds of the first cache. */
 static bool may_keep_squares(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
-    return step->squares && !step->runs && step->unit > 1 && step->n_loops == 0 && begins_on_lines(step) &&
-           bytes > t->l1_bytes / 2 && bytes <= 2 * t->l1_bytes / 3;
+    return step->store.squares && !step->store.runs && step->unit > 1 && step->n_loops == 0 &&
+           begins_on_lines(step) && bytes > t->l1_bytes / 2 && bytes <= 2 * t->l1_bytes / 3;
 }
 
 /* Where one instruction goes on in equal steps the processor fetches what would come next, at the price of
@@ -420,10 +421,10 @@ void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
     bool keeps = whole && bytes <= 3 * t->l1_bytes / 4 && is_dense(&p->map, bytes);
     bool alone = keeps && !layers && step->row.n == 1;
     bool full = bytes > 3 * t->l2_bytes / 8 && bytes <= t->l2_bytes;
-    if (!t->machine->habits.uneven_steps || t->isa != XTI_ISA_AVX512 || step->stream || step->general ||
-        step->buffered || bytes <= (keeps ? FEW : t->l1_bytes / 2) || bytes > t->l3_bytes / 8)
+    if (!t->machine->habits.uneven_steps || t->isa != XTI_ISA_AVX512 || step->store.stream || step->general ||
+        step->stage.serves || bytes <= (keeps ? FEW : t->l1_bytes / 2) || bytes > t->l3_bytes / 8)
         return;
-    step->uneven = some || (is_long(step, row) && (alone || full));
-    step->layers = step->uneven && layers;
-    step->keeps = step->uneven ? keeps : whole && may_keep_squares(t, step, bytes);
+    step->visit.uneven = some || (is_long(step, row) && (alone || full));
+    step->visit.layers = step->visit.uneven && layers;
+    step->store.keeps = step->visit.uneven ? keeps : whole && may_keep_squares(t, step, bytes);
 }

@@ -61,6 +61,6 @@ void xti_braid_make(const struct xti_plan *p, int piece, struct xti_step *step)
     braid_of(&p->map, piece, &x);
     step->kernel = XTI_CPU_BRAID;
     step->unit = (int)x.t.run;
-    step->stream = true;
+    step->store.stream = true;
     xti_sides_step(&x, step);
 }

@@ -85,5 +85,5 @@ void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
     struct xti_sides x;
     (p->abreast_unit ? abreast_rows_of : gather_of)(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
-    step->abreast_unit = p->abreast_unit;
+    step->stage.unit = p->abreast_unit;
 }

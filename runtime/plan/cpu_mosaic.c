@@ -191,6 +191,6 @@ void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step)
     struct xti_sides x;
     mosaic_of(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_MOSAIC, step);
-    step->together = together(&x);
-    step->gaps = has_gaps(&x.t);
+    step->visit.together = together(&x);
+    step->visit.gaps = has_gaps(&x.t);
 }

@@ -43,7 +43,7 @@ static void start(const struct xti_plan *p, const struct xti_nest *t, enum xti_c
     for (int i = 0; i < t->n_dims; i++)
         if (i != row && i != col)
             step->loop[step->n_loops++] = t->dim[i];
-    step->stream = xti_cost_stream(p);
+    step->store.stream = xti_cost_stream(p);
 }
 
 static void finish(struct xti_step *step)
@@ -204,7 +204,7 @@ static void turn_make(const struct xti_plan *p, int piece, struct xti_step *step
         xti_nest_flip(&t, t.cs);
     start(p, &t, XTI_CPU_TURN, t.esize, t.cs, t.cd, step);
     step->param = (int)(t.run / t.esize);
-    if (step->stream) {
+    if (step->store.stream) {
         int64_t rows = TURN_ROWS_BYTES / t.run;
         xti_loops_block(step, XTI_CUTS_ROW, rows < TURN_ROWS ? rows : TURN_ROWS, false);
     } else if (t.bytes > p->target.l1_bytes / 2) {
@@ -324,19 +324,19 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     NEST(p, piece);
     start(p, &t, XTI_CPU_TRANSPOSE, t.unit, t.cs, t.cd, step);
     /* Whole lines need rows that begin alike; other rows go through the cache. */
-    step->stream = step->stream && step->row.d % XTI_LINE == 0;
-    step->squares = xti_cost_whole_lines(p, step);
-    step->runs = xti_cost_runs(p, step);
-    if (step->stream) {
+    step->store.stream = step->store.stream && step->row.d % XTI_LINE == 0;
+    step->store.squares = xti_cost_whole_lines(p, step);
+    step->store.runs = xti_cost_runs(p, step);
+    if (step->store.stream) {
         int64_t rows = p->target.machine->habits.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
-        int64_t cols = step->runs ? RUNS_COLS_BYTES : STREAM_COLS_BYTES;
+        int64_t cols = step->store.runs ? RUNS_COLS_BYTES : STREAM_COLS_BYTES;
         if (!xti_cost_whole_rows(&p->target, step))
             xti_loops_block(step, XTI_CUTS_ROW, rows / t.unit, false);
         xti_loops_block(step, XTI_CUTS_COL, cols / t.unit, true);
     }
-    if (!step->stream && t.bytes > p->target.l1_bytes / 2) {
+    if (!step->store.stream && t.bytes > p->target.l1_bytes / 2) {
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(p);
-        int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead && !step->squares ? 2048 : 512;
+        int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead && !step->store.squares ? 2048 : 512;
         xti_loops_block(step, XTI_CUTS_ROW, block / t.unit, false);
         xti_loops_block(step, XTI_CUTS_COL, block / t.unit, true);
     }
@@ -412,7 +412,7 @@ static void walk_make(const struct xti_plan *p, int piece, struct xti_step *step
     int col = t.cd >= 0 && t.dim[t.cd].n >= WEAVE_MIN_COLS ? t.cd : t.cs >= 0 ? t.cs : longest_beside(&t, -1);
     int row = col == t.cd && t.cs >= 0 ? t.cs : col == t.cs && t.cd >= 0 ? t.cd : -1;
     start(p, &t, XTI_CPU_WALK, t.unit, row, col, step);
-    step->stream = false;
+    step->store.stream = false;
     if (t.bytes > p->target.l1_bytes / 2) {
         xti_loops_block(step, XTI_CUTS_COL, 64, false);
         if (row >= 0)
@@ -428,7 +428,7 @@ static bool general_applies(const struct xti_plan *p, int piece, struct xti_why 
 static void general_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     xti_order_step(p, piece, step);
-    step->stream = xti_cost_stream(p);
+    step->store.stream = xti_cost_stream(p);
 }
 
 /* clang-format off */

@@ -179,7 +179,7 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     bool fed = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= FED_UNIT;
     int64_t enough = fed ? FED_RUN : XTI_LINE;
     bool long_rows = cs->n * t->unit >= enough || x->row.n_dims == 1;
-    const struct xti_step step = {.stream = stream, .row = *cs};
+    const struct xti_step step = {.store.stream = stream, .row = *cs};
     bool fours = xti_cost_runs(p, &step);
     if (!long_rows || run < XTI_LINE || (deep && !fours && wide_columns_apart(t)))
         return false;
@@ -242,7 +242,7 @@ void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
     tile_of(p, piece, &x);
-    step->collect = collected_of(p, piece, &x);
+    step->tile.collect = collected_of(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_TILE, step);
 }
 

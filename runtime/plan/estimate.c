@@ -49,7 +49,7 @@ static struct box box_of(const struct xti_step *step)
         b.calls *= (double)(l->cuts == XTI_CUTS_NONE ? xti_block_of(step, i, l->n) : l->n);
     }
     bool whole = step->kernel != XTI_CPU_BLOCKS || b.cols >= SHORT || (b.cols | step->row.d) % XTI_LINE == 0;
-    b.stream = step->stream && whole;
+    b.stream = step->store.stream && whole;
     return b;
 }
 
@@ -82,7 +82,7 @@ static double vectors(const struct xti_step *step, const struct xti_target *t)
 /* Rows of the destination that do not all begin with a line. */
 static bool ragged(const struct xti_step *step, const struct box *b)
 {
-    int64_t width = step->buffered ? 1 : xti_step_col_bytes(step);
+    int64_t width = step->stage.serves ? 1 : xti_step_col_bytes(step);
     int64_t all = step->d_byte | b->cols * width | (step->row.n > 1 ? step->row.d : 0);
     for (int i = 0; i < step->n_loops; i++)
         all |= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].d : 0;
@@ -128,10 +128,10 @@ static void add_source(const struct xti_plan *p, const struct xti_step *step, co
                        struct work *sum)
 {
     double lines = t->fetched[2], groups = 1;
-    for (int i = 0; i < step->group; i++)
+    for (int i = 0; i < step->stage.group; i++)
         groups *= (double)step->loop[i].n;
     for (int k = 0; k < p->joint.n; k++) {
-        const struct xti_runs *in = &step->blocks->part[k].in;
+        const struct xti_runs *in = &step->stage.blocks->part[k].in;
         lines = (k ? lines : 0) + groups * (double)in->n_runs * ((double)in->bytes / XTI_LINE + 1);
     }
     for (int c = 0; c < XTI_N_CACHES; c++)
@@ -143,13 +143,13 @@ static void add_source(const struct xti_plan *p, const struct xti_step *step, co
 static void add_buffered(const struct xti_plan *p, const struct xti_step *step,
                          const struct xti_prices *price, struct work *sum)
 {
-    const struct xti_block *block = &step->blocks->block[0][0];
+    const struct xti_block *block = &step->stage.blocks->block[0][0];
     double lines = (double)step->bytes / XTI_LINE;
     double runs = (double)step->bytes / (double)block->out.bytes;
     struct box whole = {.cols = block->out.bytes, .rows = 1};
     struct work in = {0};
     struct xti_traffic t;
-    for (int k = 0; k < step->blocks->n_parts; k++)
+    for (int k = 0; k < step->stage.blocks->n_parts; k++)
         add_step(p, &block->inner[k].step, price, &in);
     sum->core += runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call +
                  op[XTI_CPU_BLOCKS].wide * lines;
@@ -177,13 +177,13 @@ static double general_runs(const struct xti_piece *x)
 static void add_general(const struct xti_plan *p, const struct xti_step *step, double part, struct work *sum)
 {
     const struct xti_piece *x = &p->map.piece[step->piece];
-    double lines = (double)step->bytes / XTI_LINE, stored = step->stream ? 0 : part * lines;
+    double lines = (double)step->bytes / XTI_LINE, stored = step->store.stream ? 0 : part * lines;
     sum->core += general_run * general_runs(x);
     for (int c = 0; c < XTI_N_CACHES; c++) {
         sum->fetched[c] += x->src < 0 ? 0 : lines; /* prefetches run past the guards */
         sum->stored[c] += stored;
     }
-    *(step->stream ? &sum->streamed : &sum->written) += part * lines;
+    *(step->store.stream ? &sum->streamed : &sum->written) += part * lines;
     sum->kept += XTI_LINE * ((x->src < 0 ? 0 : part * lines) + stored);
 }
 
@@ -222,7 +222,7 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
     for (int i = 0; i < p->n_steps; i++) {
         if (p->step[i].general)
             add_general(p, &p->step[i], part, &w);
-        else if (p->step[i].buffered)
+        else if (p->step[i].stage.serves)
             add_buffered(p, &p->step[i], price, &w);
         else
             add_step(p, &p->step[i], price, &w);

@@ -74,7 +74,7 @@ struct xti_loop xti_part_loop(const struct xti_plan *p, int part, const struct x
 struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step *step, int part, int group)
 {
     struct xti_loop dim[XTI_MAX_LOOPS + XTI_MAX_DIMS];
-    int n = step->n_row_dims + step->n_col_dims;
+    int n = step->list.row_dims + step->list.col_dims;
     for (int k = 0; k < n; k++)
         dim[k] = xti_part_loop(p, part, &step->loop[step->n_loops + k]);
     for (int i = group; i < step->n_loops; i++) {
@@ -82,14 +82,14 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
         if (l->cuts == XTI_CUTS_NONE)
             dim[n++] = xti_part_loop(p, part, l);
         else
-            dim[l->cuts == XTI_CUTS_ROW ? 0 : step->n_row_dims].n = l->whole;
+            dim[l->cuts == XTI_CUTS_ROW ? 0 : step->list.row_dims].n = l->whole;
     }
     const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
     for (int i = 0; x && i < x->n_dims; i++)
         if (x->dim[i].d * p->map.esize < p->joint.row)
             dim[n++] = (struct xti_loop){.n = x->dim[i].n, .s = x->dim[i].s * p->map.esize};
     int64_t run = x ? p->map.esize : step->unit;
-    bool near = x || step->mosaics || p->target.machine->habits.prefetch_deep;
+    bool near = x || step->stage.mosaics || p->target.machine->habits.prefetch_deep;
     return near ? fetched(run, dim, n) : xti_runs_of(run, dim, n, true);
 }
 
@@ -97,7 +97,7 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
 static void cut_loop(struct xti_step *step, int i, int64_t points)
 {
     struct xti_loop *l = &step->loop[i];
-    for (int k = step->n_loops++ + step->n_row_dims + step->n_col_dims; k > i; k--)
+    for (int k = step->n_loops++ + step->list.row_dims + step->list.col_dims; k > i; k--)
         step->loop[k] = step->loop[k - 1];
     l->whole = l->n;
     l->block = xti_ceil_div(l->whole, xti_ceil_div(l->whole, points));
@@ -126,9 +126,10 @@ void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *
     int64_t most = (share < GROUP_BYTES ? share : GROUP_BYTES) / xti_parts_of(p);
     struct xti_runs r = xti_group_source(p, step, 0, step->n_loops), more;
     int64_t least = r.bytes < below ? XTI_GROUP_RUN_BYTES : 0;
-    for (step->group = step->n_loops; step->group && r.bytes < least; step->group--, r = more) {
-        int i = step->group - 1;
-        int64_t points = most / group_bytes(p, step, step->group);
+    for (step->stage.group = step->n_loops; step->stage.group && r.bytes < least;
+         step->stage.group--, r = more) {
+        int i = step->stage.group - 1;
+        int64_t points = most / group_bytes(p, step, step->stage.group);
         more = xti_group_source(p, step, 0, i);
         if (more.bytes == r.bytes)
             return;
@@ -172,7 +173,7 @@ struct xti_piece xti_block_piece(const struct xti_plan *p, const struct xti_step
                                  const struct xti_loop *dim, struct xti_dim d[2 * XTI_MAX_DIMS])
 {
     struct xti_loop own[2 * XTI_MAX_DIMS];
-    int n = step->n_row_dims + step->n_col_dims, k = unit_dims(p, step, part, d + 2 * XTI_MAX_DIMS);
+    int n = step->list.row_dims + step->list.col_dims, k = unit_dims(p, step, part, d + 2 * XTI_MAX_DIMS);
     for (int i = 0; i < n; i++)
         own[i] = xti_part_loop(p, part, &dim[i]);
     k = piece_of(step->unit, p->map.esize, own, n, d + 2 * XTI_MAX_DIMS, k);

@@ -1,6 +1,6 @@
 /* group.h: of a buffered step (buffered.h), the runs of memory that a block or a group of blocks reads and
- * writes. A group is what is fetched at a time: the blocks of the loops from step->group on. A joint plan has
- * parts, one a piece; any other is its only part. Internal to plan. Layer 3. */
+ * writes. A group is what is fetched at a time: the blocks of the loops from step->stage.group on. A joint
+ * plan has parts, one a piece; any other is its only part. Internal to plan. Layer 3. */
 #ifndef XTI_PLAN_GROUP_H
 #define XTI_PLAN_GROUP_H
 
@@ -22,7 +22,8 @@ struct xti_loop xti_part_loop(const struct xti_plan *p, int part, const struct x
 /* Runs of the source of a part, of a block and the loops from `group` on. */
 struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step *step, int part, int group);
 
-/* Sets step->group: so that runs of the source below so many bytes make up longer ones. May cut a loop. */
+/* Sets step->stage.group: so that runs of the source below so many bytes make up longer ones. May cut a loop.
+ */
 void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *step);
 
 /* A part of a block as a piece; dim: those that the step's rows and columns stand for, ascending in the

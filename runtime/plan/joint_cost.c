@@ -68,7 +68,7 @@ bool xti_joint_short_rows(const struct xti_plan *p)
     enum { LONG = 700 };
     const struct xti_step *step = p->step;
     struct xti_nest t;
-    if (p->map.n_pieces != 1 || p->assembled || step->buffered || step->general)
+    if (p->map.n_pieces != 1 || p->assembled || step->stage.serves || step->general)
         return false;
     xti_nest_of(&p->map, 0, &t);
     if (units_again(&t))

@@ -28,9 +28,9 @@ static void cut(struct xti_step *step, int cuts, int64_t block, bool align)
                                                     .cuts = cuts,
                                                     .align = align};
     if (cuts == XTI_CUTS_ROW)
-        step->tile_rows = block;
+        step->tile.rows = block;
     if (cuts == XTI_CUTS_COL)
-        step->tile_cols = block;
+        step->tile.cols = block;
 }
 
 /* Blocks of one point would not go outside of the loop that they cut. */
@@ -48,9 +48,9 @@ static bool goes_outside(const struct xti_step *step, const struct xti_loop *a, 
 {
     uint64_t sa = xti_loop_stride(a, true), sb = xti_loop_stride(b, true), da = xti_loop_stride(a, false),
              db = xti_loop_stride(b, false);
-    enum xti_order order = step->choice.order ? (enum xti_order)step->choice.order
-                           : step->stream     ? XTI_ORDER_SOURCE
-                                              : XTI_ORDER_SUM;
+    enum xti_order order = step->choice.order   ? (enum xti_order)step->choice.order
+                           : step->store.stream ? XTI_ORDER_SOURCE
+                                                : XTI_ORDER_SUM;
     if (order == XTI_ORDER_SOURCE)
         return sa != sb ? sa > sb : da > db;
     if (order == XTI_ORDER_DESTINATION)
@@ -131,7 +131,8 @@ static bool cut_side(struct xti_step *step, int cuts, int64_t parts)
     bool already = false;
     for (int i = 0; i < step->n_loops; i++)
         already |= step->loop[i].cuts == cuts;
-    if (already || l->n < parts || step->row_at || step->col_at || step->n_row_dims || step->n_col_dims)
+    if (already || l->n < parts || step->list.row_at || step->list.col_at || step->list.row_dims ||
+        step->list.col_dims)
         return false;
     int64_t lines = l->n / parts * (int64_t)xti_abs64(l->d) / XTI_LINE;
     if (lines < 1)

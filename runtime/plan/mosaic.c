@@ -188,13 +188,13 @@ void xti_mosaic_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
 struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step)
 {
     static const struct xti_offset single = {0, 0};
-    return (struct xti_mosaic_of){.row_at = step->row_at ? step->row_at : &single,
-                                  .col_at = step->col_at,
-                                  .rows = step->tile_rows,
-                                  .cols = step->tile_cols,
+    return (struct xti_mosaic_of){.row_at = step->list.row_at ? step->list.row_at : &single,
+                                  .col_at = step->list.col_at,
+                                  .rows = step->tile.rows,
+                                  .cols = step->tile.cols,
                                   .unit = step->unit,
-                                  .group = step->together,
-                                  .gaps = step->gaps};
+                                  .group = step->visit.together,
+                                  .gaps = step->visit.gaps};
 }
 
 static bool begin(const struct xti_mosaic_of *of, int most, struct table *t)

@@ -52,8 +52,8 @@ static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *a
 static int64_t by_source(const struct xti_step *step, struct xti_loop *dim)
 {
     int64_t lowest = 0;
-    for (int i = 0, k; i < step->n_col_dims; i++) {
-        struct xti_loop l = step->loop[step->n_loops + step->n_row_dims + i];
+    for (int i = 0, k; i < step->list.col_dims; i++) {
+        struct xti_loop l = step->loop[step->n_loops + step->list.row_dims + i];
         lowest += l.s < 0 ? (l.n - 1) * l.s : 0;
         l.s = (int64_t)xti_abs64(l.s);
         for (k = i; k > 0 && dim[k - 1].s < l.s; k--)
@@ -69,8 +69,8 @@ static __attribute__((noinline)) xt_status list_runs(struct xti_plan *p, struct 
                                                      struct xti_err *err)
 {
     struct xti_loop dim[XTI_MAX_DIMS];
-    int64_t lowest = by_source(step, dim), bytes = step->tile_rows * step->unit, runs = 1;
-    int n = step->n_col_dims;
+    int64_t lowest = by_source(step, dim), bytes = step->tile.rows * step->unit, runs = 1;
+    int n = step->list.col_dims;
     for (; n && dim[n - 1].s == bytes; n--)
         bytes *= dim[n - 1].n;
     for (int i = 0; i < n; i++)
@@ -82,7 +82,7 @@ static __attribute__((noinline)) xt_status list_runs(struct xti_plan *p, struct 
     list_offsets(dim, n, at);
     for (int64_t i = 0; i < runs; i++)
         list[i] = (int32_t)(at[i].s + lowest);
-    step->fetch = (struct xti_fetch){list, runs, bytes};
+    step->tile.fetch = (struct xti_fetch){list, runs, bytes};
     return XT_OK;
 }
 
@@ -90,13 +90,13 @@ static __attribute__((noinline)) xt_status list_runs(struct xti_plan *p, struct 
 static xt_status list_places(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     int32_t low = 0;
-    if (!(step->places = xti_arena_alloc(&p->arena, (size_t)step->col.n * sizeof *step->places)))
+    if (!(step->list.places = xti_arena_alloc(&p->arena, (size_t)step->col.n * sizeof *step->list.places)))
         return xti_fail(err, XT_ENOMEM, "list of %lld places", (long long)step->col.n);
     for (int64_t i = 0; i < step->col.n; i++)
-        low = step->col_at[i] < low ? step->col_at[i] : low;
+        low = step->list.col_at[i] < low ? step->list.col_at[i] : low;
     for (int64_t i = 0; i < step->col.n; i++) {
-        step->col_at[i] -= low;
-        step->places[i] = (int32_t)xti_abreast_place(step->unit, step->col_at[i]);
+        step->list.col_at[i] -= low;
+        step->list.places[i] = (int32_t)xti_abreast_place(step->unit, step->list.col_at[i]);
     }
     step->s_byte += low;
     return XT_OK;
@@ -105,21 +105,21 @@ static xt_status list_places(struct xti_plan *p, struct xti_step *step, struct x
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
-    int64_t rows = step->n_row_dims ? step->row.n : 0, cols = step->n_col_dims ? step->col.n : 0;
+    int64_t rows = step->list.row_dims ? step->row.n : 0, cols = step->list.col_dims ? step->col.n : 0;
     struct xti_offset *at = xti_arena_alloc(&p->arena, (size_t)(rows + cols) * sizeof *at);
-    step->col_at = xti_arena_alloc(&p->arena, (size_t)(cols + 1) * sizeof *step->col_at);
-    if (!at || !step->col_at)
+    step->list.col_at = xti_arena_alloc(&p->arena, (size_t)(cols + 1) * sizeof *step->list.col_at);
+    if (!at || !step->list.col_at)
         return xti_fail(err, XT_ENOMEM, "lists of %lld rows and %lld columns", (long long)rows,
                         (long long)cols);
-    step->row_at = rows ? at : NULL;
+    step->list.row_at = rows ? at : NULL;
     if (rows)
-        list_offsets(dim, step->n_row_dims, at);
+        list_offsets(dim, step->list.row_dims, at);
     if (cols)
-        list_offsets(dim + step->n_row_dims, step->n_col_dims, at + rows);
+        list_offsets(dim + step->list.row_dims, step->list.col_dims, at + rows);
     for (int64_t i = 0; i < cols; i++)
-        step->col_at[i] = (int32_t)at[rows + i].s;
-    step->col_at = cols ? step->col_at : NULL;
-    return step->collect ? list_runs(p, step, err) : p->abreast_unit ? list_places(p, step, err) : XT_OK;
+        step->list.col_at[i] = (int32_t)at[rows + i].s;
+    step->list.col_at = cols ? step->list.col_at : NULL;
+    return step->tile.collect ? list_runs(p, step, err) : p->abreast_unit ? list_places(p, step, err) : XT_OK;
 }
 
 static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, int, struct xti_step *))
@@ -160,19 +160,19 @@ static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct
     step->strategy = choose(p, piece);
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
     step->strategy->make(p, piece, step);
-    step->stream = step->stream && !xti_cost_stays(p, step);
-    step->unstaged = xti_cost_unstaged(&p->target, step);
-    step->source_run = xti_cost_source_run(&p->target, step);
-    step->pairs = xti_cost_pairs(&p->target, step);
-    step->prefetch_writes = !step->stream && xti_cost_prefetch_writes(p);
+    step->store.stream = step->store.stream && !xti_cost_stays(p, step);
+    step->store.unstaged = xti_cost_unstaged(&p->target, step);
+    step->tile.source_run = xti_cost_source_run(&p->target, step);
+    step->store.pairs = xti_cost_pairs(&p->target, step);
+    step->store.prefetch_writes = !step->store.stream && xti_cost_prefetch_writes(p);
     xti_loops_split(&p->target, step);
     if (reshape)
         reshape(step);
-    int lists = step->n_row_dims + step->n_col_dims;
+    int lists = step->list.row_dims + step->list.col_dims;
     step->loop = xti_arena_dup(&p->arena, room, (size_t)(step->n_loops + lists) * sizeof *room);
     if (!step->loop)
         return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
-    if (step->buffered)
+    if (step->stage.serves)
         return xti_blocks_plan(p, step, xti_plan_step, err);
     return lists ? make_lists(p, step, err) : XT_OK;
 }

@@ -116,9 +116,56 @@ enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
  * itself fewer. */
 enum { XTI_ASSEMBLE_STEPS = 32, XTI_ASSEMBLE_ROOM = 512, XTI_WINDOW_ROOM = 128 };
 
+/* Rows and columns may stand for several dims: xti_step.loop[n_loops ..], those of the rows, then those of
+ * the columns, outermost first. Lists of their offsets, owned by the plan's arena, replace the strides. */
+struct xti_lists {
+    int row_dims, col_dims;
+    struct xti_offset *row_at; /* row.n entries */
+    int32_t *col_at;           /* col.n entries, of the source */
+    int32_t *places;           /* gather of units abreast: as many, xti_abreast_place */
+};
+
+/* How lines get to the destination. */
+struct xti_store {
+    bool stream;          /* whole ones may bypass the cache; who calls kernels fences */
+    bool pairs;           /* transpose, tile: two of a row are streamed one right behind the other */
+    bool runs;            /* transpose: four of each row, through the cache some rows of several squares */
+    bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
+    bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
+    bool keeps;           /* layers, in order, or squares: what is written stays in the first cache */
+    bool prefetch_writes; /* fetched ahead of ordinary stores */
+};
+
+/* The order in which a kernel goes over its box. */
+struct xti_visit {
+    bool uneven;  /* places in uneven steps: xtk_layers */
+    bool layers;  /* so along the innermost loop, too */
+    int together; /* mosaic: rows that share windows */
+    bool gaps;    /* mosaic: a page of the source may hold nothing that is read */
+};
+
+struct xti_tiles {
+    int64_t rows, cols; /* cache block of rows and columns, in units; 0: whole. For explain */
+    int64_t source_run; /* unstaged or of wide units: bytes of its source, one run, which is fetched a tile
+                         * ahead; 0: it is none */
+    bool collect;       /* rows are put together in a buffer */
+    struct xti_fetch fetch; /* with it; the list is owned by the plan's arena */
+};
+
+/* Rows and columns are a block that is put together in a buffer; the step's unit is a run, of any length. */
+struct xti_stage {
+    bool serves;
+    bool mosaics;                    /* blocks are mosaics */
+    bool turns;                      /* a step inside a block: its kernel takes turns, xtk_beside.between */
+    int64_t unit;                    /* bytes of units that blocks are made of (abreast.h); 0: none */
+    int group;                       /* of blocks: those that the loops from this one on go over. Their source
+                                      * is fetched as one */
+    const struct xti_blocks *blocks; /* owned by the plan's arena */
+};
+
 /* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a
  * micro-kernel that covers the last one or two dims, or more by a table. A general step has the loops of its
- * piece; the executor reads divs and guards from there. */
+ * piece; the executor reads divs and guards from there. program.h prints it. */
 struct xti_step {
     const struct xti_strategy *strategy;
     struct xti_choice choice; /* the target's */
@@ -128,41 +175,17 @@ struct xti_step {
     int unit;  /* bytes the micro-kernel moves at a time */
     int param; /* N of the kernels that have one, else 0 */
     int n_loops;
+    int split;             /* the loop that threads share, or -1: one thread */
     struct xti_loop *loop; /* owned by the plan's arena; while it is made: room for XTI_MAX_LOOPS */
     struct xti_loop row,
         col; /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
-    /* Rows and columns may stand for several dims: loop[n_loops ..], those of the rows, then those of the
-     * columns, outermost first. Lists of their offsets, owned by the plan's arena, replace the strides. */
-    int n_row_dims, n_col_dims;
-    struct xti_offset *row_at; /* row.n entries */
-    int32_t *col_at;           /* col.n entries, of the source */
-    int32_t *places;           /* gather of units abreast: as many, xti_abreast_place */
-    bool unstaged;             /* tile: squares are made from where the source lies */
-    int64_t source_run;        /* tile, unstaged or of wide units: bytes of its source, one run, which is
-                                * fetched a tile ahead; 0: it is none */
-    bool collect;              /* tile: rows are put together in a buffer */
-    struct xti_fetch fetch;    /* with it; the list is owned by the plan's arena */
-    /* Rows and columns are a block that is put together in a buffer; the unit is a run, of any length. */
-    bool buffered;
-    bool mosaics;         /* blocks are mosaics */
-    int64_t abreast_unit; /* bytes of units that blocks are made of (abreast.h); 0: none */
-    int group; /* of blocks: those that the loops from this one on go over. Their source is fetched as one */
-    const struct xti_blocks *blocks; /* owned by the plan's arena; NULL: not buffered */
-    int64_t s_byte, d_byte;          /* of the first unit, from the buffers' starts */
-    int64_t tile_rows, tile_cols;    /* cache block of rows and columns, in units; 0: whole. For explain */
-    int together;                    /* mosaic: rows that share windows */
-    bool gaps;                       /* mosaic: a page of the source may hold nothing that is read */
-    int split;                       /* the loop that threads share, or -1: one thread */
-    bool stream;                     /* non-temporal stores */
-    bool pairs;                      /* of two lines of a row each: transpose, tile */
-    bool prefetch_writes;            /* of the destination's lines, ahead of ordinary stores */
-    bool squares;                    /* transpose, through the cache: of whole lines */
-    bool uneven;                     /* places in uneven steps: xtk_layers */
-    bool layers;                     /* so along the innermost loop, too */
-    bool keeps;                      /* xtk_store.keeps */
-    bool turns;                      /* inside a block, by a kernel that takes turns: xtk_beside.between */
-    bool runs;                       /* xtk_store.runs */
-    int64_t bytes;                   /* written */
+    struct xti_lists list;
+    struct xti_store store;
+    struct xti_visit visit;
+    struct xti_tiles tile;
+    struct xti_stage stage;
+    int64_t s_byte, d_byte; /* of the first unit, from the buffers' starts */
+    int64_t bytes;          /* written */
 };
 
 /* Blocks of one piece and of several: u8 192 x 538314 with a border, transposed, does 0.45 of a copy in 10

@@ -46,8 +46,8 @@ static void loops_text(const struct xti_step *s, int indent, struct xti_str *b)
 /* The rows or columns of a kernel: one dim, or those that a list stands for, outermost first. */
 static void side_text(const struct xti_step *s, bool rows, struct xti_str *b)
 {
-    const struct xti_loop *dim = &s->loop[s->n_loops + (rows ? 0 : s->n_row_dims)];
-    int n = rows ? s->n_row_dims : s->n_col_dims;
+    const struct xti_loop *dim = &s->loop[s->n_loops + (rows ? 0 : s->list.row_dims)];
+    int n = rows ? s->list.row_dims : s->list.col_dims;
     if (!n)
         loop_text(rows ? &s->row : &s->col, cutter(s, rows ? XTI_CUTS_ROW : XTI_CUTS_COL), b);
     for (int i = 0; i < n; i++)
@@ -78,24 +78,24 @@ static const struct {
     size_t member; /* a bool */
     const char *word;
 } modes[] = {
-    MODE(prefetch_writes, "fetch writes"),
-    MODE(squares, "squares of lines"),
-    MODE(unstaged, "unstaged"),
-    MODE(uneven, "uneven"),
-    MODE(layers, "with the innermost loop"),
-    MODE(keeps, "keep in L1"),
-    MODE(gaps, "with gaps"),
-    MODE(turns, "by turns"),
+    MODE(store.prefetch_writes, "fetch writes"),
+    MODE(store.squares, "squares of lines"),
+    MODE(store.unstaged, "unstaged"),
+    MODE(visit.uneven, "uneven"),
+    MODE(visit.layers, "with the innermost loop"),
+    MODE(store.keeps, "keep in L1"),
+    MODE(visit.gaps, "with gaps"),
+    MODE(stage.turns, "by turns"),
 };
 
 static void store_text(const struct xti_step *s, struct xti_str *b)
 {
     bool bursts = s->kernel == XTI_CPU_TRANSPOSE || s->kernel == XTI_CPU_TILE;
-    if (s->stream && bursts) /* so many lines of a row, one right behind the other */
-        xti_str_addf(b, ", stream %d", s->runs ? 4 : s->pairs ? 2 : 1);
-    else if (s->stream)
+    if (s->store.stream && bursts) /* so many lines of a row, one right behind the other */
+        xti_str_addf(b, ", stream %d", s->store.runs ? 4 : s->store.pairs ? 2 : 1);
+    else if (s->store.stream)
         xti_str_add(b, ", stream");
-    else if (s->runs)
+    else if (s->store.runs)
         xti_str_add(b, ", rows of several squares");
 }
 
@@ -111,13 +111,14 @@ static void leaf_text(const struct xti_plan *p, const struct xti_step *s, struct
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (*((const bool *)s + modes[i].member))
             xti_str_addf(b, ", %s", modes[i].word);
-    if (s->together > 1)
-        xti_str_addf(b, ", %d rows share loads", s->together);
-    if (s->collect)
-        xti_str_addf(b, ", pack rows, fetch %" PRId64 " runs of %" PRId64, s->fetch.runs, s->fetch.bytes);
-    if (s->source_run)
-        xti_str_addf(b, ", fetch a run of %" PRId64, s->source_run);
-    if (s->stream && s->kernel == XTI_CPU_TILE)
+    if (s->visit.together > 1)
+        xti_str_addf(b, ", %d rows share loads", s->visit.together);
+    if (s->tile.collect)
+        xti_str_addf(b, ", pack rows, fetch %" PRId64 " runs of %" PRId64, s->tile.fetch.runs,
+                     s->tile.fetch.bytes);
+    if (s->tile.source_run)
+        xti_str_addf(b, ", fetch a run of %" PRId64, s->tile.source_run);
+    if (s->store.stream && s->kernel == XTI_CPU_TILE)
         fetched_to(p, b);
     if (s->general)
         xti_str_addf(b, ", as far as %d divs and %d guards let", x->n_divs, x->n_guards);
@@ -134,24 +135,24 @@ static void nest_text(const struct xti_plan *p, const struct xti_step *s, int in
 
 /* ---- stage */
 
-/* Those that the loops from s->group on go over. */
+/* Those that the loops from s->stage.group on go over. */
 static int64_t blocks_of_a_group(const struct xti_step *s)
 {
     int64_t n = 1;
-    for (int i = s->group; i < s->n_loops; i++)
+    for (int i = s->stage.group; i < s->n_loops; i++)
         n *= s->loop[i].n;
     return n;
 }
 
 static void fetch_text(const struct xti_plan *p, const struct xti_step *s, int indent, struct xti_str *b)
 {
-    for (int i = 0; i < s->blocks->n_parts; i++) {
-        const struct xti_runs *in = &s->blocks->part[i].in;
+    for (int i = 0; i < s->stage.blocks->n_parts; i++) {
+        const struct xti_runs *in = &s->stage.blocks->part[i].in;
         line(b, indent);
         xti_str_addf(b, "fetch %" PRId64 " runs of %" PRId64, in->n_runs, in->bytes);
         fetched_to(p, b);
         xti_str_addf(b, ", for %" PRId64 " blocks, %" PRId64 " lines a call\n", blocks_of_a_group(s),
-                     s->blocks->fetch_lines);
+                     s->stage.blocks->fetch_lines);
     }
 }
 
@@ -161,16 +162,16 @@ static void stage_text(const struct xti_plan *p, const struct xti_step *s, int i
     line(b, indent);
     xti_str_addf(b, "stage.%d", s->unit);
     box_text(s, b);
-    xti_str_add(b, s->blocks->value ? ", over a fill\n" : "\n");
+    xti_str_add(b, s->stage.blocks->value ? ", over a fill\n" : "\n");
     fetch_text(p, s, indent + DEEPER, b);
     for (int i = 0; i < 4; i++) {
-        const struct xti_block *block = &s->blocks->block[i / 2][i % 2];
+        const struct xti_block *block = &s->stage.blocks->block[i / 2][i % 2];
         if (!block->inner)
             continue;
         line(b, indent + DEEPER);
         xti_str_addf(b, "%sflush %" PRId64 " runs of %" PRId64 ", %" PRId64 " lines a call\n", which[i],
                      block->out.n_runs, block->out.bytes, block->stream_lines);
-        for (int k = 0; k < s->blocks->n_parts; k++)
+        for (int k = 0; k < s->stage.blocks->n_parts; k++)
             nest_text(p, &block->inner[k].step, indent + 2 * DEEPER, b);
     }
 }
@@ -179,7 +180,7 @@ static void stage_text(const struct xti_plan *p, const struct xti_step *s, int i
 
 void xti_program_step(const struct xti_plan *p, const struct xti_step *step, int indent, struct xti_str *b)
 {
-    if (!step->buffered) {
+    if (!step->stage.serves) {
         nest_text(p, step, indent, b);
         return;
     }

@@ -161,10 +161,10 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
         if (l->cuts != XTI_CUTS_NONE && !l->each)
             *(l->cuts == XTI_CUTS_ROW ? &step->row.n : &step->col.n) = l->whole;
     }
-    step->tile_rows = x->row.units;
-    step->tile_cols = x->col.units;
-    step->n_row_dims = rows;
-    step->n_col_dims = cols;
+    step->tile.rows = x->row.units;
+    step->tile.cols = x->col.units;
+    step->list.row_dims = rows;
+    step->list.col_dims = cols;
     for (int i = 0; i < rows + cols; i++)
         step->loop[step->n_loops + i] = list[i];
 }
@@ -210,6 +210,6 @@ void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xt
 {
     step->kernel = op;
     step->unit = x->t.unit;
-    step->stream = xti_cost_stream(p);
+    step->store.stream = xti_cost_stream(p);
     xti_sides_step(x, step);
 }

@@ -147,9 +147,9 @@ static struct side side_of(const struct xti_step *step, int cuts)
 {
     int list = LOOP + step->n_loops;
     if (cuts == XTI_CUTS_ROW)
-        return step->n_row_dims ? (struct side){list, step->n_row_dims} : (struct side){ROW, 1};
-    return step->n_col_dims ? (struct side){list + step->n_row_dims, step->n_col_dims}
-                            : (struct side){COL, 1};
+        return step->list.row_dims ? (struct side){list, step->list.row_dims} : (struct side){ROW, 1};
+    return step->list.col_dims ? (struct side){list + step->list.row_dims, step->list.col_dims}
+                               : (struct side){COL, 1};
 }
 
 /* The axis that a blocked loop goes over. */
@@ -162,10 +162,10 @@ static void start(struct walk *w, const struct xti_step *step, const struct xti_
 {
     *w = (struct walk){.target = t, .stream = stream, .unit = step->unit, .covered = 1};
     const struct xti_loop *side[] = {&step->row, &step->col};
-    bool list[] = {step->n_row_dims, step->n_col_dims};
+    bool list[] = {step->list.row_dims, step->list.col_dims};
     for (int i = 0; i < LOOP; i++)
         w->axis[w->n_axes++] = (struct axis){list[i] ? 1 : side[i]->n, side[i]->s, side[i]->d, 1};
-    for (int i = 0; i < step->n_loops + step->n_row_dims + step->n_col_dims; i++) {
+    for (int i = 0; i < step->n_loops + step->list.row_dims + step->list.col_dims; i++) {
         const struct xti_loop *l = &step->loop[i];
         bool blocks = i < step->n_loops && l->cuts != XTI_CUTS_NONE;
         w->axis[w->n_axes++] = (struct axis){blocks ? 1 : l->n, l->s, l->d, 1};
