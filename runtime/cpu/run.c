@@ -241,6 +241,19 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .next.runs = step->tile.fetch};
 }
 
+/* The share of a loop that the kernel goes over. False: nothing. */
+static bool share_layers(struct nest *t)
+{
+    struct xtk_layers *layer = &t->job.layer;
+    int64_t n = layer->n, lo = xti_share_of(n, t->share.part, t->share.parts);
+    if (!t->step->visit.layers || t->step->split != loops_of(t->step))
+        return true;
+    layer->n = xti_share_of(n, t->share.part + 1, t->share.parts) - lo;
+    t->level[0].d += lo * layer->d;
+    t->level[0].s += lo * layer->s;
+    return layer->n > 0;
+}
+
 /* extent, level: room for the loops. */
 static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
                             const char *s, struct xti_share share, int64_t *extent, struct level *level)
@@ -256,10 +269,12 @@ static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const st
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
     t.level[0].s = s;
+    if (!share_layers(&t))
+        return;
     if (loops_of(step))
         run_loops(&t);
     else
-        t.kernel(&t.job, d, s);
+        t.kernel(&t.job, t.level[0].d, t.level[0].s);
 }
 
 enum { FEW_LOOPS = 10 };

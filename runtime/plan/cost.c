@@ -369,7 +369,7 @@ bool xti_cost_one_call(const struct xti_step *step)
 static bool innermost_is_whole(const struct xti_step *step)
 {
     int last = step->n_loops - 1;
-    bool whole = last >= 0 && step->loop[last].cuts == XTI_CUTS_NONE && step->split != last;
+    bool whole = last >= 0 && step->loop[last].cuts == XTI_CUTS_NONE;
     for (int i = 0; i < last; i++)
         whole = whole && step->loop[i].cuts != last && step->loop[i].cuts != XTI_CUTS_COL;
     return whole;
