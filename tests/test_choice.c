@@ -10,6 +10,7 @@
 #include "plan/choice.h"
 #include "plan/estimate.h"
 #include "support/map_of.h"
+#include "support/pick.h"
 
 static struct bench_workload *work;
 static int n_work;
@@ -53,33 +54,55 @@ static void run_in_shares(const struct xti_plan *p, void *dst, const void *const
         xti_run_share(&c, (struct xti_share){i, parts});
 }
 
+/* What a map copies, and room to copy it once more. */
+struct buffers {
+    void *src[64];
+    unsigned char *want, *got;
+    size_t bytes;
+};
+
+static void buffers_of(const struct xti_map *m, struct buffers *b)
+{
+    *b = (struct buffers){.bytes = (size_t)((m->dst_hi + 1) * m->esize)};
+    b->want = malloc(b->bytes + 1), b->got = malloc(b->bytes + 1);
+    ck_assert(b->want && b->got && m->n_srcs <= 64);
+    for (int i = 0; i < m->n_srcs; i++)
+        b->src[i] = random_bytes(src_bytes(m, i), (uint64_t)i);
+    memset(b->want, 0xa5, b->bytes);
+    xti_map_eval(m, b->want, (const void *const *)b->src);
+}
+
+static void buffers_free(const struct xti_map *m, struct buffers *b)
+{
+    for (int i = 0; i < m->n_srcs; i++)
+        free(b->src[i]);
+    free(b->want);
+    free(b->got);
+}
+
+static void check_plan(const struct xti_plan *p, struct buffers *b, const char *what)
+{
+    struct xti_str text = {0};
+    memset(b->got, 0xa5, b->bytes);
+    run_in_shares(p, b->got, (const void *const *)b->src);
+    xti_choice_text(p->target.choice, &text);
+    ck_assert_msg(!memcmp(b->got, b->want, b->bytes), "%s: %s, %s, %s, %d threads", what, text.s,
+                  p->target.machine->name, xti_isa_name[p->target.isa], p->target.threads);
+    xti_str_free(&text);
+}
+
 static int same_bytes(const struct xti_map *m, const struct xti_target *t, const char *what)
 {
     struct xti_candidate c[XTI_CHOICE_ROOM];
-    size_t bytes = (size_t)((m->dst_hi + 1) * m->esize);
-    void *src[64] = {0};
-    unsigned char *want = malloc(bytes + 1), *got = malloc(bytes + 1);
-    ck_assert(want && got && m->n_srcs <= 64);
-    for (int i = 0; i < m->n_srcs; i++)
-        src[i] = random_bytes(src_bytes(m, i), (uint64_t)i);
-    memset(want, 0xa5, bytes);
-    xti_map_eval(m, want, (const void *const *)src);
+    struct buffers b;
+    buffers_of(m, &b);
     int n = xti_choice_plans(m, t, c);
     ck_assert_int_gt(n, 0);
     for (int i = 0; i < n; i++) {
-        struct xti_str text = {0};
-        memset(got, 0xa5, bytes);
-        run_in_shares(&c[i].plan, got, (const void *const *)src);
-        xti_choice_text(c[i].plan.target.choice, &text);
-        ck_assert_msg(!memcmp(got, want, bytes), "%s: %s, %s, %d threads", what, text.s, xti_isa_name[t->isa],
-                      t->threads);
-        xti_str_free(&text);
+        check_plan(&c[i].plan, &b, what);
         xti_plan_free(&c[i].plan);
     }
-    for (int i = 0; i < m->n_srcs; i++)
-        free(src[i]);
-    free(want);
-    free(got);
+    buffers_free(m, &b);
     return n;
 }
 
@@ -124,6 +147,64 @@ START_TEST(every_choice_copies_random_chains_alike)
         xt_graph_free(g);
     }
     ck_assert_int_gt(plans, 8 * chains); /* there were choices to make */
+}
+END_TEST
+
+/* All decisions at once, each at random. */
+static struct xti_choice any_choice(void)
+{
+    struct xti_choice c = {.order = (int8_t)pick(0, XTI_ORDER_COUNT - 1),
+                           .stream = (int8_t)pick(-1, 1),
+                           .rows = (int8_t)pick(-2, 2),
+                           .cols = (int8_t)pick(-2, 2),
+                           .strategy = (int8_t)pick(0, 1),
+                           .burst = (int8_t)pick(-1, 1),
+                           .first = (int8_t)pick(-1, 1)};
+    ck_assert(xti_choice_valid(c));
+    return c;
+}
+
+/* On a machine with its caches or with small ones, by any instruction set that this one has. */
+static void copy_on(const struct xti_machine *machine, const struct xti_map *m, struct buffers *b,
+                    const char *what)
+{
+    enum { CHOICES = 6 };
+    struct xti_target t = pick(0, 1) ? tiny : server;
+    t.machine = machine;
+    for (int i = 0; i < CHOICES; i++) {
+        struct xti_plan p;
+        t.choice = any_choice();
+        t.threads = (int)pick(1, 3);
+        do
+            t.isa = (enum xti_isa)pick(0, XTI_ISA_COUNT - 1);
+        while (!xti_cpu_has(t.isa));
+        ck_assert_msg(!xti_plan_make(m, &t, &p, NULL), "%s", what);
+        check_plan(&p, b, what);
+        xti_plan_free(&p);
+    }
+}
+
+START_TEST(any_choice_on_any_machine_copies_random_chains_alike)
+{
+    const struct random_graph_options opt = {.no_empty = true, .max_numel = 20000};
+    const char *more = getenv("XT_TEST_SEEDS");
+    uint64_t chains = more ? strtoull(more, NULL, 10) : 200;
+    for (uint64_t seed = 1000; seed < 1000 + chains; seed++) {
+        struct xt_graph *g = random_graph(seed, &opt);
+        struct buffers b;
+        struct xti_map m;
+        char what[4200];
+        fuse(g, &m);
+        snprintf(what, sizeof what, "seed %llu: %s", (unsigned long long)seed, graph_text(g));
+        if (m.n_pieces && m.dst_hi < 1 << 20) {
+            buffers_of(&m, &b);
+            for (int i = 0; xti_machine_at(i); i++)
+                copy_on(xti_machine_at(i), &m, &b, what);
+            buffers_free(&m, &b);
+        }
+        xti_map_free(&m);
+        xt_graph_free(g);
+    }
 }
 END_TEST
 
@@ -290,6 +371,7 @@ int main(void)
     tcase_set_timeout(c, 600);
     tcase_add_loop_test(c, every_choice_copies_a_workload_alike, 0, n_work);
     tcase_add_test(c, every_choice_copies_random_chains_alike);
+    tcase_add_test(c, any_choice_on_any_machine_copies_random_chains_alike);
     tcase_add_test(c, the_model_comes_first_and_the_others_by_estimate);
     tcase_add_test(c, a_copy_without_loops_has_no_choice_but_streaming);
     tcase_add_test(c, numbers_that_no_choice_has_are_not_valid);
