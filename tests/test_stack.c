@@ -46,7 +46,7 @@ static const char *const deep[] = {
 
 /* xt.h says 48 KiB of compiling, 56 of copying, 72 of measuring: less here, that chains of no list stay
  * within it, too. A thread of 64 KiB has 56 to 60 of its own. */
-enum { STACK_ROOM = 1 << 18, MOST_COMPILING = 40 << 10, MOST_COPYING = 50 << 10, MOST_MEASURING = 64 << 10 };
+enum { STACK_ROOM = 1 << 18, MOST_COMPILING = 40 << 10, MOST_COPYING = 48 << 10, MOST_MEASURING = 64 << 10 };
 enum { PAINT = 0x5c, SOURCES = 64 };
 
 struct deep_call {

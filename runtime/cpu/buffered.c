@@ -13,31 +13,31 @@ struct walk {
     bool done;                          /* all runs are */
 };
 
-struct xti_buffered {
-    const struct xti_blocks *blocks;
-    struct xtk_job *job; /* of the blocks' kernels: job_of */
-    xtk_fn kernel[2][2][XTI_MAX_PARTS], stream;
-    struct xtk_job stream_job;
-    const struct xti_block *block; /* that is put together, by `fn` */
+/* A kernel and what it is called with. */
+struct call {
     xtk_fn fn;
+    struct xtk_job job;
+};
+
+struct xti_buffered {
+    const struct xti_copy *copy;
+    const struct xti_step *step;
+    const struct xti_blocks *blocks;
+    struct call *call;             /* [n_parts] of the block that is put together .. */
+    const struct xti_block *block; /* .. or was last; NULL: none yet */
+    xtk_fn fn;                     /* of its part in work */
+    struct call stream;
     struct walk in, out; /* of the part that is fetched, of the block that is streamed */
     char *dst;           /* of the block that is streamed */
     const char *from;    /* what is left of it */
     const char *src[XTI_MAX_PARTS], *next[XTI_MAX_PARTS]; /* sources, and of the group that is fetched */
     int part;                                             /* of it */
-    int group, turn;
+    int turn;
     bool first;  /* fetches go to the first cache */
     bool single; /* a block takes both buffers, which kernels that take turns have read by when they write */
-    xtk_fn fill;
     const struct xti_block *filled[2]; /* of which the buffers have what no part writes */
     char *buffer[2];                   /* on lines */
 };
-
-/* Of a part of a block of fewer rows, of fewer columns, or neither. */
-static struct xtk_job *job_of(const struct xti_buffered *b, int row, int col, int part)
-{
-    return &b->job[(2 * row + col) * b->blocks->n_parts + part];
-}
 
 static void begin(struct walk *w, const struct xti_runs *runs)
 {
@@ -66,13 +66,13 @@ static void next_run(struct walk *w)
 static void stream(struct xti_buffered *b, int64_t lines)
 {
     struct walk *w = &b->out;
-    for (int64_t left = lines * LINE; left > 0 && !w->done; left -= b->stream_job.cols) {
+    for (int64_t left = lines * LINE; left > 0 && !w->done; left -= b->stream.job.cols) {
         char *d = b->dst + w->off + w->at;
         int64_t to_end = w->runs->bytes - w->at, n = left + (int64_t)(-(uintptr_t)d & (LINE - 1));
-        b->stream_job.cols = n < to_end ? n : to_end;
-        b->stream(&b->stream_job, d, b->from);
-        b->from += b->stream_job.cols;
-        if ((w->at += b->stream_job.cols) == w->runs->bytes)
+        b->stream.job.cols = n < to_end ? n : to_end;
+        b->stream.fn(&b->stream.job, d, b->from);
+        b->from += b->stream.job.cols;
+        if ((w->at += b->stream.job.cols) == w->runs->bytes)
             next_run(w);
     }
 }
@@ -137,7 +137,7 @@ static void next_group(struct xti_buffered *b, const struct xtk_job *j)
 {
     const struct xti_part *part = b->blocks->part;
     fetch(b, ALL);
-    int loop = xti_nest_goes_on(j, b->group);
+    int loop = xti_nest_goes_on(j, b->step->stage.group);
     for (int k = 0; k < b->blocks->n_parts && loop >= 0; k++)
         b->next[k] = b->src[k] + xti_nest_offset(j, loop, part[k].s);
     begin(&b->in, &part->in);
@@ -147,8 +147,9 @@ static void next_group(struct xti_buffered *b, const struct xtk_job *j)
 
 static __attribute__((noinline)) void fill_buffer(struct xti_buffered *b)
 {
+    xtk_fn fn = xtk_find(b->copy->plan->target.isa, XTI_CPU_FILL, 16, 0)->fn;
     struct xtk_job job = {.rows = 1, .cols = XTI_JOINT_BYTES / 16, .d_col = 16, .value = b->blocks->value};
-    b->fill(&job, b->buffer[b->turn], (const char *)b->blocks->value);
+    fn(&job, b->buffer[b->turn], (const char *)b->blocks->value);
 }
 
 /* What no part writes, where another block was before. A job for each block takes as long as 25 lines. */
@@ -159,6 +160,22 @@ static void fill(struct xti_buffered *b)
     b->filled[b->turn] = b->block;
 }
 
+/* The calls of the parts of another block: those at the ends of loops have fewer rows or columns. */
+static __attribute__((noinline)) void take(struct xti_buffered *b, const struct xti_block *block)
+{
+    const struct xti_target *target = &b->copy->plan->target;
+    b->block = block;
+    for (int k = 0; k < b->blocks->n_parts; k++) {
+        const struct xti_inner *inner = &block->inner[k];
+        struct call *call = &b->call[k];
+        call->fn = xti_kernel_of(&inner->step, target);
+        call->job = xti_job_of(&inner->step, target, NULL);
+        call->job.beside.buffered = b;
+        call->job.beside.between = inner->step.stage.turns ? between : NULL;
+        call->job.list.mosaic = inner->mosaic;
+    }
+}
+
 static void run_block(const struct xtk_job *j, char *d, const char *s)
 {
     struct xti_buffered *b = j->beside.buffered;
@@ -166,20 +183,20 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     char *buffer = b->buffer[b->turn];
     const struct xti_part *part = b->blocks->part;
     int n = b->blocks->n_parts;
-    b->block = &b->blocks->block[row][col];
-    if (b->single &&
-        (row || col || !b->block->inner->step.stage.turns)) /* it, or few rows, is written at once */
+    if (b->block != &b->blocks->block[row][col])
+        take(b, &b->blocks->block[row][col]);
+    if (b->single && (row || col || !b->block->inner->step.stage.turns)) /* few rows are written at once */
         stream(b, ALL);
     fetch_ends(&b->block->out, d);
     fill(b);
-    if (xti_nest_begins(j, b->group))
+    if (xti_nest_begins(j, b->step->stage.group))
         next_group(b, j);
     for (int k = 0; k < n; k++) {
         const struct xti_step *step = &b->block->inner[k].step;
         const char *from = n == 1 ? s : b->src[k] + xti_nest_offset(j, INT32_MAX, part[k].s);
-        b->fn = b->kernel[row][col][k];
-        xti_run_nest(step, kernel, job_of(b, row, col, k), buffer + part[k].at + step->d_byte,
-                     from + step->s_byte, (struct xti_share){0, 1});
+        b->fn = b->call[k].fn;
+        xti_run_nest(step, kernel, &b->call[k].job, buffer + part[k].at + step->d_byte, from + step->s_byte,
+                     (struct xti_share){0, 1});
     }
     stream(b, ALL);
     begin(&b->out, &b->block->out);
@@ -188,45 +205,29 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     b->turn ^= 1;
 }
 
-/* Jobs of the parts of a block. */
-static void prepare(struct xti_buffered *b, const struct xti_target *target, int row, int col)
-{
-    const struct xti_inner *inner = b->blocks->block[row][col].inner;
-    for (int k = 0; inner && k < b->blocks->n_parts; k++) {
-        struct xtk_job *job = job_of(b, row, col, k);
-        b->kernel[row][col][k] = xti_kernel_of(&inner[k].step, target);
-        *job = xti_job_of(&inner[k].step, target, NULL);
-        job->beside.buffered = b;
-        job->beside.between = inner[k].step.stage.turns ? between : NULL;
-        job->list.mosaic = inner[k].mosaic;
-    }
-}
-
-/* jobs: room for those of all blocks and parts. room: for two blocks of so many bytes. */
+/* calls: room for those of all parts. room: for two blocks of so many bytes. */
 static inline void run(const struct xti_copy *c, const struct xti_step *step, struct xti_share share,
-                       struct xtk_job *jobs, char *room, int64_t bytes)
+                       struct call *calls, char *room, int64_t bytes)
 {
     const struct xti_target *target = &c->plan->target;
     const struct xti_runs *whole = &step->stage.blocks->block[0][0].out;
-    struct xti_buffered b;
     struct xtk_job job = xti_job_of(step, target, NULL);
+    struct xti_buffered b;
+    b.copy = c;
+    b.step = step;
     b.blocks = step->stage.blocks;
-    b.job = jobs;
+    b.call = calls;
+    b.block = b.filled[0] = b.filled[1] = NULL;
     b.buffer[0] = room;
     b.single = step->stage.unit && whole->bytes * whole->n_runs > bytes;
     b.buffer[1] = b.single ? room : room + bytes;
-    for (int i = 0; i < 4; i++)
-        prepare(&b, target, i / 2, i % 2);
     for (int k = 0; k < b.blocks->n_parts; k++)
         b.src[k] = (const char *)c->src[b.blocks->part[k].src] + b.blocks->part[k].s_byte;
-    b.fill = xtk_find(target->isa, XTI_CPU_FILL, 16, 0)->fn;
-    b.filled[0] = b.filled[1] = NULL;
     b.part = b.blocks->n_parts;
-    b.stream = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
-    b.stream_job = (struct xtk_job){
+    b.stream.fn = xtk_find(target->isa, XTI_CPU_BLOCKS, 1, 0)->fn;
+    b.stream.job = (struct xtk_job){
         .rows = 1, .s_col = 1, .d_col = 1, .store.stream = true, .machine.hints = xti_machine_careful->hints};
     b.turn = 0;
-    b.group = step->stage.group;
     b.first = xti_target_hints(target).of[XTI_FETCHES_TILES] == XTI_HINT_T0;
     b.out.done = b.in.done = true;
     job.beside.buffered = &b;
@@ -237,18 +238,18 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
 static __attribute__((noinline)) void run_one(const struct xti_copy *c, const struct xti_step *step,
                                               struct xti_share share)
 {
-    struct xtk_job jobs[4];
+    struct call call;
     char room[2 * XTI_BLOCK_BYTES] __attribute__((aligned(64)));
     _Static_assert(XTI_ABREAST_BYTES <= sizeof room, "a block has room in both buffers");
-    run(c, step, share, jobs, room, XTI_BLOCK_BYTES);
+    run(c, step, share, &call, room, XTI_BLOCK_BYTES);
 }
 
 static __attribute__((noinline)) void run_joint(const struct xti_copy *c, const struct xti_step *step,
                                                 struct xti_share share)
 {
-    struct xtk_job jobs[4 * XTI_MAX_PARTS];
+    struct call calls[XTI_MAX_PARTS];
     char room[2 * XTI_JOINT_BYTES] __attribute__((aligned(64)));
-    run(c, step, share, jobs, room, XTI_JOINT_BYTES);
+    run(c, step, share, calls, room, XTI_JOINT_BYTES);
 }
 
 void xti_run_buffered(const struct xti_copy *c, const struct xti_step *step, struct xti_share share)
