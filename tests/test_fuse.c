@@ -479,41 +479,90 @@ END_TEST
 
 /* ---- xti_map_check: each break is one that a fuser's bug could make */
 
-static void break_extent(struct xti_map *m) { m->piece[0].dim[0].n--; }
-static void break_order(struct xti_map *m)
-{
-    struct xti_dim t = m->piece[0].dim[0];
-    m->piece[0].dim[0] = m->piece[0].dim[1];
-    m->piece[0].dim[1] = t;
-}
-static void break_sign(struct xti_map *m) { m->piece[0].dim[1].d *= -1; }
-static void break_source(struct xti_map *m) { m->piece[0].src = 7; }
-static void break_read(struct xti_map *m) { m->piece[0].soff++; }
-static void break_write(struct xti_map *m) { m->piece[0].doff++; }
-static void break_disjoint(struct xti_map *m) { m->piece[1].doff = m->piece[0].doff; }
-static void break_den(struct xti_map *m) { m->piece[0].div[0].den = 1; }
-static void break_numerator(struct xti_map *m) { m->piece[0].div[0].c -= 100; }
-static void break_residue(struct xti_map *m)
-{
-    *(int64_t *)m->piece[0].div[0].x += m->piece[0].div[0].den; /* the arena's memory is not const */
-}
-static void break_count(struct xti_map *m) { m->n_pieces--; }
+/* Sets the piece's numbers: those of a dim, or of all. */
+#define BREAK(name, ...)                                                                                      \
+    static void break_##name(struct xti_map *m)                                                              \
+    {                                                                                                        \
+        struct xti_piece *p = m->piece;                                                                      \
+        (void)p;                                                                                             \
+        __VA_ARGS__;                                                                                         \
+    }
+BREAK(extent, p->dim[0].n--)
+BREAK(order, struct xti_dim t = p->dim[0]; p->dim[0] = p->dim[1]; p->dim[1] = t)
+BREAK(sign, p->dim[1].d *= -1)
+BREAK(one, p->dim[1].n = 1)
+BREAK(fill, p->dim[0].s = 1)
+BREAK(merged, p->dim[0] = (struct xti_dim){4, 6, 6}; p->dim[1] = (struct xti_dim){6, 1, 1})
+BREAK(strides, p->dim[0].s = INT64_MAX; p->dim[1].s = INT64_MAX / 2)
+BREAK(places, p->dim[0].d = INT64_MAX)
+BREAK(dims, p->n_dims = XTI_MAX_DIMS + 1)
+BREAK(no_dims, p->n_dims = -1)
+BREAK(divs, p->n_divs = XTI_MAX_DIVS + 1)
+BREAK(no_divs, p->n_divs = -1)
+BREAK(guards, p->n_guards = XTI_MAX_GUARDS + 1)
+BREAK(no_guards, p->n_guards = -1)
+BREAK(source, p->src = 7)
+BREAK(no_source, p->src = -2)
+BREAK(read, p->soff++)
+BREAK(read_before, p->soff--)
+BREAK(write, p->doff++)
+BREAK(write_before, p->doff--)
+BREAK(disjoint, p[1].doff = p[0].doff)
+BREAK(pieces_order, struct xti_piece t = p[0]; p[0] = p[1]; p[1] = t)
+BREAK(den, p->div[0].den = 1)
+BREAK(numerator, p->div[0].c -= 100)
+BREAK(overflow, p->div[0].c = INT64_MAX)
+BREAK(residue, *(int64_t *)p->div[0].x += p->div[0].den) /* the arena's memory is not const */
+BREAK(count, m->n_pieces--)
+BREAK(too_few, m->n_pieces = -1)
+BREAK(too_many, m->n_pieces = XTI_MAX_PIECES + 1)
+BREAK(more, m->numel--)
+BREAK(no_bytes, m->esize = 0)
+BREAK(wide, m->esize = 32)
+BREAK(odd, m->esize = 12)
 
+#define PERMUTED "x: f32[4,6]; x.permute(1,0)"
+#define DIVIDED  "x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)"
+#define PADDED   "x: f32[4,6]; x.pad((0,1),(0,0))"
+#define ROLLED   "x: f32[7]; x.roll(1,0)"
 static const struct broken {
     const char *text;
     void (*how)(struct xti_map *m);
+    const char *said;
 } broken[] = {
-    {"x: f32[4,6]; x.permute(1,0)", break_extent},
-    {"x: f32[4,6]; x.permute(1,0)", break_order},
-    {"x: f32[4,6]; x.permute(1,0)", break_sign},
-    {"x: f32[4,6]; x.permute(1,0)", break_source},
-    {"x: f32[4,6]; x.permute(1,0)", break_read},
-    {"x: f32[4,6]; x.permute(1,0)", break_write},
-    {"x: f32[4,6]; x.pad((0,1),(0,0))", break_count},
-    {"x: f32[7]; x.roll(1,0)", break_disjoint},
-    {"x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", break_den},
-    {"x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", break_numerator},
-    {"x: f32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", break_residue},
+    {PERMUTED, break_extent, "map: 20 elements written, 24 in the output"},
+    {PERMUTED, break_order, "map: piece 0, dims 0 and 1 are not in destination order"},
+    {PERMUTED, break_sign, "map: piece 0, dim 1 is (4, 6, -1)"},
+    {PERMUTED, break_one, "map: piece 0, dim 1 is (1, 6, 1)"},
+    {"x: f32[4]; x[0:0].pad((2,2))", break_fill, "map: piece 0, dim 0 is (4, 1, 1)"},
+    {PERMUTED, break_merged, "map: piece 0, dims 0 and 1 are not merged"},
+    {PERMUTED, break_strides, "map: piece 0: its addresses do not fit in 64 bits"},
+    {PERMUTED, break_places, "map: piece 0: its addresses do not fit in 64 bits"},
+    {PERMUTED, break_dims, "map: piece 0 has 65 dims"},
+    {PERMUTED, break_no_dims, "map: piece 0 has -1 dims"},
+    {PERMUTED, break_divs, "map: piece 0 has 33 divs and 0 guards"},
+    {PERMUTED, break_no_divs, "map: piece 0 has -1 divs and 0 guards"},
+    {PERMUTED, break_guards, "map: piece 0 has 0 divs and 65 guards"},
+    {PERMUTED, break_no_guards, "map: piece 0 has 0 divs and -1 guards"},
+    {PERMUTED, break_source, "map: piece 0 reads source 7 of 1"},
+    {"x: f32[4]; x[0:0].pad((2,2))", break_no_source, "map: piece 0 reads source -2 of 1"},
+    {PERMUTED, break_read, "map: piece 0 reads [1, 24] outside [0, 23]"},
+    {PERMUTED, break_read_before, "map: piece 0 reads [-1, 22] outside [0, 23]"},
+    {PERMUTED, break_write, "map: piece 0 writes [1, 24] outside [0, 23]"},
+    {PERMUTED, break_write_before, "map: piece 0 writes [-1, 22] outside [0, 23]"},
+    {PADDED, break_count, "map: 24 elements written, 30 in the output"},
+    {PERMUTED, break_too_few, "map: -1 pieces"},
+    {PERMUTED, break_too_many, "map: 4097 pieces"},
+    {PERMUTED, break_more, "map: 24 elements written, 23 in the output"},
+    {PERMUTED, break_no_bytes, "map: elements of 0 bytes"},
+    {PERMUTED, break_wide, "map: elements of 32 bytes"},
+    {PERMUTED, break_odd, "map: elements of 12 bytes"},
+    {ROLLED, break_disjoint, "map: pieces 0 and 1 write one element"},
+    {ROLLED, break_pieces_order, "map: pieces 0 and 1 are not in destination order"},
+    {DIVIDED, break_den, "map: piece 0, div 0 has denominator 1"},
+    {DIVIDED, break_numerator, "map: piece 0, div 0: its numerator goes down to -99"},
+    {DIVIDED, break_overflow, "map: piece 0, div 0: its numerator does not fit in 64 bits"},
+    {DIVIDED, break_residue, "map: piece 0, div 0: a coefficient is not reduced modulo 4"},
 };
 
 START_TEST(check_sees_a_broken_map)
@@ -522,9 +571,12 @@ START_TEST(check_sees_a_broken_map)
         struct xti_map m;
         struct xti_err err = {0};
         map_of(broken[i].text, &m);
+        int n = m.n_pieces;
         broken[i].how(&m);
         ck_assert_msg(xti_map_check(&m, &err) == XT_EINTERNAL, "break %zu of %s goes unseen", i,
                       broken[i].text);
+        ck_assert_str_eq(err.e.message, broken[i].said);
+        m.n_pieces = n;
         xti_map_free(&m);
     }
 }
