@@ -237,10 +237,15 @@ static void put_rows(const struct xti_pack_maker *m, struct xti_str *b)
     xti_str_addn(b, sum, sizeof sum);
 }
 
+/* Into a file of its own: what has this name already, a link of somebody else's perhaps, goes. */
 static bool write_all(const struct xti_pack_maker *m, const struct xti_str *rows, const char *path)
 {
-    FILE *f = fopen(path, "wb");
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
     bool ok = f && fwrite(rows->s, 1, rows->n, f) == rows->n;
+    if (fd >= 0 && !f)
+        close(fd);
     for (size_t i = 0; i < m->n && ok; i++)
         ok = fwrite(m->entry[i].data, 1, m->entry[i].bytes, f) == m->entry[i].bytes;
     if (f && fclose(f))
