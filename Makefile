@@ -71,7 +71,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: fuzz proof check-cover check-cover-run all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update programs bench-kernels need-build need-test
+.PHONY: fuzz mutation proof check-cover check-cover-run all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update programs bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -113,6 +113,7 @@ check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where 
 	@$(call SAN_RUN,asan,$(ASAN_TESTS))
 	+@$(call SAN_MAKE,tsan,thread) $(TSAN_TESTS:%=$(B)/$(if $(QUICK),quick-)tsan/tests/test_%)
 	@$(call SAN_RUN,tsan,$(TSAN_TESTS))
+	@$(if $(QUICK),,sh tools/bootstrap.sh san || true)
 	+@$(if $(QUICK),,$(SUBMAKE) PACK=no $(B)/tests/test_graph $(B)/tests/test_map && B=$(B) sh tests/valgrind.sh $(B)/tests/test_graph $(B)/tests/test_map)
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
@@ -283,7 +284,13 @@ check-cover-run: $(LIB_SO) $(COVER_TESTS) $(XT) $(DOUBLES)
 	@B=$(B) $(PYTHON) tests/cover_check.py $(if $(UPDATE),--update) $(COVER_TESTS)
 
 FUZZ ?= line graph entry npy source
-fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source' (needs clang)
+# Changes the library's sources one place at a time, and puts them back.
+MUTATE ?= map cache
+mutation: need-test ## would the tests notice a changed operator, constant or statement? MUTATE='map cache' N=60 SEED=1
+	@for folder in $(MUTATE); do B=$(B)/mutation $(PYTHON) tests/mutate.py $$folder $(or $(N),60) $(or $(SEED),1) || exit 1; done
+
+fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source' 
+	@sh tools/bootstrap.sh fuzz
 	+@$(SUBMAKE) $(XT)
 	+@$(SUBMAKE) B=$(B)/fuzz CC=clang SAN=fuzzer-no-link,address,undefined ISAS=scalar WARNINGS=-w $(FUZZ:%=$(B)/fuzz/tests/fuzz/%)
 	@B=$(B)/fuzz sh tests/fuzz/run.sh $(FUZZ)

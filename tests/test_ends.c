@@ -358,6 +358,82 @@ START_TEST(tensors_that_do_not_fit_are_refused_with_a_sentence)
 }
 END_TEST
 
+/* A call on the graph x: f32[2,3]; x, with one thing wrong. */
+static xt_status call_wrong(int what, struct xt_graph *g)
+{
+    struct xt_shape s;
+    xt_dtype out;
+    DLTensor t = {.ndim = 2, .dtype = {kDLFloat, 32, 1}, .shape = (int64_t[]){2, 3}};
+    DLTensor none = t, wide = t, odd = t;
+    none.shape = NULL;
+    wide.ndim = -1;
+    odd.dtype.lanes = 3;
+    switch (what) {
+    case 0:
+        return xt_dl_dtype(t.dtype, NULL);
+    case 1:
+        return xt_dl_shape(&t, NULL);
+    case 2:
+        return xt_dl_shape(NULL, &s);
+    case 3:
+        return xt_dl_shape(&none, &s);
+    case 4:
+        return xt_dl_shape(&wide, &s);
+    case 5:
+        return xt_dl_shape(&odd, &s);
+    case 6:
+        return xt_dl_dtype((DLDataType){kDLOpaqueHandle, 64, 1}, &out);
+    case 7:
+        return xt_input_layout_dl(NULL, 0, &t);
+    case 8:
+        return xt_input_layout_dl(g, 0, NULL);
+    case 9:
+        return xt_input_layout_dl(g, 1, &t);
+    case 10:
+        return xt_input_layout_dl(g, -1, &t);
+    case 11:
+        return xt_output_dl(g, 0, &none);
+    default:
+        return xt_output_dl(g, 5, &t);
+    }
+}
+
+START_TEST(each_wrong_tensor_is_told)
+{
+    static const struct {
+        xt_status status;
+        const char *said;
+    } rows[] = {
+        {XT_EINVAL, "xt_dl_dtype: out is NULL"},
+        {XT_EINVAL, "xt_dl_shape: out is NULL"},
+        {XT_EINVAL, "xt_dl_shape: tensor is NULL"},
+        {XT_EINVAL, "xt_dl_shape: the tensor's shape is NULL"},
+        {XT_ERANK, "xt_dl_shape: rank -1 is not in [0,32]"},
+        {XT_EDTYPE, "xt_dl_shape: DLPack's type (code 2, 32 bits, 3 lanes) is none of xt's"},
+        {XT_EDTYPE, "xt_dl_dtype: DLPack's type (code 3, 64 bits, 1 lane) is none of xt's"},
+        {XT_EINVAL, "input_layout: graph is NULL"},
+        {XT_EINVAL, "xt_dl_shape: tensor is NULL"},
+        {XT_EINVAL, "input_layout: op 1: no input 1: the graph has 1"},
+        {XT_EINVAL, "input_layout: op 1: no input -1: the graph has 1"},
+        {XT_EINVAL, "xt_dl_shape: the tensor's shape is NULL"},
+        {XT_EINVAL, "output: op 1: node 5 is not one of this graph's 1"},
+    };
+    enum { OF_GRAPHS = 8 };
+    for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
+        struct xt_graph *g = parse_line("x: f32[2,3]; x");
+        xt_status s = call_wrong(i, g);
+        ck_assert_msg(s == rows[i].status && !strcmp(xt_last_error()->message, rows[i].said), "%d: %d %s", i, s,
+                      xt_last_error()->message);
+        ck_assert_int_eq(xt_graph_status(g), i < OF_GRAPHS ? XT_OK : s);
+        if (i >= OF_GRAPHS) { /* the first error stays */
+            expect(s, call_wrong(12, g));
+            ck_assert_str_eq(xt_last_error()->message, rows[i].said);
+        }
+        xt_graph_free(g);
+    }
+}
+END_TEST
+
 /* ---- ends of a kernel, and structs that grow */
 
 START_TEST(a_kernel_tells_what_its_ends_are)
@@ -449,6 +525,7 @@ int main(void)
     tcase_add_test(c, a_destination_that_meets_itself_is_refused_at_once);
     tcase_add_test(c, tensors_are_inputs_and_results);
     tcase_add_test(c, tensors_that_do_not_fit_are_refused_with_a_sentence);
+    tcase_add_test(c, each_wrong_tensor_is_told);
     tcase_add_test(c, a_kernel_tells_what_its_ends_are);
     tcase_add_test(c, structs_of_callers_that_know_more_or_less_are_filled_as_far_as_both_go);
     suite_add_tcase(s, c);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # bootstrap.sh: finds what this machine lacks to build, run or test xt, and installs it where it can.
-#   bootstrap.sh build|run|test|deb|proof|cover   silent and quick when nothing is missing; apt-get
+#   bootstrap.sh build|run|test|deb|proof|cover|fuzz|san   silent and quick when nothing is missing; apt-get
 #                                    (root, or through sudo) when something is;
 #                                    elsewhere one message with the command to type, exit 1
 #   bootstrap.sh --python [MODULE]   prints a python3 that can import MODULE (jinja2): $PYTHON if it can, the
@@ -26,6 +26,8 @@ python  python3-pytest          python3-pytest     python-pytest py3-pytest    p
 python  python3-hypothesis      python3-hypothesis python-hypothesis py3-hypothesis python3-hypothesis -
 proof   frama-c-base,why3,cvc4,z3 -                -             -             -                  -
 cover   clang-19,llvm-19,libclang-rt-19-dev -      -             -             -                  -
+fuzz    clang,libclang-rt-14-dev -         -             -             -                  -
+san     valgrind                valgrind           valgrind      valgrind      valgrind           -
 END
 }
 
@@ -86,6 +88,8 @@ commands() { # $1 package set: the programs of it that are not here
     case $1 in
     proof) set -- proof frama-c why3 cvc4 z3 ;;
     cover) set -- cover clang-19 llvm-cov-19 llvm-profdata-19 ;;
+    fuzz) set -- fuzz clang ;;
+    san) set -- san valgrind ;;
     *) return ;;
     esac
     set_of=$1; shift
@@ -154,7 +158,7 @@ bootstrap() { # $1 package set
 }
 
 case ${1:-} in
-build | run | test | deb | proof | cover) bootstrap "$1" ;;
+build | run | test | deb | proof | cover | fuzz | san) bootstrap "$1" ;;
 --python) find_python "${2:-jinja2}" || tell 'no python3 here can import it' "${2:-jinja2}" ;;
 --check-libs) check_libs || tell 'no flags link it' check ;;
 *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;

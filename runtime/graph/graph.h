@@ -88,8 +88,4 @@ void xti_packed_output(const unsigned char *packed, struct xti_layout *out);
 void xti_packed_input(const unsigned char *packed, int input, struct xti_layout *out);
 const char *xti_packed_name(const unsigned char *packed, int input);
 
-/* True when the used part of the two graphs is the same, node for node, names and layouts included: equal
- * sharing too. Inputs count as used. False for a graph without an output. Cost: one pass. */
-bool xti_graph_same(const struct xt_graph *a, const struct xt_graph *b);
-
 #endif

@@ -1,7 +1,8 @@
-/* same.c: are two graphs the same, node for node? A node of one is matched with one node of the other and no
- * other, from the output to the inputs, in one descending pass. Layer 1. */
-#include "graph/graph.h"
+/* graph_same.c: are two graphs the same, node for node? A node of one is matched with one node of the other and no
+ * other, from the output to the inputs, in one descending pass. */
+#include "support/graph_same.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct matching {
@@ -61,14 +62,14 @@ static bool match_all(struct matching *m)
     return same_output(m->a, m->b);
 }
 
-bool xti_graph_same(const struct xt_graph *a, const struct xt_graph *b)
+bool same_graph(const struct xt_graph *a, const struct xt_graph *b)
 {
     if (a->out < 0 || b->out < 0 || a->n_inputs != b->n_inputs)
         return false;
-    struct matching m = {a, b, xti_alloc_array((size_t)a->n_nodes, sizeof *m.of_a),
-                         xti_alloc_array((size_t)b->n_nodes, sizeof *m.of_b)};
-    bool same = m.of_a && m.of_b && match_all(&m);
-    xti_free(m.of_a);
-    xti_free(m.of_b);
+    struct matching m = {a, b, calloc((size_t)a->n_nodes, sizeof *m.of_a),
+                         calloc((size_t)b->n_nodes, sizeof *m.of_b)};
+    bool same = match_all(&m);
+    free(m.of_a);
+    free(m.of_b);
     return same;
 }
