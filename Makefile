@@ -289,7 +289,7 @@ MUTATE ?= map cache
 mutation: need-test ## would the tests notice a changed operator, constant or statement? MUTATE='map cache' N=60 SEED=1
 	@for folder in $(MUTATE); do B=$(B)/mutation $(PYTHON) tests/mutate.py $$folder $(or $(N),60) $(or $(SEED),1) || exit 1; done
 
-fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source' 
+fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source'
 	@sh tools/bootstrap.sh fuzz
 	+@$(SUBMAKE) $(XT)
 	+@$(SUBMAKE) B=$(B)/fuzz CC=clang SAN=fuzzer-no-link,address,undefined ISAS=scalar WARNINGS=-w $(FUZZ:%=$(B)/fuzz/tests/fuzz/%)

@@ -69,8 +69,8 @@ def run(cmd, seconds=600):
 
 
 def make(*targets):
-    return run(["make", "--no-print-directory", "-j2", f"B={B}", "PACK=no", "WARNINGS=-w", "CFLAGS=-O1", *KERNELS,
-                *targets])
+    return run(["make", "--no-print-directory", "-j2", f"B={B}", "PACK=no", "WARNINGS=-w", "CFLAGS=-O1"] +
+               KERNELS + list(targets))
 
 
 def object_of(path):

@@ -15,8 +15,9 @@
 typedef __int128 wide;
 
 /* Numbers beside which something changes. */
-static const int64_t edge[] = {INT64_MIN, INT64_MIN + 1, -(1ll << 32), -3037000500, -3037000499, -7, -2, -1, 0,
-                               1,         2,             7,            3037000499,  3037000500,  1ll << 32,
+static const int64_t edge[] = {INT64_MIN, INT64_MIN + 1, -(1ll << 32), -3037000500, -3037000499,
+                               -7,        -2,            -1,           0,           1,
+                               2,         7,             3037000499,   3037000500,  1ll << 32,
                                1ll << 62, INT64_MAX - 1, INT64_MAX};
 enum { N_EDGES = sizeof edge / sizeof *edge };
 
@@ -50,7 +51,8 @@ START_TEST(arithmetic_is_exact_or_says_so)
             }
             int64_t both[] = {a, b};
             if (a >= 0 && b >= 0)
-                ck_assert(xti_product(2, both, &out) == fits((wide)a * b) && (!fits((wide)a * b) || out == a * b));
+                ck_assert(xti_product(2, both, &out) == fits((wide)a * b) &&
+                          (!fits((wide)a * b) || out == a * b));
             ck_assert_uint_eq(xti_abs64(a), (uint64_t)(a < 0 ? -(wide)a : (wide)a));
         }
     int64_t out, empty[] = {INT64_MAX, INT64_MAX, 0, 5};

@@ -422,8 +422,8 @@ START_TEST(each_wrong_tensor_is_told)
     for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
         struct xt_graph *g = parse_line("x: f32[2,3]; x");
         xt_status s = call_wrong(i, g);
-        ck_assert_msg(s == rows[i].status && !strcmp(xt_last_error()->message, rows[i].said), "%d: %d %s", i, s,
-                      xt_last_error()->message);
+        ck_assert_msg(s == rows[i].status && !strcmp(xt_last_error()->message, rows[i].said), "%d: %d %s", i,
+                      s, xt_last_error()->message);
         ck_assert_int_eq(xt_graph_status(g), i < OF_GRAPHS ? XT_OK : s);
         if (i >= OF_GRAPHS) { /* the first error stays */
             expect(s, call_wrong(12, g));

@@ -480,7 +480,7 @@ END_TEST
 /* ---- xti_map_check: each break is one that a fuser's bug could make */
 
 /* Sets the piece's numbers: those of a dim, or of all. */
-#define BREAK(name, ...)                                                                                      \
+#define BREAK(name, ...)                                                                                     \
     static void break_##name(struct xti_map *m)                                                              \
     {                                                                                                        \
         struct xti_piece *p = m->piece;                                                                      \

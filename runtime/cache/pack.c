@@ -69,7 +69,8 @@ static const char *read_rows(int fd, struct xti_pack *p)
     if (!all)
         return "out of memory";
     bool whole = read_at(fd, all, bytes + sizeof sum, 0);
-    xti_sha256_of(all, bytes, sum);
+    if (whole)
+        xti_sha256_of(all, bytes, sum);
     if (!whole || memcmp(sum, all + bytes, sizeof sum)) {
         xti_free(all);
         return whole ? "checksum differs" : "shorter than its list of entries";

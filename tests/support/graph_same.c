@@ -1,5 +1,5 @@
-/* graph_same.c: are two graphs the same, node for node? A node of one is matched with one node of the other and no
- * other, from the output to the inputs, in one descending pass. */
+/* graph_same.c: a node of one graph is matched with one node of the other and no other, from the output to
+ * the inputs, in one descending pass. */
 #include "support/graph_same.h"
 
 #include <stdlib.h>
