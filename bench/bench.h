@@ -99,6 +99,8 @@ int bench_threads(void); /* that xt and the limit use for large copies; the othe
  * memory. Freed by free(). */
 void *bench_buffer(size_t bytes);
 void bench_refuse_huge_pages(void);
+/* Destinations begin so many bytes behind one. Large blocks of malloc's begin at 16. */
+void bench_begin_at(size_t bytes);
 
 /* ---- calls.c: nanoseconds of a call of xt_run and of xt_compile, as a table. 0, or -1: xt_last_error */
 int bench_calls(struct xt_ctx *ctx, FILE *f);

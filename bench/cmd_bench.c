@@ -9,7 +9,7 @@
 #include "tools/bar.h"
 #include "tools/tool.h"
 
-enum { SAMPLES = 9, QUICK_SAMPLES = 3 };
+enum { SAMPLES = 9, QUICK_SAMPLES = 3, MOST_AT = 4096 };
 
 static int measure_all(struct peers *peers, const struct bench_workload *w, int n, int samples,
                        struct bench_row *rows)
@@ -79,7 +79,7 @@ static int measure_regret(const struct pick *pick)
 
 static int cmd_bench(int argc, char **argv)
 {
-    const char *json = NULL, *html = NULL, *pages = NULL;
+    const char *json = NULL, *html = NULL, *pages = NULL, *at = NULL;
     struct pick pick = {0};
     bool quick = false, calls = false, regret = false, busy = false, hptt_measure = false;
     const struct option_row rows[] = {
@@ -89,6 +89,7 @@ static int cmd_bench(int argc, char **argv)
         {"as", 0, "DTYPE", "every element of this type", &pick.dtype, NULL},
         {"grow", 0, "N", "the first extent of every source times N", &pick.grow, NULL},
         {"pages", 0, "4k", "no huge pages", &pages, NULL},
+        {"at", 0, "N", "destinations begin N bytes behind a page: 16 as large blocks of malloc's", &at, NULL},
         {"busy", 0, NULL, "this thread's own time, on a machine with other work: XT_THREADS=1", NULL, &busy},
         {"random", 0, "SEED", "so many chains drawn at random: xt bench --random 1 60", &pick.seed, NULL},
         {"calls", 0, NULL, "nanoseconds of a call of xt_run and of xt_compile, memcpy beside them", NULL,
@@ -109,6 +110,10 @@ static int cmd_bench(int argc, char **argv)
         return fail("bench: --pages: '%s' is not 4k", pages);
     if (pages)
         bench_refuse_huge_pages();
+    if (at && !(*at >= '0' && *at <= '9' && atoi(at) <= MOST_AT))
+        return fail("bench: --at: '%s' is not 0 to %d", at, MOST_AT);
+    if (at)
+        bench_begin_at((size_t)atoi(at));
     if (busy && bench_threads() != 1)
         return fail("bench: --busy times one thread: XT_THREADS=1");
     if (busy)

@@ -23,11 +23,15 @@ struct setup {
     struct naive *naive;
     int n;
     void *src[LIMIT_SOURCES], *dst, *dst2;
+    void *room[2]; /* of dst and dst2, from a page on */
     size_t src_bytes[LIMIT_SOURCES], dst_bytes, copy_bytes;
     struct limit limit;
 };
 
 static bool small_pages;
+static size_t begins_at; /* destinations, behind a page */
+
+void bench_begin_at(size_t bytes) { begins_at = bytes; }
 
 void bench_refuse_huge_pages(void)
 {
@@ -72,9 +76,12 @@ static bool make_buffers(struct setup *s, const struct xt_kernel_info *info)
         if (!(s->src[i] = bench_buffer(s->src_bytes[i])))
             return false;
     }
-    s->dst = bench_buffer(s->dst_bytes);
-    s->dst2 = bench_buffer(s->dst_bytes);
-    return s->dst && s->dst2;
+    for (int i = 0; i < 2; i++)
+        if (!(s->room[i] = bench_buffer(s->dst_bytes + begins_at)))
+            return false;
+    s->dst = (char *)s->room[0] + begins_at;
+    s->dst2 = (char *)s->room[1] + begins_at;
+    return true;
 }
 
 /* What the chain must move at least. Overwrites the sources. */
@@ -83,7 +90,7 @@ static bool make_limit(struct setup *s, int width)
     struct limit *l = &s->limit;
     size_t lines = l->writes = (s->copy_bytes + LINE - 1) / LINE;
     l->n = s->n;
-    l->dst = s->dst;
+    l->dst = s->room[0];
     if (!count_lines(s->k, s->n, s->src, s->src_bytes, (void *[]){s->dst, s->dst2}, s->dst_bytes, width,
                      l->reads))
         return false;
@@ -99,8 +106,8 @@ static void free_setup(struct setup *s)
 {
     for (int i = 0; i < s->n; i++)
         free(s->src[i]);
-    free(s->dst);
-    free(s->dst2);
+    free(s->room[0]);
+    free(s->room[1]);
     naive_free(s->naive);
     xt_kernel_free(s->k);
 }

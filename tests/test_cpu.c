@@ -255,7 +255,8 @@ static const char *describe(const struct xti_plan *p)
 /* Runs the plan in `parts` shares, one after the other, from the last to the first. */
 static void run_shares(const struct xti_plan *p, const struct buffers *b, int parts)
 {
-    struct xti_copy c = {.plan = p, .dst = b->dst + MARGIN, .src = (const void *const *)b->src};
+    char *dst = b->dst + MARGIN;
+    struct xti_copy c = {.plan = xti_plan_at(p, dst), .dst = dst, .src = (const void *const *)b->src};
     memset(b->dst, CANARY, b->bytes);
     for (int i = parts - 1; i >= 0; i--)
         xti_run_share(&c, (struct xti_share){i, parts});

@@ -169,6 +169,23 @@ START_TEST(streamed_fours_of_few_sets_copy_every_tail)
 }
 END_TEST
 
+/* Transposed rows of whole lines that follow each other, from every byte of a line on: those they share. */
+START_TEST(streamed_lines_of_two_rows_are_put_together)
+{
+    static const int lines[] = {1, 2, 5};
+    const struct xtk_row *k = &xtk_rows[_i];
+    struct kernel_layout l = {.pitch = {.round = 1}, .stream = true, .s_align = KERNEL_FLUSH};
+    int64_t line = LINE / k->unit, rows[] = {line, line + 1, line + 2, 3 * line + 5};
+    if (k->op != XTI_CPU_TRANSPOSE || !xti_cpu_has(k->isa))
+        return;
+    for (l.d_align = 0; l.d_align < LINE; l.d_align++)
+        for (int i = 0; i < 12; i++) {
+            l.pitch.s_down = i & 1, l.at_end = l.d_align & 2;
+            check_box(k, rows[i % 4], lines[i / 4] * line, &l);
+        }
+}
+END_TEST
+
 /* Of whole lines, through the cache: one to four by one to four, and some rows and columns more. */
 START_TEST(squares_of_any_number_are_copied_kept_and_not)
 {
@@ -268,6 +285,7 @@ int main(void)
     tcase_set_timeout(t, test_full() ? 3600 : 300);
     tcase_add_unchecked_fixture(t, setup, kernel_box_teardown);
     tcase_add_loop_test(t, every_row_copies_every_extent_and_nothing_else, 0, xtk_n_rows);
+    tcase_add_loop_test(t, streamed_lines_of_two_rows_are_put_together, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
     tcase_add_test(t, streamed_fours_of_few_sets_copy_every_tail);

@@ -46,6 +46,29 @@ static struct xti_plan plan_of(const char *line, const struct xti_target *t)
     return p;
 }
 
+/* Plans for destinations that begin on a line, and inside of one; NULL: the same. */
+static const struct {
+    const char *line, *on, *off;
+} begins[] = {
+    {"x: f16[16,32768,64]; x.permute(1,0,2)", "rows", "braid"},
+    {"x: f16[8,32768,64]; x.permute(1,0,2)", "rows", "buffered"},      /* rows of 1 KB */
+    {"x: f16[16,16384,128]; x.permute(1,0,2)", "rows", NULL},          /* runs of 256 B */
+    {"x: f32[3,8,16,8,16]; x.permute(1,3,2,4,0)", "interleave", NULL}, /* stays in the cache */
+    {"x: f32[3,80,16,80,16]; x.permute(1,3,2,4,0)", "interleave", "buffered"},
+    {"x: f32[4096,4096]; x.permute(1,0)", "transpose", NULL},
+};
+
+START_TEST(a_destination_inside_a_line_may_have_a_plan_of_its_own)
+{
+    struct xti_plan p = plan_of(begins[_i].line, &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&p), begins[_i].on);
+    ck_assert_msg(!p.off_line == !begins[_i].off, "%s", begins[_i].line);
+    if (p.off_line)
+        ck_assert_str_eq(xti_plan_strategy(p.off_line), begins[_i].off);
+    xti_plan_free(&p);
+}
+END_TEST
+
 /* clang-format off */
 static const struct {
     const char *line, *strategy;
@@ -1237,6 +1260,8 @@ int main(void)
     Suite *s = suite_create("plan");
     TCase *t = tcase_create("plan");
     tcase_set_timeout(t, 300);
+    tcase_add_loop_test(t, a_destination_inside_a_line_may_have_a_plan_of_its_own, 0,
+                        sizeof begins / sizeof *begins);
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);

@@ -19,6 +19,12 @@ struct xti_parallel {
     struct xti_threads *threads; /* NULL: none */
 };
 
+/* The plan for a destination that begins here. */
+static inline const struct xti_plan *xti_plan_at(const struct xti_plan *p, const void *dst)
+{
+    return p->off_line && (uintptr_t)dst % XTI_LINE ? p->off_line : p;
+}
+
 /* Runs the plan on host buffers (starts of buffers; src[i] for input i). No allocation but that of threads
  * that are not there yet, no lock; any thread. par NULL: on this one alone.
  * post: dst bytes == xti_map_eval(&p->map, ..) (test_cpu: every kernel row, strategy, width, tail). */

@@ -411,8 +411,8 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
 {
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
-    if (p->n_steps != 1 || p->assembled || step->general || loops_of(step) > 1 || step->split >= 0 ||
-        step->stage.serves || step->tile.collect || step->kernel == XTI_CPU_MOSAIC)
+    if (p->n_steps != 1 || p->off_line || p->assembled || step->general || loops_of(step) > 1 ||
+        step->split >= 0 || step->stage.serves || step->tile.collect || step->kernel == XTI_CPU_MOSAIC)
         return;
     const struct xti_loop *l = loops_of(step) ? &step->loop[0] : &one_layer;
     if (l->cuts != XTI_CUTS_NONE)
@@ -444,7 +444,7 @@ static void run_part(void *arg, int i)
 
 void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par)
 {
-    struct shared_copy t = {.copy = {.plan = p, .dst = dst, .src = src},
+    struct shared_copy t = {.copy = {.plan = xti_plan_at(p, dst), .dst = dst, .src = src},
                             .parts = xti_plan_threads(p->target.threads, p->bytes_written)};
     if (t.parts > 1 && par && par->fn)
         par->fn(par->pool, t.parts, run_part, &t);

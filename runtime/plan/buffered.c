@@ -92,14 +92,14 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
         return xti_refuse(why, "one unit again and again");
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
-    if (woven && (row >= WEAVE_BYTES || row % XTI_LINE == 0) && t->unit < XTI_LANE)
+    if (woven && (row >= WEAVE_BYTES || (row | target->d_line) % XTI_LINE == 0) && t->unit < XTI_LANE)
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
     if (target->machine->habits.prefetch_deep && small_matrices(t, woven && cd->n < cs->n))
         return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
                           (long long)cd->n);
     if (cs->d != run)
         return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
-    if (run % XTI_LINE == 0)
+    if (run % XTI_LINE == 0 && !(woven && target->d_line))
         return xti_refuse(why, "runs of %lld B are whole lines", (long long)run);
     if (!woven && !xti_cost_squares(t->unit, few * t->unit, row))
         return xti_refuse(why, "runs of %lld x %lld B make up no squares", (long long)run,
@@ -130,7 +130,8 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
         return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
     if (turned_alone(target, t))
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
-    return (t->run | xti_nest_bits(t, -1)) % XTI_LINE || turned ||
+    bool begins = target->d_line && t->run < XTI_STREAMED_RUN;
+    return begins || (t->run | xti_nest_bits(t, -1)) % XTI_LINE || turned ||
            xti_refuse(why, "rows of the destination are whole lines");
 }
 

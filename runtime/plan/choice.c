@@ -1,8 +1,6 @@
 /* choice.c: lists the plans that are worth a trial. Layer 3. */
 #include "plan/choice.h"
 
-#include <string.h>
-
 #include "plan/estimate.h"
 #include "plan/program.h"
 
@@ -50,21 +48,12 @@ bool xti_choice_is_model(struct xti_choice c)
     return !c.stream && !c.order && !c.rows && !c.cols && !c.strategy && !c.burst && !c.first;
 }
 
-/* Plans that print alike run alike. */
 static bool is_new(const struct xti_candidate *c, int n)
 {
-    bool found = false;
-    struct xti_str text = {0};
-    xti_program_text(&c[n].plan, &text);
-    for (int i = 0; i < n && !found; i++) {
-        struct xti_str other = {0};
-        xti_program_text(&c[i].plan, &other);
-        found = text.n == other.n && (!text.n || !memcmp(text.s, other.s, text.n));
-        found |= text.failed || other.failed;
-        xti_str_free(&other);
-    }
-    xti_str_free(&text);
-    return !found;
+    for (int i = 0; i < n; i++)
+        if (xti_program_same(&c[i].plan, &c[n].plan))
+            return false;
+    return true;
 }
 
 /* Brings c[n] to its place behind the model's and the faster ones; drops the last when there are too many. */

@@ -17,18 +17,18 @@ enum {
 };
 
 /* Rows of the destination begin on lines, all or none. */
-static bool on_lines(const struct xti_nest *t)
+static bool on_lines(const struct xti_target *target, const struct xti_nest *t)
 {
-    return (t->run * t->dim[t->cd].n | xti_nest_bits(t, t->cd)) % XTI_LINE == 0;
+    return (target->d_line | t->run * t->dim[t->cd].n | xti_nest_bits(t, t->cd)) % XTI_LINE == 0;
 }
 
-static void braid_of(const struct xti_map *m, int piece, struct xti_sides *x)
+static void braid_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
-    xti_sides_begin(m, piece, x);
+    xti_sides_begin(&p->map, piece, x);
     xti_sides_unit(x, x->t.run);
     if (x->t.cd < 0 || x->t.run >= LONG_RUN_BYTES)
         return;
-    int64_t n = x->t.dim[x->t.cd].n, strands = xti_cost_strands(x->t.run, !on_lines(&x->t));
+    int64_t n = x->t.dim[x->t.cd].n, strands = xti_cost_strands(x->t.run, !on_lines(&p->target, &x->t));
     xti_side_widen(x, &x->col, strands * x->t.run, n <= FEW ? n : strands);
     xti_side_widen(x, &x->row, ROW_BYTES, ROW_ENTRIES);
 }
@@ -40,25 +40,26 @@ bool xti_braid_applies(const struct xti_plan *p, int piece, struct xti_why *why)
         return false;
     if (!p->target.machine->habits.few_strands || p->target.isa != XTI_ISA_AVX512)
         return xti_refuse(why, "not made for this processor");
-    braid_of(&p->map, piece, &x);
+    braid_of(p, piece, &x);
     if (x.t.run < RUN_BYTES || x.t.run >= LONG_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B", (long long)x.t.run);
-    if (x.t.run > XTI_LINE && x.t.run % XTI_LINE == 0)
+    bool off = p->target.d_line && x.t.run < XTI_STREAMED_RUN;
+    if (x.t.run > XTI_LINE && x.t.run % XTI_LINE == 0 && !off)
         return xti_refuse(why, "runs of %lld B are whole lines", (long long)x.t.run);
     if (x.col.n_dims != 1 || !x.row.n_dims)
         return xti_refuse(why, "no two dims along which the runs follow each other");
     const struct xti_loop *cd = &x.t.dim[x.t.cd];
     if (!cd->s && XTI_LINE % x.t.run == 0) /* a pattern of lines (blocks.c.j2: repeat_run) */
         return xti_refuse(why, "the same run again and again");
-    if (!on_lines(&x.t) && cd->n * x.t.run < RAGGED_BYTES)
+    if (!on_lines(&p->target, &x.t) && cd->n * x.t.run < RAGGED_BYTES)
         return xti_refuse(why, "rows of %lld B begin anywhere", (long long)(cd->n * x.t.run));
-    return x.t.run % XTI_LINE || xti_cost_lines_in_pairs(&p->target, &x.t, why);
+    return x.t.run % XTI_LINE || off || xti_cost_lines_in_pairs(&p->target, &x.t, why);
 }
 
 void xti_braid_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
-    braid_of(&p->map, piece, &x);
+    braid_of(p, piece, &x);
     step->kernel = XTI_CPU_BRAID;
     step->unit = (int)x.t.run;
     step->store.stream = true;

@@ -11,14 +11,9 @@
 #include "plan/cpu_tile.h"
 #include "plan/joint.h"
 #include "plan/loops.h"
+#include "plan/program.h"
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
-
-const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT] = {
-#define X(id, name) #name,
-    XTI_CPU_OPS(X)
-#undef X
-};
 
 static void add_refusal(struct xti_str *b, int piece, const char *strategy, const struct xti_why *why)
 {
@@ -239,8 +234,8 @@ static void count_bytes(struct xti_plan *p)
     p->bytes_read = (read < p->map.numel ? read : p->map.numel) * p->map.esize;
 }
 
-xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
-                        struct xti_err *err)
+static xt_status make_plan(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
+                           struct xti_err *err)
 {
     *p = (struct xti_plan){.target = *t, .strategies = xti_cpu_strategies};
     p->map = *m;
@@ -252,10 +247,40 @@ xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, str
     return s;
 }
 
+/* Streamed copies may go another way about lines that no row begins with. */
+static xt_status make_off_line(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
+{
+    struct xti_target t = p->target;
+    if (t.d_line || !xti_cost_stream(p))
+        return XT_OK;
+    t.d_line = XTI_MALLOC;
+    if (!(p->off_line = xti_alloc(sizeof *p->off_line)))
+        return xti_fail(err, XT_ENOMEM, "a plan of %zu bytes", sizeof *p->off_line);
+    xt_status s = make_plan(m, &t, p->off_line, err);
+    if (s || !xti_program_same(p, p->off_line))
+        return s;
+    xti_plan_free(p->off_line);
+    xti_free(p->off_line);
+    p->off_line = NULL;
+    return XT_OK;
+}
+
+xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
+                        struct xti_err *err)
+{
+    xt_status s = make_plan(m, t, p, err);
+    s = s ? s : make_off_line(p, m, err);
+    if (s)
+        xti_plan_free(p);
+    return s;
+}
+
 void xti_plan_free(struct xti_plan *p)
 {
     if (!p)
         return;
+    xti_plan_free(p->off_line);
+    xti_free(p->off_line);
     xti_arena_free(&p->arena);
     xti_free(p->step);
     *p = (struct xti_plan){0};

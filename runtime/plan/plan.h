@@ -16,8 +16,10 @@ enum xti_isa { XTI_ISA_SCALAR, XTI_ISA_AVX2, XTI_ISA_AVX512, XTI_ISA_NEON, XTI_I
 extern const char *const xti_isa_name[XTI_ISA_COUNT]; /* "scalar", "avx2", "avx512", "neon" */
 
 enum {
-    XTI_LINE = 64, /* bytes of a cache line */
-    XTI_LANE = 16  /* bytes that the shuffles of vectors stay inside: the least side of a square */
+    XTI_LINE = 64,          /* bytes of a cache line */
+    XTI_MALLOC = 16,        /* from a line to where large blocks of malloc's begin */
+    XTI_STREAMED_RUN = 256, /* bytes of runs that blocks.c.j2 streams wherever they begin */
+    XTI_LANE = 16           /* bytes that the shuffles of vectors stay inside: the least side of a square */
 };
 
 /* How CPU plans are forced away from the model's decisions; 0 everywhere: the model decides. Every choice
@@ -38,6 +40,7 @@ struct xti_target {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of one core; l3: the share it sees */
     const struct xti_machine *machine;
     int threads;
+    int d_line; /* from a line to where the destination begins, bytes */
     struct xti_choice choice;
 };
 static inline struct xti_hints xti_target_hints(const struct xti_target *t)
@@ -270,7 +273,8 @@ struct xti_plan {
     bool assembled;           /* the steps are in the order of the destination, and run part by part of it */
     struct xti_window window; /* of an assembled plan; bytes == 0: none */
     int64_t bytes_read, bytes_written;
-    struct xti_arena arena; /* tables of steps */
+    struct xti_arena arena;    /* tables of steps */
+    struct xti_plan *off_line; /* owned; for destinations that begin inside a line; NULL: as for others */
 };
 
 /* How many of so many threads a copy of so many bytes is planned for, and shared by: each writes 256 KiB or

@@ -3,8 +3,15 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <string.h>
 
 enum { DEEPER = 2 };
+
+const char *const xti_cpu_op_name[XTI_CPU_OP_COUNT] = {
+#define X(id, name) #name,
+    XTI_CPU_OPS(X)
+#undef X
+};
 
 static void line(struct xti_str *b, int indent) { xti_str_addf(b, "%*s", indent, ""); }
 
@@ -226,4 +233,15 @@ void xti_program_text(const struct xti_plan *p, struct xti_str *b)
         pieces_text(p, i, b);
         xti_program_step(p, &p->step[i], head ? 2 * DEEPER : DEEPER, b);
     }
+}
+
+bool xti_program_same(const struct xti_plan *a, const struct xti_plan *b)
+{
+    struct xti_str x = {0}, y = {0};
+    xti_program_text(a, &x);
+    xti_program_text(b, &y);
+    bool same = x.n == y.n && (!x.n || !memcmp(x.s, y.s, x.n)) && !x.failed && !y.failed;
+    xti_str_free(&x);
+    xti_str_free(&y);
+    return same;
 }

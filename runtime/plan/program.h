@@ -18,6 +18,9 @@
 /* The whole plan. */
 void xti_program_text(const struct xti_plan *p, struct xti_str *b);
 
+/* Whether they print alike. false: or there is no memory to tell. */
+bool xti_program_same(const struct xti_plan *a, const struct xti_plan *b);
+
 /* One step of it, each line behind so many spaces. */
 void xti_program_step(const struct xti_plan *p, const struct xti_step *step, int indent, struct xti_str *b);
 
