@@ -191,7 +191,7 @@ static const char *const copied[] = {
     "x: f16[33,34]; x.flip(1).permute(1,0)",
     "x: u8[3,70,5,24]; x.permute(0,3,2,1)",
     "x: f64[9,20]; y: f64[20,3]; concat(1, x.T, y).flip(0)",
-    "x: f32[100,3]; x[::3, ::2]",
+    "x: f32[1000,3]; x[::3, ::2]",
     "x: u8[64,30,3]; x.permute(2,0,1)",
     "x: f32[6,10]; x.permute(1,0).reshape(4,15).permute(1,0)",
     "x: f32[30,40]; x.tril(1, value=3)",
@@ -386,7 +386,7 @@ static const char *const priced[] = {
     "x: u8[201,203]; x.T",
     "x: f16[2,14,14,96]; x.permute(0,3,1,2)",
     "x: f32[31,17,3]; x.permute(2,0,1)",
-    "x: f32[100,3]; x[::3, ::2]",
+    "x: f32[1000,3]; x[::3, ::2]",
     "x: f32[60,100]; x.permute(1,0).reshape(40,150).permute(1,0)",
     "x: f32[64,64]; x.tril(1)",
 };

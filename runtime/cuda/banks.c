@@ -92,14 +92,21 @@ static void put_digits(const struct xti_box *b, enum xti_box_of f, int64_t i, sh
     }
 }
 
+/* Runs go from row to row, and begin at different units of their words. */
+static bool may_rotate(const struct xti_box *b, int unit)
+{
+    return !b->destination_aligned && unit < 16 && b->n_b == 1 && xti_box_is_row(&b->dim[0]) && b->outs > 1;
+}
+
 /* Of a run within its first word, as if all strides that are no multiples of that were odd: then all these
- * share a layout, and a kernel. */
+ * share a layout, and a kernel. Of runs that may be rotated not 1, with which units of neighbouring runs
+ * would meet in few banks, as they do for few other pairs. */
 static int64_t units_within(const struct xti_box *b, const short *digit, int64_t of)
 {
     int64_t at = 0;
     for (int j = 0; j < b->n; j++)
         if (!b->dim[j].in_b && b->dim[j].d % of)
-            at += digit[j];
+            at += (may_rotate(b, 16 / (int)of) ? 3 : 1) * digit[j];
     return at % of;
 }
 
@@ -128,6 +135,8 @@ static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int 
         put_digits(b, XTI_BOX_RUN, e / b->lanes % outs, digit);
         if (!b->destination_aligned)
             point += last->back * last->d - units_within(b, digit, units);
+        if (b->rotated)
+            point += (units + 2 * k - point % units) % units - k; /* the one that is k modulo units */
         put_digits(b, XTI_BOX_POINT, point < 0 ? 0 : point, digit);
     }
 }
@@ -268,7 +277,7 @@ static bool step_by_runs(const struct xti_box *b, int unit, struct xti_box_steps
 static bool step_by_points(const struct xti_box *b, int unit, struct xti_box_steps *s)
 {
     int64_t outs = b->outs / b->group, together = outs > 1 ? outs * b->lanes : 1, grain;
-    if (!b->destination_aligned && b->dim[0].skew)
+    if (!b->destination_aligned && b->dim[0].skew && !b->rotated)
         return false; /* points before a window are not as far apart as others */
     for (int64_t a = XTI_CUDA_THREADS / together * together; enough(a); a -= together) {
         int64_t step = a / outs * (16 / unit);
@@ -370,7 +379,7 @@ static int64_t table_cost(int64_t units) { return 5 * units; }
 
 static bool may_turn(const struct xti_box *b, int64_t units)
 {
-    return !b->constant && !b->dim[0].skew && read_points(&b->dim[0]) >= units;
+    return !b->constant && !b->rotated && !b->dim[0].skew && read_points(&b->dim[0]) >= units;
 }
 
 /* Where places would be computed again for each word of several runs, they are looked up in a table of 16 /
@@ -394,13 +403,12 @@ static int64_t within_chunk(const struct xti_box_dim *d, int unit)
     return (int64_t)((uint64_t)d->s * (uint64_t)unit & 15);
 }
 
-/* A stride that stands for all odd ones. Not 1: where runs begin a unit further in their words, too, units of
- * neighbouring runs would meet in few banks, as they do for few other pairs. */
+/* A stride that stands for all odd ones. */
 static int64_t odd_bytes(int unit) { return 5 * unit & 15; }
 
 /* The rows lie one after another, those of the destination's innermost dims first. A row begins as far within
  * a chunk as in the source: here as if all strides that are no multiples of one were odd. */
-static void lay_out(struct xti_box *b, int unit, const struct layout *y)
+static void lay_out(struct xti_box *b, int unit, const struct layout *y, bool rotated)
 {
     int64_t units = 16 / unit, at = b->pitch_bytes = 16 * (b->chunks + y->row);
     int n = 0;
@@ -420,9 +428,11 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
     b->spread = y->spread;
     b->store_bytes = y->spread && y->spread < 16 ? y->spread : 16;
     b->bytes = (spread(b, at - 1) + 16) / 16 * 16;
-    b->constant = is_constant(b, unit);
-    b->together = y->spread && stays_together(b, unit);
+    b->rotated = rotated; /* where a thread's words lie alike */
     choose_steps(b, unit);
+    b->rotated = b->rotated && lie_alike(b);
+    b->constant = !b->rotated && is_constant(b, unit);
+    b->together = y->spread && stays_together(b, unit);
     choose_table(b, unit);
 }
 
@@ -460,7 +470,7 @@ static bool next_layout(int i, int unit, struct layout *y)
 static double gather_instructions(const struct xti_box *b, int unit)
 {
     double units = 16.0 / unit, moved = unit < 4 ? (b->group > 1 ? 12 : unit == 1 ? 44 : 20) : units;
-    return moved + (b->spread ? 6 * (b->together ? 1 : units) : 0);
+    return moved + (b->rotated ? 12 : 0) + (b->spread ? 6 * (b->together ? 1 : units) : 0);
 }
 
 double xti_box_instructions(const struct xti_box *b, int unit)
@@ -516,28 +526,39 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
 struct found {
     struct layout y;
     int64_t lanes;
+    bool rotated;
     double price;
 };
 
+/* The layouts for b->lanes. True: no other lanes can be better. */
+static bool search_layouts(struct xti_box *b, int unit, bool rotated, struct found *best)
+{
+    struct probes p = {0};
+    struct layout y;
+    bool ideal = false;
+    for (int i = 0; !ideal && next_layout(i, unit, &y); i++) {
+        lay_out(b, unit, &y, rotated);
+        if (b->rotated != rotated || b->bytes > SHARED_BYTES)
+            continue;
+        if (!p.n_chunks)
+            ask(b, unit, &p);
+        double cost = price(b, unit, &p, best->price, &ideal);
+        if (cost < best->price)
+            *best = (struct found){y, b->lanes, rotated, cost};
+    }
+    return ideal;
+}
+
 static struct found search(struct xti_box *b, int unit)
 {
-    struct layout y;
     struct found best = {.lanes = b->vectors, .price = INFINITY};
     int64_t lanes[MOST_LANES];
     bool ideal = false;
     int n = list_lanes(b, lanes);
     for (int k = 0; k < n && !ideal; k++) {
-        struct probes p = {0};
         b->lanes = lanes[k];
-        for (int i = 0; !ideal && next_layout(i, unit, &y); i++) {
-            lay_out(b, unit, &y);
-            if (!p.n_chunks)
-                ask(b, unit, &p);
-            double cost = b->bytes <= SHARED_BYTES ? price(b, unit, &p, best.price, &ideal) : INFINITY;
-            if (cost >= best.price)
-                continue;
-            best = (struct found){y, b->lanes, cost};
-        }
+        ideal = search_layouts(b, unit, false, &best) ||
+                (may_rotate(b, unit) && search_layouts(b, unit, true, &best));
     }
     return best;
 }
@@ -634,7 +655,7 @@ double xti_box_lay_out(struct xti_box *b, int unit)
         keep(&f, hash, &found);
     }
     b->lanes = found.lanes;
-    lay_out(b, unit, &found.y);
+    lay_out(b, unit, &found.y, found.rotated);
     for (int j = 0; j < b->n; j++)
         b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
     return found.price;

@@ -53,6 +53,7 @@ struct xti_box {
     /* What lies at byte a of the rows and gaps above is at a + (a >> every) * spread of shared memory, stored
      * `store_bytes` at a time. spread 0: at a. */
     int every, spread, store_bytes;
+    bool rotated;        /* lanes gather the units of a word in the order of their points modulo 16 bytes */
     bool together;       /* a word's units lie as far apart as without the spread */
     bool turns;          /* within a word a run leaves the first dim's row at most once */
     int table, table_at; /* columns of a table of the places of a run's points, and its byte; 0: none */

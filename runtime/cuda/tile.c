@@ -143,7 +143,8 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_BCUT", last->cut >= 0 ? last->cut : XTI_CUDA_BOX_CUTS);
     xti_write_constant(w, "XT_RUN", last->cut >= 0 ? last->d : last->d * last->n);
     xti_write_constant(w, "XT_DALIGNED", b->destination_aligned);
-    xti_write_constant(w, "XT_BOX", b->constant);
+    /* where the distance of rows is a parameter, places are rather kept than computed for each word */
+    xti_write_constant(w, "XT_BOX", b->constant && !(b->dim[0].ragged && w->e->tier == XTI_TIER_STRUCTURE));
     write_shared(w, "XT_BACK_SHARED", last);
     xti_write_constant(w, "XT_EVEN",
                        last->cut < 0 || last->d * last->t == b->vectors * (16 / w->p->map.esize));
@@ -242,6 +243,8 @@ static void define_places(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_SPREAD", b->spread);
     xti_write_constant(w, "XT_EVERY", b->every);
     xti_write_constant(w, "XT_TOGETHER", b->together);
+    xti_write_constant(w, "XT_ROTATED", b->rotated);
+    xti_write_constant(w, "XT_ROOM", (b->constant || b->rotated) && !b->spread);
     xti_write_constant(w, "XT_CHUNK_STORE", b->store_bytes);
     xti_write_constant(w, "XT_TABLE", b->table);
     xti_write_constant(w, "XT_TURNS", b->turns ? b->dim[0].t + b->dim[0].back : 0);
@@ -284,6 +287,6 @@ const struct xti_family xti_cuda_tile = {
     "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP XT_ROW_ACTIVE XT_RUN_STEP "
     "XT_POINT_STEP "
     "XT_ACTIVE "
-    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED "
-    "XT_BRIM XT_GROUP "
+    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_ROTATED XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS "
+    "XT_TABLE_AT XT_FILLED XT_BRIM XT_GROUP "
     "XT_GROUP_TO"};

@@ -33,31 +33,50 @@
  *   least XT_K: within a word it turns once at most; 0: it may often
  * - byte a of the rows and gaps that these places are of is at a + (a >> XT_EVERY) * XT_SPREAD, stored
  *   XT_CHUNK_STORE bytes at a time; XT_TOGETHER: the units of a word lie as
- *   far from its first one as if that were at 0 */
+ *   far from its first one as if that were at 0
+ * - XT_ROOM: there are registers for the addresses of a word's units
+ * - XT_ROTATED: runs that go together begin at different units of their words: each lane gathers k-th the
+ *   unit whose point is k modulo XT_K, so that all take theirs of rows that lie alike, and turns the word */
 #define XT_PLACE    XT_PASTE(XT_BODY, _place)
 #define XT_ROW(i)   XT_PASTE(XT_BODY, _row)(t, i)
 #define XT_OUT(i)   XT_PASTE(XT_BODY, _out)(t, i)
 #define XT_POINT(i) XT_PASTE(XT_BODY, _point)(t, i)
 #define XT_SLOT     XT_PASTE(XT_BODY, _slot)
 #define XT_GATHER   XT_PASTE(XT_BODY, _gather)
+#define XT_ROTATE   XT_PASTE(XT_BODY, _rotate)
 #define XT_K        (16 / XT_UNIT)
 #define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
 #define XT_LOADS                                                                                             \
     (XT_ROW_STEP ? (XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP)                                \
                  : (XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 /* more chunks at a time take more registers than there are */
-#define XT_BATCHES  (XT_LOADS <= 9 ? 1 : (XT_LOADS + 5) / 6)
+#define XT_AT_ONCE  (XT_ROW_STEP || XT_SALIGNED || XT_ROWS == 1 ? 6 : 3)
+#define XT_BATCHES  (XT_LOADS <= 3 * XT_AT_ONCE / 2 ? 1 : (XT_LOADS + XT_AT_ONCE - 1) / XT_AT_ONCE)
 #define XT_BATCH    ((XT_LOADS + XT_BATCHES - 1) / XT_BATCHES)
+/* where all is as far from what is at 0 as from what is before it, points are counted from the window on */
+#define XT_BACK_IN_BASE (XT_POINT_STEP && !XT_ROTATED)
+#define XT_ALIKE    (XT_RUN_STEP && XT_STILL && XT_VECTORS == XT_LANES)
+#define XT_NONE     0
+#define XT_SOME     1
+#define XT_ALL      2
 #define XT_WORDS    ((XT_OUTS * XT_VECTORS + XT_ACTIVE - 1) / XT_ACTIVE)
 
 /* A distance in units, which may be negative: the index wraps. */
 #define XT_BYTES_OF(units) ((long long)(xt_signed)(units)*XT_UNIT)
 
-/* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one. Where a run
- * turns: from unit at[1] on, at[2] bytes further. */
+/* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one, its byte of
+ * shared memory or, where there are registers for it, its address. Where a run turns: from unit at[1] on,
+ * at[2] bytes further. */
 #define XT_ATS (XT_BOX ? 1 : XT_TURNS ? 3 : XT_K)
+#if XT_ROOM
+#define XT_SPOTS      const unsigned char *
+#define XT_SPOT_AT(a) (shared + (a))
+#else
+#define XT_SPOTS      int
+#define XT_SPOT_AT(a) (a)
+#endif
 XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *shared, const int next,
-                                   const int *at, const int k)
+                                   const XT_SPOTS *at, const int k)
 {
     const int unit = XT_BOX || XT_TURNS ? XT_POINT(k).shared : 0;
 #if XT_TURNS
@@ -65,18 +84,23 @@ XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *share
     if (XT_SPREAD)
         return shared + XT_SPOT((k < at[1] ? near : far) + unit);
     return (k < at[1] ? shared + near : shared + far) + unit;
+#elif XT_TOGETHER
+    return shared + XT_SPOT(at[0] + next) + XT_SPOT(unit);
+#elif XT_SPREAD
+    return shared + XT_SPOT(at[k % XT_ATS] + next + unit);
+#elif XT_TABLE
+    return shared + next + at[k % XT_ATS];
+#elif XT_ROOM
+    return at[k % XT_ATS] + (next + unit);
+#else
+    return shared + at[k % XT_ATS] + (next + unit);
 #endif
-    if (XT_TOGETHER)
-        return shared + XT_SPOT(at[0] + next) + XT_SPOT(unit);
-    if (XT_SPREAD)
-        return shared + XT_SPOT(at[k % XT_ATS] + next + unit);
-    return XT_TABLE ? shared + next + at[k % XT_ATS] : shared + at[k % XT_ATS] + (next + unit);
 }
 
 /* out[g]: 16 bytes of the g-th units of a word's slots in shared memory. A slot is a unit, or so many as are
  * side by side in 4 bytes and belong to as many runs. */
-XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int next, const int *at,
-                     xt_b16 *out)
+XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int next,
+                     const XT_SPOTS *at, xt_b16 *out)
 {
     const unsigned char *slot[XT_K];
     XT_UNROLL
@@ -111,6 +135,23 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
     }
 }
 
+/* Units `first`, first + 1, .. of a word, and behind its last one those before. */
+XT_FN xt_b16 XT_ROTATE(const xt_b16 v, const int first)
+{
+    const int n = first * XT_UNIT;
+    xt_b16 a, b, r;
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        a.w[k] = n & 8 ? v.w[(k + 2) % 4] : v.w[k];
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        b.w[k] = XT_UNIT < 8 && n & 4 ? a.w[(k + 1) % 4] : a.w[k];
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        r.w[k] = XT_UNIT < 4 ? __funnelshift_r(b.w[k], b.w[(k + 1) % 4], n % 4 * 8) : b.w[k];
+    return r;
+}
+
 XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
                    const xt_index block, const xt_index *t, xt_b16 *tile)
 {
@@ -136,9 +177,38 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     const unsigned int length =
         (XT_SPAN + (unsigned int)(e0 - 1) * XT_ACUT0 + (unsigned int)(e1 - 1) * XT_ACUT1) * XT_UNIT;
     const unsigned char *const from = src + (xt_size)s * XT_UNIT;
-    const bool inside = (xt_size)(from - src) + (xt_size)XT_REACH * XT_UNIT <= (xt_size)XT_EXTENT * XT_UNIT;
+    const unsigned char *const stop = src + (xt_size)XT_EXTENT * XT_UNIT;
+    const bool inside = from + (xt_size)XT_REACH * XT_UNIT <= stop;
     const int low = XT_SHIFTS ? (int)(xt_size)from & 15 : 0;
-    XT_UNROLL
+#if !XT_SALIGNED
+    if (!inside) { /* what leaves the buffer goes unit by unit, zeros for the rest: a compiler may fetch a
+                      word whole of which it wants every second unit */
+#pragma unroll 1
+        for (unsigned int e = threadIdx.x; e < XT_ROWS * XT_CHUNKS; e += XT_THREADS) {
+            const unsigned int i = XT_ROWS == 1 ? 0 : XT_SMALL_QUOTIENT(e, XT_CHUNKS);
+            const unsigned int c = (e - i * XT_CHUNKS) * 16;
+            const struct XT_PLACE a = XT_ROW(i);
+            const int row = a.shared + low, shift = XT_SHIFTS == 2 ? row & 15 : low;
+            const unsigned char *const p = from + XT_BYTES_OF(a.units) - shift + c;
+            unsigned char *const to = shared + XT_SPOT(row - shift + c);
+            if (!(XT_WHOLE0 || a.x0 < e0) || !(XT_WHOLE1 || a.x1 < e1) || c >= shift + length)
+                continue;
+            if (p + 16 <= stop) {
+                const xt_b16 chunk = *(const xt_b16 *)p;
+                XT_UNROLL
+                for (int k = 0; k < 16 / XT_CHUNK_STORE; k++)
+                    *(XT_B(XT_CHUNK_STORE) *)(to + k * XT_CHUNK_STORE) = XT_OF(get, XT_CHUNK_STORE)(chunk, k);
+                continue;
+            }
+#pragma unroll 1
+            for (int k = 0; k < 16; k += XT_UNIT)
+                *(XT_B(XT_UNIT) *)(to + k) = c + k >= shift && c + k < shift + length
+                                                 ? *(const XT_B(XT_UNIT) *)(p + k)
+                                                 : XT_OF(get, XT_UNIT)(xt_zero(), 0);
+        }
+    } else
+#endif
+        XT_UNROLL
     for (int i = 0; i < XT_LOADS; i += XT_BATCH) {
         xt_b16 chunk[XT_BATCH];
         unsigned int place[XT_BATCH]; /* in shared memory */
@@ -151,35 +221,18 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             const unsigned int c = (mine - first * XT_CHUNKS) * 16;
             const struct XT_PLACE a = XT_ROW(first);
             const struct XT_PLACE b = XT_ROW((i + j) * XT_ROW_STEP);
-            const unsigned char *begin = from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units);
-            const int row = a.shared + b.shared + low;
-            place[j] = XT_SPOT((XT_SHIFTS == 2 ? row & ~15 : row - low) + c);
+            const int row = a.shared + b.shared + low, shift = XT_SHIFTS == 2 ? row & 15 : low;
+            place[j] = XT_SPOT(row - shift + c);
             have[j] = XT_ROW_STEP ? (XT_ROW_ACTIVE == XT_THREADS || threadIdx.x < XT_ROW_ACTIVE) &&
                                         (XT_ROWS >= (i + j + 1) * XT_ROW_STEP ||
                                          first + (i + j) * XT_ROW_STEP < XT_ROWS)
                                   : XT_ROWS * XT_CHUNKS >= (i + j + 1) * XT_THREADS ||
                                         e < XT_ROWS * XT_CHUNKS;
-            have[j] = have[j] && (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1);
-#if XT_SALIGNED
-            have[j] = have[j] && (XT_FILLED || c < length);
+            have[j] = have[j] && (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1) &&
+                      ((XT_SALIGNED && XT_FILLED) || c < shift + length);
             if (have[j])
-                chunk[j] = *(const xt_b16 *)(begin + c);
-#else
-            const unsigned int shift = (unsigned int)(xt_size)begin & 15;
-            const unsigned char *p = begin - shift + c;
-            have[j] = have[j] && c < shift + length;
-            if (have[j] && (inside || (xt_size)(p - src) + 16 <= (xt_size)XT_EXTENT * XT_UNIT)) {
-                chunk[j] = *(const xt_b16 *)p;
-            } else if (have[j]) { /* what leaves the buffer goes unit by unit, zeros for the rest: a compiler
-                                     may fetch a word whole of which it wants every second unit */
-                have[j] = 0;
-#pragma unroll 1
-                for (int k = 0; k < 16; k += XT_UNIT)
-                    *(XT_B(XT_UNIT) *)(shared + place[j] + k) =
-                        c + k >= shift && c + k < shift + length ? *(const XT_B(XT_UNIT) *)(p + k)
-                                                                 : XT_OF(get, XT_UNIT)(xt_zero(), 0);
-            }
-#endif
+                chunk[j] =
+                    *(const xt_b16 *)(from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units) - shift + c);
         }
         XT_UNROLL
         for (int j = 0; j < XT_BATCH; j++)
@@ -195,11 +248,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #if XT_BCUT == 0
     window = XT_EVEN || u == XT_LAST0 ? window : XT_T0 * XT_RUN;
     const int back = (int)back0 * XT_RUN, points = (int)e0 * XT_RUN;
-    base += XT_POINT_STEP ? (int)back0 * XT_BACK_SHARED : 0;
+    base += XT_BACK_IN_BASE ? (int)back0 * XT_BACK_SHARED : 0;
 #elif XT_BCUT == 1
     window = XT_EVEN || v == XT_LAST1 ? window : XT_T1 * XT_RUN;
     const int back = (int)back1 * XT_RUN, points = (int)e1 * XT_RUN;
-    base += XT_POINT_STEP ? (int)back1 * XT_BACK_SHARED : 0;
+    base += XT_BACK_IN_BASE ? (int)back1 * XT_BACK_SHARED : 0;
 #else
     const int back = 0, points = XT_RUN;
 #endif
@@ -218,8 +271,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     }
 #endif
     __syncthreads();
-    int at[XT_ATS];
-    int p = 0, skip = 0;
+    XT_SPOTS at[XT_ATS];
+    int p = 0, skip = 0, turned = 0, part = XT_NONE; /* of the word, that the box has */
 #if XT_TABLE && XT_WORDS > 26
 #pragma unroll 1
 #else
@@ -240,26 +293,51 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (!XT_STILL || (XT_POINT_STEP ? j == 0 : further == 0)) {
             skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & 15) / XT_UNIT;
             /* from 0 on: a step is taken back below */
-            const unsigned int point = p - skip + (XT_POINT_STEP ? XT_POINT_STEP : back);
+            const unsigned int point = p - skip + XT_POINT_STEP + (XT_BACK_IN_BASE ? 0 : back);
+            turned = XT_ROTATED ? (int)(point % XT_K) : 0;
             XT_UNROLL
-            for (int k = 0; k < XT_ATS && !XT_TABLE; k++)
-                at[k] = base + a.shared - XT_POINT(XT_POINT_STEP).shared + XT_POINT(point + k).shared;
+            for (int k = 0; k < XT_ATS && !XT_TABLE && !XT_ROTATED; k++)
+                at[k] = XT_SPOT_AT(base + a.shared - XT_POINT(XT_POINT_STEP).shared +
+                                   XT_POINT(point + k).shared);
+#if XT_ROTATED
+            const int lowest =
+                base + a.shared - XT_POINT(XT_POINT_STEP).shared + XT_POINT(point - turned).shared;
+            XT_UNROLL
+            for (int k = 0; k < XT_K; k++)
+                at[k] = XT_SPOT_AT(lowest + XT_POINT(k).shared + (k < turned ? XT_POINT(XT_K).shared : 0));
+#endif
 #if XT_TURNS
             at[1] = (int)(XT_TURNS - (point - XT_QUOTIENT(point, XT_TURNS) * XT_TURNS));
             at[2] = XT_POINT(point + at[1]).shared - XT_POINT(point).shared - XT_POINT(1).shared * at[1];
 #endif
+#if XT_STILL && !XT_ROOM
+            XT_UNROLL
+            for (int k = 0; k < XT_ATS; k++)
+                asm("" : "+r"(at[k])); /* kept: compilers would find them anew for each word */
+#endif
+        }
+        const int begin = p + back - skip;
+        if (XT_ALIKE && j == 0) {
+            const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
+            const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
+            const bool whole = XT_BRIM || (begin >= 0 && begin + XT_K <= points);
+            part = !XT_BRIM && (begin <= -XT_K || begin >= points) ? XT_NONE : whole ? XT_ALL : XT_SOME;
+            if (!XT_EVEN && p - skip >= window - behind)
+                part = XT_NONE; /* the next box's */
         }
         if ((XT_ACTIVE < XT_THREADS && threadIdx.x >= XT_ACTIVE) ||
             (XT_OUTS * XT_VECTORS < (j + 1) * XT_ACTIVE && e >= XT_OUTS * XT_VECTORS) ||
             !(XT_WHOLE0 || a.x0 + b.x0 < e0) || !(XT_WHOLE1 || a.x1 + b.x1 < e1))
             continue;
-        const int begin = p + back - skip;
-        if (!XT_BRIM && (begin <= -XT_K || begin >= points))
+        if (!XT_ALIKE) {
+            if (!XT_BRIM && (begin <= -XT_K || begin >= points))
+                continue;
+            const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
+            const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
+            if (!XT_EVEN && p - skip >= window - behind)
+                continue; /* the next box's */
+        } else if (part == XT_NONE)
             continue;
-        const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
-        const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
-        if (!XT_EVEN && p - skip >= window - behind)
-            continue; /* the next box's */
         out += (long long)(p - skip) * XT_UNIT;
 #if XT_TABLE
         const unsigned int point = begin + XT_K;
@@ -270,12 +348,13 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #endif
         /* of at[]: places of the first word, or of a run that begins at 0 */
         const int next = b.shared + (XT_TABLE ? a.shared : XT_POINT(j * XT_POINT_STEP).shared);
-        if (XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
+        if (XT_ALIKE ? part == XT_ALL : XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
             xt_b16 word[XT_GROUP];
             XT_GATHER(t, shared, next, at, word);
             XT_UNROLL
             for (int g = 0; g < XT_GROUP; g++)
-                *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) = word[g];
+                *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) =
+                    XT_ROTATED ? XT_ROTATE(word[g], turned) : word[g];
             continue;
         }
 #if XT_TABLE
@@ -288,7 +367,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         for (int g = 0; g < XT_GROUP; g++) { /* the ends of runs */
 #pragma unroll 1
             for (int k = 0; k < XT_K; k++) {
-                const unsigned int point = begin + k - (XT_POINT_STEP ? back : 0) + XT_POINT_STEP;
+                const unsigned int point = begin + k - (XT_BACK_IN_BASE ? back : 0) + XT_POINT_STEP;
                 if (begin + k < 0 || begin + k >= points)
                     continue;
                 int unit = a.shared + b.shared + base + XT_POINT(point).shared -
@@ -302,6 +381,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_K
 #undef XT_SPOT
 #undef XT_LOADS
+#undef XT_AT_ONCE
 #undef XT_BATCHES
 #undef XT_BATCH
 #undef XT_WORDS
@@ -311,5 +391,13 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_OUT
 #undef XT_POINT
 #undef XT_GATHER
+#undef XT_ROTATE
+#undef XT_BACK_IN_BASE
+#undef XT_ALIKE
+#undef XT_NONE
+#undef XT_SOME
+#undef XT_ALL
 #undef XT_SLOT
 #undef XT_ATS
+#undef XT_SPOTS
+#undef XT_SPOT_AT
