@@ -26,7 +26,7 @@ struct nest {
     xtk_fn kernel;
     struct xtk_job job;
     struct xti_share share;
-    int64_t *extent;     /* [n_loops] points, as cut by the blocked loops outside */
+    int64_t *extent;     /* [n_loops] as cut by the blocked loops outside */
     struct level *level; /* [n_loops + 1] */
 };
 
@@ -53,7 +53,7 @@ static void enter(struct nest *t, int k)
     v->i = v->pad = 0;
     if (l->cuts != XTI_CUTS_NONE) {
         v->pad = padding(l, v->d);
-        n = (n + v->pad + l->block - 1) / l->block;
+        n = (l->whole + v->pad + l->block - 1) / l->block;
     }
     v->end = n;
     if (k == t->step->split) {
@@ -78,7 +78,7 @@ static void place(struct nest *t, int k)
     struct level *v = &t->level[k];
     int64_t at = point_of(t, k, v->i);
     if (l->cuts != XTI_CUTS_NONE) {
-        int64_t next = point_of(t, k, v->i + 1), hi = next < t->extent[k] ? next : t->extent[k];
+        int64_t next = point_of(t, k, v->i + 1), hi = next < l->whole ? next : l->whole;
         *extent_of(t, l->cuts) = (hi - at) * (l->each ? l->each : 1);
         if (l->cuts == XTI_CUTS_COL && !l->each) {
             t->job.before = at;
@@ -266,7 +266,7 @@ static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const st
     t.extent = extent;
     t.level = level;
     for (int k = 0; k < step->n_loops; k++)
-        t.extent[k] = step->loop[k].cuts == XTI_CUTS_NONE ? step->loop[k].n : step->loop[k].whole;
+        t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
     t.level[0].s = s;
     if (!share_layers(&t))

@@ -3,7 +3,6 @@
 
 #include "base/num.h"
 #include "plan/cost.h"
-#include "plan/traffic.h"
 
 enum {
     GROUPS = 8,      /* fit the second cache, of GROUP_BYTES at most, .. */
@@ -83,7 +82,7 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
         if (l->cuts == XTI_CUTS_NONE)
             dim[n++] = xti_part_loop(p, part, l);
         else
-            dim[l->cuts == XTI_CUTS_ROW ? 0 : step->list.row_dims].n = xti_block_of(step, i, l->whole);
+            dim[l->cuts == XTI_CUTS_ROW ? 0 : step->list.row_dims].n = l->whole;
     }
     const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
     for (int i = 0; x && i < x->n_dims; i++)
@@ -94,20 +93,17 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
     return near ? fetched(run, dim, n) : xti_runs_of(run, dim, n, true);
 }
 
-/* Makes two loops of one: over even parts of at most so many steps, and inside it over the steps. */
-static void cut_loop(struct xti_step *step, int i, int64_t steps)
+/* Makes two loops of one: over even parts of at most so many points, and inside it over the points. */
+static void cut_loop(struct xti_step *step, int i, int64_t points)
 {
     struct xti_loop *l = &step->loop[i];
     for (int k = step->n_loops++ + step->list.row_dims + step->list.col_dims; k > i; k--)
         step->loop[k] = step->loop[k - 1];
-    bool blocks = l->cuts != XTI_CUTS_NONE;
-    int64_t part = xti_ceil_div(l->n, xti_ceil_div(l->n, steps));
-    l->whole = blocks ? l->whole : l->n;
-    l->block = blocks ? part * l->block : part;
+    l->whole = l->n;
+    l->block = xti_ceil_div(l->whole, xti_ceil_div(l->whole, points));
     l->n = xti_ceil_div(l->whole, l->block);
     l->cuts = i + 1;
-    l->each = 0;
-    l[1].n = part;
+    l[1].n = l->block;
 }
 
 /* Of the part that reads most. */
@@ -133,13 +129,13 @@ void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *
     for (step->stage.group = step->n_loops; step->stage.group && r.bytes < least;
          step->stage.group--, r = more) {
         int i = step->stage.group - 1;
-        int64_t steps = most / group_bytes(p, step, step->stage.group);
+        int64_t points = most / group_bytes(p, step, step->stage.group);
         more = xti_group_source(p, step, 0, i);
         if (more.bytes == r.bytes)
             return;
         if (group_bytes(p, step, i) > most) {
-            if (steps > 1)
-                cut_loop(step, i, steps);
+            if (points > 1 && step->loop[i].cuts == XTI_CUTS_NONE)
+                cut_loop(step, i, points);
             return;
         }
     }
@@ -191,7 +187,6 @@ struct xti_plan xti_block_plan(const struct xti_plan *p, const struct xti_piece 
                            .map = {.esize = p->map.esize, .n_pieces = 1, .piece = (struct xti_piece *)piece},
                            .bytes_written = xti_piece_numel(piece) * p->map.esize};
     sub.target.threads = 1;
-    sub.target.d_line = 0;
     sub.target.choice = (struct xti_choice){.stream = -1};
     return sub;
 }
