@@ -84,6 +84,8 @@ static const struct {
     {"x: f16[400,300,80]; x.permute(1,0,2)",                                  "braid"},
     {"x: f16[401,300,80]; x.permute(1,0,2)",                                  "braid"}, /* ragged */
     {"x: f32[1600,300,5]; x.permute(1,0,2)",                                  "braid"},
+    {"x: f16[8,400000,2]; x.flip(2).permute(1,0,2)",                          "mosaic"}, /* rows of 4 B */
+    {"x: f32[65536,256]; x.flip(1)",                                          "reverse"},
     {"x: c128[1600,400]; x.permute(1,0)",                                     "transpose"}, /* units */
     {"x: f16[17,8000,50]; x.permute(1,0,2)",                                  "buffered"}, /* short */
     {"x: f16[801,300,32]; x.permute(1,0,2)",                                  "rows"}, /* 801 apart */

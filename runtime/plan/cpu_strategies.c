@@ -306,7 +306,7 @@ static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_wh
         return false;
     const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
     int64_t rows = cs->n * t.unit, cols = cd->n * t.unit;
-    bool lanes = t.unit == XTI_LANE && cs->d % XTI_LINE == 0;
+    bool lanes = t.unit == XTI_LANE && cs->d % XTI_LINE == 0 && cols >= XTI_LINE;
     if (!lanes && xti_gather_few(p, piece, t.unit, rows))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)rows);
     if (!xti_cost_squares(t.unit, rows, cols))
@@ -449,8 +449,6 @@ const struct xti_strategy xti_cpu_strategies[] = {
      turn_applies, turn_make},
     {"rows", "a copy of runs", "each run is copied whole",
      rows_applies, rows_make},
-    {"reverse", "a reversed copy", "vectors are reversed in registers",
-     reverse_applies, reverse_make},
     {"interleave", "planes to pixels", "the planes' lines are interleaved in registers",
      interleave_applies, interleave_make},
     {"deinterleave", "pixels to planes", "each plane's elements are picked out in registers",
@@ -458,6 +456,8 @@ const struct xti_strategy xti_cpu_strategies[] = {
     {"mosaic", "a small permutation",
      "each line is put together from few lines of the source, permuted in registers",
      xti_mosaic_applies, xti_mosaic_make},
+    {"reverse", "a reversed copy", "vectors are reversed in registers",
+     reverse_applies, reverse_make},
     {"tile", "a transpose of several axes", "tiles as wide as lines on either side are turned in registers",
      xti_tile_applies, xti_tile_make},
     {"broadcast", "a broadcast", "each element is repeated along the lines that it fills",
