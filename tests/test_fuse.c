@@ -247,6 +247,25 @@ START_TEST(a_doubled_concat_of_more_pieces_than_fit_is_merged_on_the_way)
 }
 END_TEST
 
+/* There and back: 2^13 pieces that are one. */
+START_TEST(a_full_list_of_pieces_is_merged)
+{
+    struct xt_graph *g = new_graph();
+    struct xti_map m;
+    int64_t shape[13];
+    for (int i = 0; i < 13; i++)
+        shape[i] = 3;
+    xt_node x = input(g, 13, shape);
+    for (int i = 0; i < 26; i++)
+        x = xt_roll(g, x, i < 13 ? 1 : -1, i % 13);
+    fuse_output(g, x, &m);
+    ck_assert_int_eq(m.n_pieces, 1);
+    ck_assert_int_eq(xti_map_class(&m), XTI_MEMCPY);
+    xti_map_free(&m);
+    xt_graph_free(g);
+}
+END_TEST
+
 START_TEST(more_pieces_than_the_limit_are_refused)
 {
     struct xt_graph *g = new_graph();
@@ -618,6 +637,7 @@ static Suite *fuse_suite(void)
     tcase_add_test(t, hundreds_of_slices_put_together_again_are_a_memcpy);
     tcase_add_test(t, a_doubled_concat_of_more_pieces_than_fit_is_merged_on_the_way);
     tcase_add_test(t, windows_that_cross_a_border_are_guarded_or_cut);
+    tcase_add_test(t, a_full_list_of_pieces_is_merged);
     tcase_add_test(t, more_pieces_than_the_limit_are_refused);
     tcase_add_test(t, rolls_pads_and_triangles_on_top_of_each_other_stay_right);
     tcase_add_test(t, thousands_of_nodes_that_cancel_are_a_memcpy);
