@@ -81,8 +81,7 @@ const char *busy_text(const struct busy *b, const struct bench_row *rows, int n,
         said +=
             snprintf(buf + said, size - (size_t)said, "runs of the same row differ by %.0f %%", spread * 100);
     snprintf(buf + said, size - (size_t)said,
-             ".\nThe figures mean little: again when it is quiet, or XT_THREADS=1 xt bench --busy, which "
-             "counts xt's "
-             "own time.\n");
+             ".\nThe figures mean little: measure again when it is quiet, or XT_THREADS=1 xt bench --busy, "
+             "which counts xt's own time.\n");
     return buf;
 }

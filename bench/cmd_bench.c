@@ -81,7 +81,7 @@ static int cmd_bench(int argc, char **argv)
 {
     const char *json = NULL, *html = NULL, *pages = NULL, *at = NULL;
     struct pick pick = {0};
-    bool quick = false, calls = false, regret = false, busy = false, hptt_measure = false;
+    bool quick = false, calls = false, list = false, regret = false, busy = false, hptt_measure = false;
     const struct option_row rows[] = {
         {"quick", 'q', NULL, "three rounds, no other libraries", NULL, &quick},
         {"json", 'j', "FILE", "all that was measured", &json, NULL},
@@ -94,6 +94,7 @@ static int cmd_bench(int argc, char **argv)
         {"random", 0, "SEED", "so many chains drawn at random: xt bench --random 1 60", &pick.seed, NULL},
         {"calls", 0, NULL, "nanoseconds of a call of xt_run and of xt_compile, memcpy beside them", NULL,
          &calls},
+        {"list", 0, NULL, "names the workloads", NULL, &list},
         {"regret", 0, NULL, "each chain's plan beside the best of those that it could have", NULL, &regret},
         {"hptt-measure", 0, NULL, "HPTT by its measuring mode, too: seconds a chain", NULL, &hptt_measure},
     };
@@ -102,6 +103,8 @@ static int cmd_bench(int argc, char **argv)
         return EXIT_BAD_INPUT;
     pick.n = argc - first;
     pick.words = argv + first;
+    if (list)
+        return pick_list(stdout), 0;
     if (calls)
         return measure_calls(pick.n);
     if (regret)

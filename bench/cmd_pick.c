@@ -71,7 +71,7 @@ static int parse_all(const struct bench_workload *w, int n)
     for (int i = 0; i < n; i++) {
         struct xt_graph *g = NULL;
         if (xt_parse(w[i].chain, 0, NULL, &g))
-            return fail_chain(w[i].chain);
+            return fail_chain(n > 1 ? w[i].name : NULL, w[i].chain);
         xt_graph_free(g);
     }
     return 0;
@@ -91,6 +91,16 @@ static const char *built_in(struct meant *m)
     return NULL;
 }
 
+void pick_list(FILE *f)
+{
+    for (const char *line = bench_workloads_text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        int name = (int)strcspn(line, " |"), bar = (int)strcspn(line, "|");
+        const char *where = line + bar + (line[bar] == '|') + (line[bar] == '|' && line[bar + 1] == ' ');
+        if (*line != '#' && *line != '\n' && line[bar])
+            fprintf(f, "%-24.*s %.*s\n", name, line, (int)strcspn(where, "|\n"), where);
+    }
+}
+
 static int add_file(const char *path, FILE *text)
 {
     char part[4096];
@@ -106,9 +116,14 @@ static int add_file(const char *path, FILE *text)
     return status;
 }
 
+/* Named by itself, as far as a column goes. */
 static void add_chain(const char *chain, FILE *text)
 {
-    fprintf(text, "chain | the command line | ");
+    enum { NAME = 40 };
+    bool cut = strlen(chain) > NAME;
+    for (int i = 0; chain[i] && i < (cut ? NAME - 2 : NAME); i++)
+        fputc(chain[i] == '\n' || chain[i] == '|' ? ' ' : chain[i], text);
+    fprintf(text, "%s | the command line | ", cut ? ".." : "");
     for (; *chain; chain++)
         fputc(*chain == '\n' ? ' ' : *chain, text);
     fputc('\n', text);
@@ -125,7 +140,8 @@ static int add_word(const char *word, FILE *text)
     else if (strchr(word, ';'))
         add_chain(word, text);
     else
-        return fail("bench: there is no workload and no file '%s'%s", word, meant_text(&m));
+        return fail("bench: there is no workload and no file '%s'%s", word,
+                    *m.word ? meant_text(&m) : ": `xt bench --list` names the workloads");
     return 0;
 }
 

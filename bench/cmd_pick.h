@@ -2,6 +2,8 @@
 #ifndef XT_BENCH_CMD_PICK_H
 #define XT_BENCH_CMD_PICK_H
 
+#include <stdio.h>
+
 #include "bench.h"
 
 struct pick {
@@ -13,5 +15,7 @@ struct pick {
 };
 /* How many; -1 after a message. *out is bench_workloads_free's. Every chain is one that parses. */
 int pick_workloads(const struct pick *p, struct bench_workload **out);
+
+void pick_list(FILE *f); /* a line for each workload that is built in: its name, where it occurs */
 
 #endif

@@ -15,9 +15,11 @@ static int compile(const char *chain, const struct xt_compile_options *opt, stru
     struct xt_graph *g = NULL;
     int status = 0;
     if (xt_parse(chain, 0, NULL, &g))
-        status = fail_chain(chain);
+        status = fail_chain(NULL, chain);
     else if (xt_ctx_new(NULL, ctx) || xt_compile(*ctx, g, opt, k))
-        status = fail_last("compile");
+        status = xt_last_error()->status == XT_ENODEVICE && !opt->arch
+                     ? fail("compile: %s; --arch sm_90 needs none", xt_last_error()->message)
+                     : fail_last("compile");
     xt_graph_free(g);
     return status;
 }
@@ -92,6 +94,8 @@ static int cmd_explain(int argc, char **argv)
         return fail("explain: --time prints a line, not JSON: xt bench --json has both");
     if (first < argc && !access(argv[first], F_OK))
         return fail_usage(&explain_command, "'%s' is a file, not a chain", argv[first]);
+    if (first == argc && svg && strchr(svg, ';'))
+        return fail_usage(&explain_command, "--svg took the chain for its FILE");
     if (argc - first != 1)
         return fail_usage(&explain_command, "one chain, got %d arguments", argc - first);
     opt.arch = arch;

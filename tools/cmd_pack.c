@@ -47,7 +47,7 @@ static int add(struct pack *p, const char *chain)
         p->room = room;
     }
     if (xt_parse(chain, 0, NULL, &p->graph[p->n]))
-        return fail_chain(chain);
+        return fail_chain(NULL, chain);
     p->n++;
     return 0;
 }

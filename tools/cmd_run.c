@@ -37,7 +37,7 @@ int job_graph(const struct job *j, struct xt_graph **out)
     xt_status s = xt_parse(j->chain, j->n, given, out);
     free(given);
     if (s)
-        return fail_chain(j->chain);
+        return fail_chain(NULL, j->chain);
     for (int i = 0; i < j->n && i < xt_input_count(*out) && !s; i++) {
         struct xt_node_info info = {.size = sizeof info};
         s = xt_node_get(*out, xt_input_node(*out, i), &info);

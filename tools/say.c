@@ -99,10 +99,10 @@ static void print_line(const char *s, const char *end)
     }
 }
 
-int fail_chain(const char *chain)
+int fail_chain(const char *name, const char *chain)
 {
     enum { BEFORE = 60, COLUMNS = 100 }; /* of a long line */
-    int column = xt_last_error()->column, status = fail_last("chain");
+    int column = xt_last_error()->column, status = fail_last(name ? name : "chain");
     if (column < 1 || (size_t)column > strlen(chain) + 1)
         return status;
     const char *place = chain + column - 1, *start = place, *end = place;

@@ -15,6 +15,8 @@ extern const struct command run_command, explain_command, emit_command, bench_co
 
 int parse_backend(const char *s, xt_backend *out); /* NULL: XT_AUTO. 0, or EXIT_BAD_INPUT */
 
+int print_help_chain(void); /* the language of chains. 0, or not: standard output fails (help_chain.c) */
+
 /* The whole text that fill(arg, buf, size, &need) gives; malloc'ed; NULL on failure. */
 char *whole_text(xt_status (*fill)(const void *arg, char *buf, size_t size, size_t *need), const void *arg);
 

@@ -7,8 +7,8 @@
 
 static int cmd_help(int argc, char **argv);
 
-static const struct command help_command = {"help", "[COMMAND]", "what a command does and its options", NULL,
-                                            cmd_help};
+static const struct command help_command = {
+    "help", "[COMMAND | chain]", "what a command does; the language of chains", NULL, cmd_help};
 static const struct command self = {NULL, "COMMAND ..", "compiles a chain of views into one copy", NULL,
                                     NULL};
 static const struct command *const commands[] = {&run_command,   &explain_command, &bench_command,
@@ -28,8 +28,8 @@ static int print_overview(void)
            "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
            "  xt run 'x; x.permute(0,2,1)' in.npy -o out.npy\n"
            "\n"
-           "A chain names its inputs, then says what you would type in Python. `xt COMMAND --help` says "
-           "more.\n");
+           "A chain names its inputs, then says what you would type in Python: `xt help chain`. `xt COMMAND "
+           "--help` says more.\n");
     return 0;
 }
 
@@ -59,6 +59,8 @@ static int cmd_help(int argc, char **argv)
         return EXIT_BAD_INPUT;
     if (first == argc)
         return print_overview();
+    if (!strcmp(argv[first], "chain"))
+        return print_help_chain();
     const struct command *c = find(argv[first]);
     return c ? c->run(2, (char *[]){argv[first], (char[]){"--help"}, NULL}) : fail_unknown(argv[first]);
 }

@@ -18,7 +18,7 @@ struct xti_cost_of_steps {
 bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out);
 
 void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" */
-/* "3 operations became 1 copy: 192 bytes moved, 384 step by step (2.0 times)" */
+/* "3 operations became 1 copy: 192 bytes moved, 384 if each step were a copy (2.0 times)" */
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
 const char *xti_kernel_way(const struct xt_kernel *k); /* "a transpose" */
 /* "a transpose: inner run 4 bytes of a 64-byte line, so squares are turned in registers; 1 thread" */

@@ -123,11 +123,20 @@ static void title_text(const struct xt_kernel *k, int input, struct xti_str *b)
         xti_packed_output(k->packed, &l);
     else
         xti_packed_input(k->packed, input, &l);
-    if (input >= 0 && letters(k))
+    const char *name = input < 0 ? "" : xti_packed_name(k->packed, input);
+    if (input >= 0 && letters(k) && (*name != 'a' + input % 26 || name[1]))
         xti_str_addf(b, "%c: ", 'a' + input % 26);
     xti_str_addf(b, "%s %s", input < 0 ? "result" : xti_packed_name(k->packed, input),
                  xt_dtype_name(l.dtype));
     xti_str_list(b, l.rank, l.shape);
+}
+
+static bool has_fill(const struct xt_kernel *k)
+{
+    for (int i = 0; i < k->map->n_pieces; i++)
+        if (k->map->piece[i].src < 0)
+            return true;
+    return false;
 }
 
 /* Tensors side by side: input i's elements are numbered, or, i == -1, the result's are told. */
@@ -150,7 +159,8 @@ static void column_of(const struct xt_kernel *k, int input, const struct xti_cel
         c->cell[i] = input < 0 ? result[i] : (struct xti_cell){input, i};
     title_text(k, input, &c->title);
     if (input < 0)
-        xti_str_add(&c->title, ": where each element comes from");
+        xti_str_add(&c->title, has_fill(k) ? ": where each element comes from; . is filled"
+                                            : ": where each element comes from");
     int cells = (int)last_axis(&c->l) * (3 + letters(k));
     c->width = cells > (int)c->title.n + 1 ? cells : (int)c->title.n + 1;
 }

@@ -39,13 +39,14 @@ static void put(struct page *p, const char *class, int x, int y, const char *tex
     xti_str_add(&p->body, "</text>\n");
 }
 
-/* A paragraph, broken between words; `most` lines of it. */
+/* A paragraph, broken between words, a chain (class m) before an operation, too; `most` lines of it. */
 static void paragraph(struct page *p, const char *class, const char *text, int chars, int most)
 {
     size_t n = text ? strlen(text) : 0;
     for (size_t at = 0; at < n && most--;) {
         size_t end = n - at > (size_t)chars ? at + (size_t)chars : n;
-        while (end < n && end > at + (size_t)chars / 2 && text[end] != ' ')
+        while (end < n && end > at + (size_t)chars / 2 && text[end] != ' ' &&
+               !(*class == 'm' && strchr(".[", text[end])))
             end--;
         put(p, class, MARGIN, p->y, text + at, end - at);
         p->y += 21;
@@ -70,12 +71,14 @@ static void cell(struct page *p, int x, int y, struct xti_cell c)
     if (c.input >= 0) {
         struct xti_layout l;
         xti_packed_input(p->k->packed, c.input, &l);
-        int hue = (int)(200 + c.input * 97 + c.number * 160 / count(&l)) % 360;
+        int spread = p->k->map->n_srcs > 1 ? 50 : 160;
+        int hue = (int)(200 + c.input * 97 + c.number * spread / count(&l)) % 360;
+        char letter[2] = {p->k->map->n_srcs > 1 ? (char)('a' + c.input % 26) : 0, 0};
         xti_str_addf(
             &p->body,
             "<rect x=\"%d\" y=\"%d\" width=\"30\" height=\"24\" fill=\"hsl(%d,75%%,50%%)\" "
-            "fill-opacity=\".3\"/><text class=\"m\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%d</text>",
-            x, y, hue, x + 15, y + 17, c.number);
+            "fill-opacity=\".3\"/><text class=\"m\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s%d</text>",
+            x, y, hue, x + 15, y + 17, letter, c.number);
     }
     xti_str_add(&p->body, "\n");
 }
@@ -125,7 +128,12 @@ static void elements(struct page *p)
     }
     xti_packed_output(p->k->packed, &l);
     grid(p, &l, "result", -1, c, &x, &bottom);
-    p->y = bottom + 6;
+    p->y = bottom;
+    paragraph(p, "s",
+              p->k->map->n_srcs > 1 ? "letter: the input; number: the element's place in it; blank: filled"
+                                    : "number: the element's place in the input; blank: filled",
+              CHARS, 2);
+    p->y += 12;
 }
 
 /* ---- axes */
@@ -198,7 +206,7 @@ static void line(struct page *p, const struct xti_piece *q)
 {
     int64_t run = xti_common_run(q) * p->k->map->esize, bytes = run < XTI_LINE ? run : XTI_LINE;
     struct xti_str text = {0};
-    static const char what[] = "of a line of 64 bytes these move together";
+    static const char what[] = "of a cache line, 64 bytes, these move together";
     put(p, "s", MARGIN, p->y, what, sizeof what - 1);
     xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\"/>\n", MARGIN,
                  p->y + 10, (int)(bytes * (WIDTH - 2 * MARGIN) / XTI_LINE));
@@ -232,7 +240,8 @@ static void tile(struct page *p)
     const struct xti_step *s = xti_main_step(p->k);
     xti_explain_tile(p->k, &text);
     if (text.s) {
-        put(p, "s", MARGIN, p->y, "a tile", 6);
+        static const char what[] = "a tile, one piece of the work; bars are not to scale";
+        put(p, "s", MARGIN, p->y, what, sizeof what - 1);
         p->y += 12;
         if (s && xti_tile_of(p->k, s, &t) && t.reads) {
             int64_t widest = t.read_bytes > t.write_bytes ? t.read_bytes : t.write_bytes;

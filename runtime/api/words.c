@@ -113,14 +113,14 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
     xti_add_bytes(moved, b);
     xti_str_add(b, " moved, ");
     if (steps.bytes == moved) {
-        xti_str_add(b, "as many step by step");
+        xti_str_add(b, "as many if each step were a copy");
         return;
     }
     if (steps.bytes < 9999.5)
         xti_str_addf(b, "%.0f", steps.bytes);
     else
         xti_add_bytes(steps.bytes, b);
-    xti_str_addf(b, " step by step (%.1f times)", steps.bytes / moved);
+    xti_str_addf(b, " if each step were a copy (%.1f times)", steps.bytes / moved);
 }
 
 /* ---- the way */
@@ -200,7 +200,7 @@ static void others_text(const struct xt_kernel *k, const char *main, double all,
         for (int j = i; j < n_steps(k); j++)
             bytes += words_of(k, j).what == what ? step_bytes(k, j) : 0;
         double percent = 100 * bytes / all;
-        xti_str_addf(b, n ? ", %.*f %% %s" : "; %.*f %% of the bytes %s", percent < 9.5 ? 1 : 0, percent,
+        xti_str_addf(b, n ? ", %.*f %% %s" : "; %.*f %% of the bytes by %s", percent < 9.5 ? 1 : 0, percent,
                      what);
         said[n++] = what;
     }

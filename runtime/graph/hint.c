@@ -102,6 +102,9 @@ bool xti_hint_operation(struct xti_parser *p, struct xti_token word)
                                   word.s, absent[i].why);
     for (int i = 0; xti_call_names(i); i++)
         consider_list(&best, xti_call_names(i));
+    if (xti_word_in("T mT", word.s, word.n))
+        return xti_parse_fail(p, XT_ESYNTAX, word.s, "%.*s takes no brackets, as in x.T", (int)word.n,
+                              word.s);
     return fail_unknown(p, XT_ESYNTAX, word, "there is no operation ", "", &best);
 }
 

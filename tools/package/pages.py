@@ -41,7 +41,7 @@ def said_by(xt, *words):
 
 
 # ---------------------------------------------------------------------------------------------- the command
-def command_page(help_text, helps, env_text, version):
+def command_page(help_text, helps, chain_text, env_text, version):
     first, _, rest = help_text.partition("\n")
     out = head("xt", 1, version)
     out += ".SH SYNOPSIS\n.B xt\n.I command\n[\\fIarguments\\fR]\n"
@@ -50,6 +50,7 @@ def command_page(help_text, helps, env_text, version):
     for text in helps.values():
         synopsis, _, more = text.partition("\n")
         out += f".SS {roff(synopsis)}\n{example(more.strip(chr(10)))}"
+    out += f".SH CHAINS\n{example(chain_text.strip(chr(10)))}"
     out += ".SH EXIT STATUS\n0, or 2 after one line on standard error that says what is wrong; below it the\n"
     out += "chain, if the place in it is known.\n.SH ENVIRONMENT\n"
     for row in re.split(r"\n(?=\S)", env_text.strip("\n")):
@@ -162,7 +163,8 @@ def main():
     help_text, out = said_by(args.xt, "help"), args.out
     helps = {name: said_by(args.xt, "help", name) for name in commands(help_text)}
     found = {name: options(text) for name, text in helps.items()}
-    write(out / "man1/xt.1", command_page(help_text, helps, said_by(args.xt, "env"), version))
+    write(out / "man1/xt.1", command_page(help_text, helps, said_by(args.xt, "help", "chain"),
+                                            said_by(args.xt, "env"), version))
     write(out / "man3/libxtview.3", library_page(headers, version))
     for name in functions(headers):
         write(out / f"man3/{name}.3", ".so man3/libxtview.3\n")
