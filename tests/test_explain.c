@@ -120,6 +120,85 @@ static void walk_from(struct walk *w, int i, const int64_t *extent, int64_t s, i
     }
 }
 
+/* ---- what is told of a staging buffer: the nests that fill it put each unit where the flush has it */
+
+struct placed {
+    int64_t s, d;
+};
+
+static int by_d(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    return (x->d > y->d) - (x->d < y->d);
+}
+
+/* The units of a block of the box, levels `first` .. n - 1, in the order of the destination. */
+static int64_t units_of(const struct walk *w, int first, const int64_t *extent, struct placed **out)
+{
+    int64_t n = 1;
+    *out = calloc(1, sizeof **out);
+    for (int k = first; k < w->n; k++) {
+        *out = realloc(*out, (size_t)(n * extent[k]) * sizeof **out);
+        for (int64_t i = n; i < n * extent[k]; i++)
+            (*out)[i] = (struct placed){(*out)[i - n].s + w->level[k].s, (*out)[i - n].d + w->level[k].d};
+        n *= extent[k];
+    }
+    qsort(*out, (size_t)n, sizeof **out, by_d);
+    return n;
+}
+
+/* at: behind "flush"; w: the step's levels, whose box begins with `first`; inner: of the one part. */
+static void check_block(const char *at, const struct walk *w, int first, const int64_t *extent,
+                        const struct xti_step *inner)
+{
+    enum { BASE = 1 << 28 }; /* sources may go backwards */
+    struct placed *unit;
+    struct walk fill = {0};
+    int64_t n = units_of(w, first, extent, &unit), runs, bytes, inside[MOST];
+    ck_assert_int_eq(sscanf(at, "flush %" SCNd64 " runs of %" SCNd64, &runs, &bytes), 2);
+    ck_assert_int_eq(runs * bytes, n * w->bytes);
+    int32_t *want = malloc((size_t)(n * w->bytes) * sizeof *want);
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < w->bytes; j++)
+            want[i * w->bytes + j] = (int32_t)(BASE + unit[i].s + j);
+    fill.want = want;
+    fill.written = calloc((size_t)(n * w->bytes), 1);
+    read_step(at, &fill);
+    for (int i = 0; i < fill.n; i++)
+        inside[i] = fill.level[i].n;
+    walk_from(&fill, 0, inside, BASE + inner->s_byte, inner->d_byte);
+    ck_assert_int_eq(fill.wrong, 0);
+    for (int64_t i = 0; i < n * w->bytes; i++)
+        ck_assert_int_eq(fill.written[i], 1);
+    free(fill.written);
+    free(want);
+    free(unit);
+}
+
+/* text: of a step whose levels w are, the box's behind the loops'. */
+static void check_stage(const char *text, const struct walk *w, const struct xti_step *step)
+{
+    static const char *const which[] = {"\n                flush ", "last columns: flush ",
+                                        "last rows: flush ", "last rows and columns: flush "};
+    int first = step->n_loops, cols = first + (step->list.row_dims ? step->list.row_dims : 1);
+    for (int i = 0; i < 4; i++) {
+        const struct xti_inner *inner = step->stage.blocks->block[i / 2][i % 2].inner;
+        const char *at = strstr(text, which[i]);
+        int64_t extent[MOST];
+        if (!inner)
+            continue;
+        for (int k = first; k < w->n; k++)
+            extent[k] = w->level[k].n;
+        for (int k = 0; k < first; k++) {
+            const struct level *l = &w->level[k];
+            if (l->block && (l->cuts == first ? i / 2 : l->cuts == cols && i % 2))
+                extent[l->cuts] = l->n % l->block;
+        }
+        ck_assert_msg(at != NULL, "%s: %s", which[i], text);
+        check_block(strstr(at, "flush "), w, first, extent, &inner->step);
+    }
+}
+
 struct wanted {
     const struct xti_map *m;
     int32_t *from;
@@ -133,7 +212,8 @@ static bool note(void *arg, const struct xti_piece *p, int64_t d, int64_t s)
     return true;
 }
 
-static void check_loops(const char *line, const char *isa)
+/* Returns whether a step goes through a staging buffer. */
+static bool check_loops(const char *line, const char *isa)
 {
     setenv("XT_ISA", isa, 1);
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
@@ -148,6 +228,7 @@ static void check_loops(const char *line, const char *isa)
     xti_map_visit(k->map, note, &want);
     char *text = explained(k, XT_WHY);
     const char *at = text;
+    bool staged = strstr(text, " stage.");
     for (int i = 0; i < k->plan->n_steps; i++) {
         at = strstr(at, "\n  step ") + 1;
         read_step(at, &w);
@@ -155,6 +236,8 @@ static void check_loops(const char *line, const char *isa)
         for (int j = 0; j < w.n; j++)
             extent[j] = w.level[j].n;
         walk_from(&w, 0, extent, k->plan->step[i].s_byte, k->plan->step[i].d_byte);
+        if (k->plan->step[i].stage.serves && !k->plan->joint.n)
+            check_stage(at, &w, &k->plan->step[i]);
     }
     ck_assert_msg(!w.wrong, "%s, %s: %" PRId64 " bytes from elsewhere\n%s", line, isa, w.wrong, text);
     size_t i = 0;
@@ -167,6 +250,7 @@ static void check_loops(const char *line, const char *isa)
     xt_kernel_free(k);
     xt_ctx_free(ctx);
     unsetenv("XT_ISA");
+    return staged;
 }
 
 /* Loops in blocks, lists of rows and columns, blocks in a buffer, groups of elements. */
@@ -202,6 +286,19 @@ START_TEST(the_loops_that_are_printed_walked_do_the_copy)
 {
     check_loops(nests[_i], "");
     check_loops(nests[_i], "scalar");
+}
+END_TEST
+
+static const char *const buffers[] = {
+    "x: u8[2000,1000,5]; x.permute(1,0,2)",
+    "x: u8[100000,20,5]; x.flip(2)",
+    "x: u8[9000,7,8,20]; x.permute(0,3,2,1)",
+    "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",
+};
+
+START_TEST(what_is_printed_of_a_staging_buffer_is_how_it_is_filled)
+{
+    ck_assert(check_loops(buffers[_i], ""));
 }
 END_TEST
 
@@ -363,6 +460,8 @@ int main(void)
     tcase_set_timeout(loops, 60);
     tcase_add_loop_test(loops, the_loops_that_are_printed_walked_do_the_copy, 0,
                         (int)(sizeof nests / sizeof *nests));
+    tcase_add_loop_test(loops, what_is_printed_of_a_staging_buffer_is_how_it_is_filled, 0,
+                        sizeof buffers / sizeof *buffers);
     tcase_add_test(loops, blocks_are_printed_as_far_apart_as_they_lie);
     tcase_add_loop_test(loops, places_lead_back_to_the_strides_and_tiles_have_their_bytes, 0,
                         (int)(sizeof nests / sizeof *nests));
