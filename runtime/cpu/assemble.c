@@ -6,8 +6,7 @@
 
 #include "cpu/splice.h"
 
-/* 2 to 8 KiB are alike, 16 KiB 10 % and 32 KiB 30 % slower (zero border around 1016-byte rows, all of it by
- * way of the buffer, Emerald Rapids): the stores of one part drain while the next one is put together. */
+/* So small that the stores of one part drain while the next one is put together. */
 enum { LINE = 64, PART_BYTES = 64 * LINE };
 
 enum { FEW_WINDOWS = 8 }; /* are not worth a list */

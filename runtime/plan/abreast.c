@@ -3,8 +3,7 @@
 
 #include "base/num.h"
 
-/* Matrices of two bytes with 16 on either side make squares, which do as much without a buffer or more: 34 of
- * f16 1.04 times (0.8 to 1.2). (Zen 5, 2026-11) */
+/* Matrices of two bytes with 16 on either side make squares, which do as much without a buffer or more. */
 static bool squares_serve(const struct xti_nest *t)
 {
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);

@@ -11,28 +11,15 @@
 #include "plan/mosaic.h"
 #include "plan/sides.h"
 
-/* Measured on Emerald Rapids (2026-11): blocks of 8 and of 10 KiB 0.764 of the limit, of 12 KiB 0.736, over
- * the 18 u8 chains of ttc57 that come here, with calls of 2 KiB of transposes; the 9 of them that are
- * transposes with calls of 1 or 2 KiB 0.69, of 4 KiB 0.65. Calls of 4 KiB 0.73, of 2 KiB 0.71 in copies. Runs
- * of 32 to 176 bytes of u8 chains are fetched at 5 to 11 ns a line, at 4 to 5 in groups that make runs of 672
- * bytes and more of them. Copies of runs of 256 bytes lose by groups: 0.69 to 0.62; transposes of f32 that
- * read runs of 320 and 336 bytes win: 0.60 to 0.73.
- * Zen 5 (2026-11), the 17 copies of ttc57 as u8 and f16 that come here: fetched to the first cache 0.65, to
- * the second 0.60; in groups also below 512 bytes 0.67, 0.63 below 2048; in calls of 2 KiB 0.69, of 1 KiB
- * 0.66. Their 12 transposes 0.77, to the second cache 0.71. As rows, runs of 2048 to 3072 bytes that no braid
- * takes do 1.1 to 1.5 times as much (10 chains). */
 enum {
-    LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
-    WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
-    CUT_RUN_BYTES = 512,   /* u8 300 x 608 x 12 x 96 to 12 x 300 x 96 x 608: runs of 128 B 0.27 of the limit,
-                              0.44 as a tile (Emerald Rapids, 2026-11) */
-    TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
-    SHORT_BYTES = 256,     /* runs of the source below it are fetched as parts of longer ones, .. */
+    LONG_RUN_BYTES = 2048,       /* two lines in parts do not count beside so many whole ones */
+    WEAVE_BYTES = 1024,          /* of rows that weaves stream by themselves */
+    CUT_RUN_BYTES = 512,         /* below it cut runs are left to tiles */
+    TURN_BYTES = 512,            /* of turned runs that are streamed by themselves */
+    SHORT_BYTES = 256,           /* runs of the source below it are fetched as parts of longer ones, .. */
     SHORT_UNITS_BYTES = 512,     /* .. those that are transposed below this */
     LESS_BYTES = 2048,           /* of a block that is made smaller, .. */
-    LESS_GROUP_BYTES = 64 << 10, /* .. and of its group, at most: u8 112 x 28 x 48 x 28 x 48 to 28 x 28 x 112
-                                    x 48 x 48 1.28 times as fast as with four such blocks in one, whose groups
-                                    have runs of 672 bytes; f16 0.8 times (Zen 5, 2026-11) */
+    LESS_GROUP_BYTES = 64 << 10, /* .. and of its group, at most */
     LEAST_BYTES = 1024,          /* of a mosaic */
     JOINT_COL_BYTES = 256        /* of the rows of a joint plan that follow each other at least */
 };

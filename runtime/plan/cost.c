@@ -234,8 +234,8 @@ bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
     return t->machine->habits.windows && t->isa == XTI_ISA_AVX512 && streams(t, bytes);
 }
 
-/* Planes of every second RGB pixel, read once for all three: 1.3 times as much as with a reading for each.
- * (Zen 5, 2026-11) Steps that share lines of the destination with others are in its order. */
+/* Planes of every second RGB pixel, read once for all three. Steps that share lines of the destination with
+ * others are in its order. */
 bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
 {
     enum { MOST = 4, WIDEST = 8 }; /* gen/kernels.py */
@@ -274,8 +274,7 @@ int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
     return row_bytes >= XTI_LINE ? most : narrow < FEW ? narrow : FEW;
 }
 
-/* No vectors weave units of 16 bytes. c128 6000000 x 3 to planes does 1.5 times as much in squares, of 4 x 15
- * and of 12 x 4 the inner ones exchanged 2.3 and 1.4 times, 4 x 10 1.2 times. (Zen 5, 2026-11) */
+/* No vectors weave units of 16 bytes. */
 bool xti_cost_woven(const struct xti_plan *p, int unit)
 {
     return unit < XTI_LANE || !p->target.machine->habits.prefetch_deep || !xti_cost_stream(p);

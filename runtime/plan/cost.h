@@ -6,9 +6,7 @@
 #include "plan/nest.h"
 
 enum {
-    /* Parts of long rows that a streamed transpose reads where prefetches reach deep: f32 43408 x 1216 does
-     * 1.15 times as much in rows of 4864 bytes (Zen 5, 2026-11). */
-    XTI_DEEP_ROW_BYTES = 8192,
+    XTI_DEEP_ROW_BYTES = 8192, /* of long rows that a streamed transpose reads where prefetches reach deep */
     XTI_GROUP = 3 /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
 };
 

@@ -9,8 +9,7 @@
 enum {
     RUN_BYTES = 17,        /* units, below it */
     LONG_RUN_BYTES = 4096, /* two lines in parts do not count beside so many whole ones */
-    RAGGED_BYTES = 2048,   /* rows that share lines: u8 21 x 100000 x 50 to 100000 x 21 x 50 0.7 times as
-                              fast as buffered, 301 x 7000 x 33 to 7000 x 301 x 33 2.6 (Zen 5, 2026-11) */
+    RAGGED_BYTES = 2048,   /* rows that share lines: below it they go through a buffer */
     FEW = 8,               /* strands that are all of a row */
     ROW_BYTES = 4096,      /* of a strand in a call .. */
     ROW_ENTRIES = 256      /* .. and runs */

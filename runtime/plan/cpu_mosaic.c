@@ -48,8 +48,7 @@ static void take_even(struct xti_sides *x)
     a->take = take;
 }
 
-/* Long runs of the source are worth most: f32 2^26, one order of the axes, does 1.05 of a copy in runs of
- * 4096 bytes, 0.97 of 2048, 0.71 of 512. (Zen 5, 2026-11) */
+/* Long runs of the source are worth most. */
 static void mosaic_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     enum { CALL_BYTES = 2048 }; /* in a block */

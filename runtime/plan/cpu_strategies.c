@@ -15,13 +15,12 @@ enum {
     WEAVE_MIN_COLS = 8,    /* below it the rows of 2..8 units cost more than moving the units */
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
-    STREAM_ROWS_BYTES = 4096, /* of the source and of the destination in a block of a streaming transpose: */
-    STREAM_COLS_BYTES = 256,  /* f32 7264 x 7264: 30 GB/s, with blocks of 2048 x 64 bytes 20 */
-    RUNS_COLS_BYTES = 2048,   /* .. whose blocks leave while the next is made (fours.c.j2): f32 4 x 64 x 64
-                                 x 128 to planes does 1.25 times as much (Zen 5, 2026-11) */
-    TURN_ROWS = 64,           /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
-    TURN_ROWS_BYTES = 384,    /* (Emerald Rapids: u8 0.62 of the limit, with 128 rows 0.55) */
-    SMALL_CALL_BYTES = 128,   /* gathers serve when any other kernel would move less in one call */
+    STREAM_ROWS_BYTES = 4096,        /* of the source .. */
+    STREAM_COLS_BYTES = 256,         /* .. and of the destination in a block of a streaming transpose, .. */
+    RUNS_COLS_BYTES = 2048,          /* .. of one whose blocks leave while the next is made (fours.c.j2) */
+    TURN_ROWS = 64,                  /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
+    TURN_ROWS_BYTES = 384,
+    SMALL_CALL_BYTES = 128, /* gathers serve when any other kernel would move less in one call */
 };
 
 #define NEST(p, piece)                                                                                       \

@@ -32,9 +32,7 @@ static void make_long(struct xti_sides *x, struct xti_side *a, int64_t most)
 }
 
 /* Bytes of a run on either side, in the order in which they are worth having. A tile and the next one stay in
- * the second cache: 10 tiles of f32 0.94 of the limit, 0.85 with runs of 4096 x 2048; 15 of f16 0.70 and
- * 0.67, of u8 0.49 and 0.48. (Emerald Rapids, 2026-11) Rows that are put together in a buffer follow each
- * other in the first cache. */
+ * the second cache; rows that are put together in a buffer follow each other in the first. */
 enum { WANTED = 3 };
 static const struct wanted {
     int col, row;
@@ -136,8 +134,7 @@ static bool columns_follow(const struct xti_nest *n)
     return xti_abs64(n->dim[n->cd].s) == (uint64_t)run && run <= XTI_DEEP_ROW_BYTES;
 }
 
-/* All rows of the destination begin on lines, not only those of one block: f16 1875 x 64 x 500 reversed does
- * 0.63 of a copy, transposed 0.49, f32 1001 x 48 x 600 0.85 and 0.57 (Zen 5, 2026-11). */
+/* All rows of the destination begin on lines, not only those of one block. */
 static bool rows_on_lines(const struct xti_nest *n)
 {
     return (n->d_byte | xti_nest_bits(n, n->cd)) % XTI_LINE == 0;
@@ -174,8 +171,6 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     /* Shorter runs that do not follow each other gain by the dims beside them. */
     int64_t run = cd->n * t->unit;
     bool long_run = run >= LONG_COL_BYTES || cs->d == run;
-    /* u8 2432 x 75 x 12 x 96 reversed does 0.58 of the limit, as a transpose 0.43; 9280 x 59 x 384 is alike.
-     * (Emerald Rapids, 2026-11) */
     bool fed = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= FED_UNIT;
     int64_t enough = fed ? FED_RUN : XTI_LINE;
     bool long_rows = cs->n * t->unit >= enough || x->row.n_dims == 1;
@@ -188,8 +183,7 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     return rows_on_lines(t) && long_run && !xti_refuse(why, "rows of the destination begin on lines");
 }
 
-/* Wide units of one row, some of each line: c128 x[:, ::2] does 3.6 times as much when they are walked as in
- * tiles. (Zen 5, 2026-11) */
+/* Wide units of one row, some of each line, are walked: a tile would read each line for one of them. */
 static bool strided(const struct xti_plan *p, const struct xti_sides *x)
 {
     const struct xti_loop *cd = &x->t.dim[x->col.dim[0]];

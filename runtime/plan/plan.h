@@ -191,8 +191,7 @@ struct xti_step {
     int64_t bytes;          /* written */
 };
 
-/* Blocks of one piece and of several: u8 192 x 538314 with a border, transposed, does 0.45 of a copy in 10
- * KiB, 0.51 in 20, 0.69 in 30 (Zen 5, 2026-11), but two such buffers take more of the stack than a run may.
+/* Blocks of one piece and of several: larger ones do more, but two buffers may not take more of the stack.
  * Dims: a group has <= 2^20 bytes; one more is tried. */
 enum { XTI_BLOCK_BYTES = 10 << 10, XTI_JOINT_BYTES = 12 << 10, XTI_BLOCK_DIMS = 21 };
 
