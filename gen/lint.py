@@ -19,6 +19,7 @@ import tempfile
 LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "api": 6}
 PYTHON_H = sysconfig.get_path("include")
 COLUMNS = 110
+MEMBERS = 20
 PRINTS = re.compile(r"(?<![\w.>])(printf|puts|putchar|exit|abort|_exit|perror|malloc|calloc|realloc|strdup"
                     r"|free)\s*\(")
 MAY = {  # the one file that may, and what
@@ -85,6 +86,27 @@ def check_text(path, text):
             say(path, n, f"{len(line)} columns")
         if OPEN.search(line) and not path.endswith((".txt", ".md")):
             say(path, n, "open marker or #if 0")
+
+
+def structs(text):
+    """(name, offset, members) of each struct that is defined; what it holds by an inner struct is one."""
+    text = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group(0)), text, flags=re.S)
+    for m in re.finditer(r"\bstruct (\w+) \{", text):
+        depth, members = 1, 0
+        for c in text[m.end():]:
+            depth += (c in "{([") - (c in "})]")
+            members += depth == 1 and c in ";,"
+            if not depth:
+                break
+        yield m.group(1), m.start(), members
+
+
+def check_structs(path, text):
+    """What CPU plans are made of stays small enough to be read at once."""
+    if path.startswith(("runtime/plan/", "runtime/cpu/")):
+        for name, at, members in structs(text):
+            if members > MEMBERS:
+                say(path, text.count("\n", 0, at) + 1, f"struct {name}: {members} members")
 
 
 def compiles(path, language):
@@ -206,6 +228,7 @@ def main():
         if path.endswith((".c", ".h")):
             check_layers(path, text)
             check_calls(path, text)
+            check_structs(path, text)
     for path in files:
         if path.endswith(".h") and (path.split("/")[0] != "python" or os.path.exists(PYTHON_H + "/Python.h")):
             compiles(path, cc + ["-std=c11", "-xc"])

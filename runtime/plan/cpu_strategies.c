@@ -51,6 +51,15 @@ static void finish(struct xti_step *step)
     xti_loops_take_row(step);
 }
 
+/* Units along one dim, of several rows or of one, in parts that threads can share. */
+static void along(const struct xti_plan *p, const struct xti_nest *t, enum xti_cpu_op kernel, int row,
+                  int col, bool align, struct xti_step *step)
+{
+    start(p, t, kernel, t->unit, row, col, step);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t->unit, align);
+    finish(step);
+}
+
 /* Units along a contiguous dim of the destination. */
 static bool one_side(const struct xti_nest *t, struct xti_why *why)
 {
@@ -155,9 +164,7 @@ static bool reverse_applies(const struct xti_plan *p, int piece, struct xti_why 
 static void reverse_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     NEST(p, piece);
-    start(p, &t, XTI_CPU_REVERSE, t.unit, -1, t.cd, step);
-    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
-    finish(step);
+    along(p, &t, XTI_CPU_REVERSE, -1, t.cd, false, step);
 }
 
 /* ---- mirror: groups of three elements in reverse order, as of RGB pixels */
@@ -239,10 +246,8 @@ static bool interleave_applies(const struct xti_plan *p, int piece, struct xti_w
 static void interleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     NEST(p, piece);
-    start(p, &t, XTI_CPU_INTERLEAVE, t.unit, t.cd, t.cs, step);
-    step->param = (int)step->row.n;
-    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
-    finish(step);
+    step->param = (int)t.dim[t.cd].n;
+    along(p, &t, XTI_CPU_INTERLEAVE, t.cd, t.cs, false, step);
 }
 
 static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -360,9 +365,7 @@ static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_wh
 static void broadcast_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     NEST(p, piece);
-    start(p, &t, XTI_CPU_BROADCAST, t.unit, -1, t.cd, step);
-    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, true);
-    finish(step);
+    along(p, &t, XTI_CPU_BROADCAST, -1, t.cd, true, step);
 }
 
 static bool strided_applies(const struct xti_plan *p, int piece, struct xti_why *why)
@@ -381,10 +384,8 @@ static bool strided_applies(const struct xti_plan *p, int piece, struct xti_why 
 static void strided_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     NEST(p, piece);
-    start(p, &t, XTI_CPU_STRIDED, t.unit, -1, t.cd, step);
-    step->param = (int)(step->col.s / t.unit);
-    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
-    finish(step);
+    step->param = (int)(t.dim[t.cd].s / t.unit);
+    along(p, &t, XTI_CPU_STRIDED, -1, t.cd, false, step);
 }
 
 /* ---- walk: any strides, unit by unit */
