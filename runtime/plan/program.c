@@ -29,10 +29,9 @@ static void loop_text(const struct xti_loop *l, const struct xti_loop *cut, stru
 {
     bool blocks = l->cuts != XTI_CUTS_NONE;
     int64_t times = blocks ? l->block : 1;
+    xti_str_addf(b, " %" PRId64, cut ? cut->block : blocks ? l->whole : l->n);
     if (blocks)
-        xti_str_addf(b, " %" PRId64 "/%" PRId64, l->whole, l->block);
-    else
-        xti_str_addf(b, " %" PRId64, cut ? cut->block : l->n);
+        xti_str_addf(b, "/%" PRId64, l->block);
     xti_str_addf(b, "(%+" PRId64 ",%+" PRId64 ")", l->s * times, l->d * times);
 }
 
