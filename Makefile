@@ -34,7 +34,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 endif
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter 0,$(V)),-s) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
 
-LAYERS  ?= base graph map plan cpu cuda cache api
+LAYERS  ?= base graph map plan cpu cuda cache shard api
 SOURCES := $(foreach l,$(LAYERS),$(sort $(wildcard runtime/$(l)/*.c)))
 OBJECTS := $(SOURCES:%.c=$(B)/obj/%.o)
 

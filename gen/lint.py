@@ -16,7 +16,7 @@ import sys
 import sysconfig
 import tempfile
 
-LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "api": 6}
+LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "shard": 5, "api": 6}
 PYTHON_H = sysconfig.get_path("include")
 COLUMNS = 110
 MEMBERS = 20

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xt/xt_shard.h>
 
 /* Parses and compiles; *k and *ctx are the caller's to free, also on failure. */
 static int compile(const char *chain, const struct xt_compile_options *opt, struct xt_ctx **ctx,
@@ -72,9 +73,48 @@ static int print_time(const struct xt_kernel *k)
     return 0;
 }
 
+/* ---- chains over ranks */
+
+static bool has_mesh(const char *chain)
+{
+    while (*chain == ' ' || (*chain >= '\t' && *chain <= '\r') || *chain == '#')
+        chain += *chain == '#' ? strcspn(chain, "\n") : 1;
+    return !strncmp(chain, "mesh", 4) && (chain[4] == ' ' || chain[4] == '\t');
+}
+
+struct shard_explanation {
+    const struct xt_shard *p;
+    int flags;
+};
+
+static xt_status fill_shard(const void *arg, char *buf, size_t size, size_t *need)
+{
+    const struct shard_explanation *e = arg;
+    return xt_shard_explain(e->p, e->flags, buf, size, need);
+}
+
+/* What one rank does: nothing runs, and nobody else is needed. */
+static int explain_shard(const char *chain, const char *rank, bool json)
+{
+    struct xt_shard *p;
+    char *end = NULL;
+    long long r = rank ? strtoll(rank, &end, 10) : 0;
+    if (rank && (end == rank || *end))
+        return fail("explain: --rank wants a number, got '%.40s'", rank);
+    if (xt_shard_new(chain, r, NULL, &p))
+        return xt_last_error()->column ? fail_chain(NULL, chain) : fail_last("explain");
+    char *s = whole_text(fill_shard, &(struct shard_explanation){p, json ? XT_JSON : 0});
+    int status = s ? 0 : fail_last("explain");
+    if (s)
+        printf("%s%s", s, json ? "\n" : "");
+    free(s);
+    xt_shard_free(p);
+    return status;
+}
+
 static int cmd_explain(int argc, char **argv)
 {
-    const char *backend = NULL, *arch = NULL, *svg = NULL;
+    const char *backend = NULL, *arch = NULL, *svg = NULL, *rank = NULL;
     bool want_json = false, want_time = false, want_why = false;
     const struct option_row rows[] = {
         {"backend", 'b', "cpu|cuda|ref", "where it would run; ref is the slow reference", &backend, NULL},
@@ -83,6 +123,7 @@ static int cmd_explain(int argc, char **argv)
         {"svg", 's', "FILE", "writes the picture, too", &svg, NULL},
         {"json", 'j', NULL, "as JSON", NULL, &want_json},
         {"time", 't', NULL, "how long it takes, too", NULL, &want_time},
+        {"rank", 'r', "N", "of a chain over a mesh: what rank N does, 0 if left out", &rank, NULL},
     };
     struct xt_compile_options opt = {.size = sizeof opt};
     struct xt_ctx *ctx = NULL;
@@ -98,6 +139,12 @@ static int cmd_explain(int argc, char **argv)
         return fail_usage(&explain_command, "--svg took the chain for its FILE");
     if (argc - first != 1)
         return fail_usage(&explain_command, "one chain, got %d arguments", argc - first);
+    if (has_mesh(argv[first]) && (backend || arch || svg || want_time || want_why))
+        return fail_usage(&explain_command, "a chain over a mesh has --rank and --json alone");
+    if (has_mesh(argv[first]))
+        return explain_shard(argv[first], rank, want_json);
+    if (rank)
+        return fail_usage(&explain_command, "--rank is for a chain over a mesh");
     opt.arch = arch;
     if (arch && !backend)
         opt.backend = XT_CUDA;
@@ -120,7 +167,8 @@ static int cmd_explain(int argc, char **argv)
 const struct command explain_command = {
     "explain", "'CHAIN' [OPTIONS]", "what a chain becomes",
     "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
-    "  xt explain 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90\n",
+    "  xt explain 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90\n"
+    "  xt explain 'mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]' --rank 1\n",
     cmd_explain};
 
 static int emit(const struct xt_kernel *k, const char *dir)

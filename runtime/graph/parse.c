@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "graph/dtype.h"
 #include "graph/hint.h"
+#include "graph/mesh.h"
 
 /* What a declaration said. */
 struct declared {
@@ -18,6 +19,7 @@ struct declared {
     bool layout;
     int64_t strides[XT_MAX_RANK];
     int64_t offset;
+    struct xti_spread spread; /* over the mesh, where there is one */
 };
 
 static int width(struct xti_token t) { return t.n < 40 ? (int)t.n : 40; }
@@ -101,7 +103,8 @@ static bool parse_declaration(struct xti_parser *p, struct declared *d)
         return xti_parse_fail(p, XT_ESYNTAX, p->tok.s, "a shape stands in brackets, as in f32[2,3]");
     if (!xti_lex_is(p, "["))
         return true;
-    if (!xti_lex_list(p, &d->rank, d->shape))
+    if (!(p->mesh ? xti_mesh_shape(p, &d->rank, d->shape, &d->spread)
+                  : xti_lex_list(p, &d->rank, d->shape)))
         return false;
     d->layout = xti_lex_take(p, ":");
     return !d->layout || parse_layout(p, d->rank, d->strides, &d->offset);
@@ -141,6 +144,15 @@ static bool merge_given(struct xti_parser *p, struct declared *d, const struct x
     return true;
 }
 
+static void take_layout(struct xti_spread *s, bool *layout, const int64_t *strides, int64_t offset)
+{
+    s->layout = *layout;
+    s->offset = *layout ? offset : 0;
+    if (*layout && s->rank)
+        memcpy(s->strides, strides, (size_t)s->rank * sizeof *strides);
+    *layout = false;
+}
+
 static bool declare(struct xti_parser *p, struct xti_token name)
 {
     struct declared d = {.name = name, .rank = -1};
@@ -162,8 +174,14 @@ static bool declare(struct xti_parser *p, struct xti_token name)
                               width(name), name.s, d.dtype ? "shape" : "element type");
     memcpy(text, name.s, name.n);
     text[name.n] = 0;
+    if (p->mesh) { /* the layout is that of local arrays */
+        take_layout(&d.spread, &d.layout, d.strides, d.offset);
+        if (!xti_mesh_input(p, &d.spread))
+            return false;
+    }
     xti_parse_at(p, name.s);
-    xt_node x = xt_input(p->g, text, d.dtype, d.rank, d.shape, d.layout ? d.strides : NULL, d.offset);
+    xt_node x = xt_input(p->g, text, d.dtype, d.rank, d.shape, d.layout ? d.strides : NULL,
+                         d.layout ? d.offset : 0);
     return x >= 0 && define(p, name, x);
 }
 
@@ -176,7 +194,7 @@ static bool parse_destination(struct xti_parser *p, xt_node x, const char *at)
     int rank;
     int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], offset = 0;
     char a[XTI_SHAPE_TEXT], b[XTI_SHAPE_TEXT];
-    if (!xti_lex_list(p, &rank, shape))
+    if (!(p->mesh ? xti_mesh_shape(p, &rank, shape, &p->mesh->output) : xti_lex_list(p, &rank, shape)))
         return false;
     xti_shape_text(a, sizeof a, n->rank, n->shape);
     xti_shape_text(b, sizeof b, rank, shape);
@@ -186,8 +204,10 @@ static bool parse_destination(struct xti_parser *p, xt_node x, const char *at)
     bool layout = xti_lex_take(p, ":");
     if (layout && !parse_layout(p, rank, strides, &offset))
         return false;
+    if (p->mesh)
+        take_layout(&p->mesh->output, &layout, strides, offset);
     xti_parse_at(p, at);
-    return xt_output(p->g, x, layout ? strides : NULL, offset) == XT_OK;
+    return xt_output(p->g, x, layout ? strides : NULL, layout ? offset : 0) == XT_OK;
 }
 
 static bool parse_result(struct xti_parser *p)
@@ -197,6 +217,8 @@ static bool parse_result(struct xti_parser *p)
     if (x < 0)
         return false;
     const char *arrow = p->tok.s;
+    if (p->mesh && !xti_lex_is(p, "->") && !xti_mesh_everywhere(p, at, p->g->node[x].rank, &p->mesh->output))
+        return false;
     xti_parse_at(p, at);
     if (xti_lex_take(p, "->") ? !parse_destination(p, x, arrow) : xt_output(p->g, x, NULL, 0) != XT_OK)
         return false;
@@ -230,6 +252,18 @@ static bool is_bare_name(struct xti_parser *p)
     return bare && xti_parse_find(p, t) < 0;
 }
 
+/* mesh r[4]: an input of that name is followed by a mark. */
+static bool is_mesh(struct xti_parser *p)
+{
+    struct xti_token t = p->tok;
+    if (!xti_lex_is(p, "mesh"))
+        return false;
+    xti_lex_next(p);
+    bool is = p->tok.kind == XTI_NAME;
+    p->tok = t;
+    return is;
+}
+
 static bool parse_let(struct xti_parser *p, struct xti_token name)
 {
     xti_lex_next(p); /* the = */
@@ -246,7 +280,9 @@ static bool parse_statements(struct xti_parser *p)
         bool ok;
         if (t.kind == XTI_END)
             return xti_lex_expected(p, "the result's expression");
-        if (take_name_and(p, "="))
+        if (is_mesh(p))
+            ok = xti_mesh_parse(p);
+        else if (take_name_and(p, "="))
             ok = parse_let(p, t);
         else if (take_name_and(p, ":") || is_bare_name(p)) {
             if (xti_parse_find(p, t) >= 0)
@@ -274,6 +310,21 @@ static void parse_text(struct xti_parser *p)
     xti_free(p->open);
 }
 
+static xt_status parse(struct xti_parser *p, struct xt_graph **out, struct xti_err *err)
+{
+    if (strnlen(p->text, XTI_MAX_TEXT + 1) > XTI_MAX_TEXT)
+        return xti_fail(err, XT_EUNSUPPORTED, "xt_parse: text longer than %d bytes", XTI_MAX_TEXT);
+    if (xt_graph_new(&p->g))
+        return xti_fail(err, XT_ENOMEM, "xt_parse: out of memory");
+    parse_text(p);
+    *err = p->g->err;
+    if (err->e.status)
+        xt_graph_free(p->g);
+    else
+        *out = p->g;
+    return err->e.status;
+}
+
 xt_status xt_parse(const char *text, int n, const struct xt_shape *given, struct xt_graph **out)
 {
     struct xti_err err = {0};
@@ -283,16 +334,21 @@ xt_status xt_parse(const char *text, int n, const struct xt_shape *given, struct
     if (!text || !out || n < 0 || (n && !given))
         return xti_publish(
             xti_fail(&err, XT_EINVAL, "xt_parse: %s", n < 0 ? "n is negative" : "an argument is NULL"), &err);
-    if (strnlen(text, XTI_MAX_TEXT + 1) > XTI_MAX_TEXT)
-        return xti_publish(
-            xti_fail(&err, XT_EUNSUPPORTED, "xt_parse: text longer than %d bytes", XTI_MAX_TEXT), &err);
-    if (xt_graph_new(&p.g))
-        return xti_publish(xti_fail(&err, XT_ENOMEM, "xt_parse: out of memory"), &err);
-    parse_text(&p);
-    err = p.g->err;
-    if (err.e.status)
-        xt_graph_free(p.g);
-    else
-        *out = p.g;
-    return xti_publish(err.e.status, &err);
+    return xti_publish(parse(&p, out, &err), &err);
+}
+
+xt_status xti_parse_mesh(const char *text, struct xt_graph **g, struct xti_mesh *m, struct xti_err *err)
+{
+    struct xti_parser p = {.text = text, .mesh = m};
+    *m = (struct xti_mesh){0};
+    *g = NULL;
+    xt_status s = parse(&p, g, err);
+    if (!s && !m->n_axes)
+        s = xti_fail(err, XT_ESYNTAX, "the chain names no mesh, as in mesh r[4]; x: f32[64 r,8]; ..");
+    if (!s)
+        return XT_OK;
+    xt_graph_free(*g);
+    *g = NULL;
+    xti_mesh_free(m);
+    return s;
 }

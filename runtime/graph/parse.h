@@ -53,6 +53,7 @@ struct xti_parser {
     struct xti_item *item;
     int n_open, cap_open;
     struct xti_open *open;
+    struct xti_mesh *mesh; /* NULL: ranks are not spoken of */
 };
 
 /* ---- lex.c */
@@ -73,6 +74,15 @@ bool xti_parse_fail(struct xti_parser *p, xt_status s, const char *at, const cha
 void xti_parse_at(struct xti_parser *p, const char *at); /* column of what is built next */
 /* Room for one more element of a vector; false after XT_ENOMEM. */
 bool xti_parse_room(struct xti_parser *p, void **v, int n, int *cap, size_t size);
+
+/* ---- mesh.c */
+struct xti_mesh;
+struct xti_spread;
+bool xti_mesh_parse(struct xti_parser *p); /* the statement, from its first word on */
+/* A shape whose axes name those of the mesh. */
+bool xti_mesh_shape(struct xti_parser *p, int *rank, int64_t shape[XT_MAX_RANK], struct xti_spread *s);
+bool xti_mesh_everywhere(struct xti_parser *p, const char *at, int rank, struct xti_spread *s);
+bool xti_mesh_input(struct xti_parser *p, const struct xti_spread *s); /* of the next input */
 
 /* ---- expr.c */
 xt_node xti_parse_expression(struct xti_parser *p);                        /* -1 after failing */

@@ -118,6 +118,44 @@ static void note_read(struct xti_fuser *f, const struct xti_work *p, const struc
         m->src_hi[n->input] = hi;
 }
 
+/* Emits p, which reads pages lo to hi of its input, page by page. As deep as hi - lo has bits. */
+static void emit_between(struct xti_fuser *f, struct xti_work *p, int input, int64_t lo, int64_t hi)
+{
+    struct xti_works lt = {0}, ge = {0};
+    int64_t l, h, page = f->opt.page;
+    if (!f->pool.st && xti_work_range(p, xti_row(p, p->off), &l, &h)) {
+        l = xti_floor_div(l, page);
+        h = xti_floor_div(h, page);
+        lo = l > lo ? l : lo;
+        hi = h < hi ? h : hi;
+    }
+    if (f->pool.st || lo > hi) {
+        xti_work_free(p);
+        return;
+    }
+    if (lo == hi) {
+        p->off = (short)xti_row_own(p, p->off);
+        xti_row_add_const(p, p->off, -lo * page);
+        emit(f, p, input + f->m->n_srcs * (int)lo, NULL);
+        return;
+    }
+    int64_t mid = lo + (hi - lo) / 2 + 1;
+    xti_work_side(p, xti_row_share(p, p->off), mid * page, f->opt.guard_boxes, &lt, &ge);
+    while (lt.head)
+        emit_between(f, xti_works_pop(&lt), input, lo, mid - 1);
+    while (ge.head)
+        emit_between(f, xti_works_pop(&ge), input, mid, hi);
+}
+
+static void emit_pages(struct xti_fuser *f, struct xti_work *p, const struct xti_node *n)
+{
+    int64_t lo, hi;
+    xti_work_forget(p);
+    if (!xti_span(n->rank, n->shape, n->strides, n->offset, &lo, &hi))
+        xti_pool_fail(&f->pool, XT_EOVERFLOW);
+    emit_between(f, p, n->input, xti_floor_div(lo, f->opt.page), xti_floor_div(hi, f->opt.page));
+}
+
 void xti_fuser_emit_load(struct xti_fuser *f, struct xti_work *p, const struct xti_node *n)
 {
     int r = xti_row_new(p);
@@ -126,6 +164,10 @@ void xti_fuser_emit_load(struct xti_fuser *f, struct xti_work *p, const struct x
         if (n->shape[i] != 1)
             xti_row_add(p->pool, p->nc, xti_row(p, r), n->strides[i], xti_row(p, p->coord[i]));
     p->off = (short)r;
+    if (f->opt.page) {
+        emit_pages(f, p, n);
+        return;
+    }
     note_read(f, p, n);
     emit(f, p, n->input, NULL);
 }
@@ -279,7 +321,7 @@ static xt_status run(struct xti_fuser *f)
     f->m->cut_windows = f->pool.cut_windows;
     if (!s)
         s = xti_map_merge(f->m, f->err);
-    if (!s)
+    if (!s && !f->opt.page)
         s = tighten_reads(f->m, f->err);
     xti_pool_free(&f->pool);
     if (f->stack != f->lent)

@@ -75,6 +75,9 @@ struct xti_map {
 struct xti_fuse_options {
     int div_boxes, guard_boxes;
     bool guard_windows;
+    int64_t page; /* > 0: a source is pages of so many elements, and a piece reads one page: its src is
+                     input + n_srcs*page number, its soff counts from the page's start. src_lo and src_hi
+                     are not set */
 };
 
 /* Fuses the graph's output. opt may be NULL. On failure *m is zeroed.
@@ -83,6 +86,10 @@ struct xti_fuse_options {
 xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
                        struct xti_err *err);
 void xti_map_free(struct xti_map *m);
+
+/* *out = the map of one piece, of source 0: p as it stands, with dims of any order, stride signs and extents
+ * >= 1, in canonical form. Guards: what they hide is not written. On failure *out is zeroed. (make.c) */
+xt_status xti_map_of_piece(const struct xti_piece *p, int esize, struct xti_map *out, struct xti_err *err);
 
 /* Greedy union of pieces into fewer pieces with the same table; part of fuse. (merge.c) */
 xt_status xti_map_merge(struct xti_map *m, struct xti_err *err);

@@ -1,0 +1,485 @@
+/* plan.c: from a problem line over a mesh to one rank's messages. Layer 5. */
+#include "shard/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "graph/build.h"
+#include "shard/read.h"
+
+struct planner {
+    struct xti_shard_plan *p;
+    struct xt_graph *g; /* the chain over pages: inputs are local arrays by class */
+    xt_node whole;      /* its result, before it is spread */
+    int *tensor;        /* [input of g] which of the line's inputs */
+    int n_inputs;
+    int group, first_group; /* of boxes: equal ones share stencils; of the map that is read */
+    struct xti_err *err;
+    bool ordered, by_source; /* the group's order */
+    int64_t to;              /* awkward maps: who receives; else -1 */
+    bool sending;            /* of the two roles that a rank has */
+};
+
+static xt_status no_memory(struct planner *b) { return xti_fail(b->err, XT_ENOMEM, "plan over a mesh"); }
+
+/* ---- the chain again, over pages */
+
+static xt_node replay_node(struct xt_graph *g, const struct xti_node *n, const xt_node *is)
+{
+    struct xti_build b;
+    xt_node args[XTI_MAX_NODES];
+    for (int i = 0; i < n->n_args; i++)
+        args[i] = is[n->arg[i]];
+    if (!xti_build_start(&b, g, n->op, xti_op_info(n->op)->name, args[0]))
+        return -1;
+    b.rank = n->rank;
+    memcpy(b.shape, n->shape, (size_t)n->rank * sizeof *b.shape);
+    b.n_attrs = n->n_attrs;
+    memcpy(b.attr, n->attr, (size_t)n->n_attrs * sizeof *b.attr);
+    b.value = n->value;
+    return xti_build_join(&b, n->n_args, args);
+}
+
+static xt_node gather_input(struct planner *b, const struct xti_node *n)
+{
+    int before = b->g->n_inputs;
+    xt_node x = xti_spread_gather(b->g, &b->p->mesh.input[n->input], n->dtype, n->shape);
+    int *v = x < 0 ? NULL : xti_realloc(b->tensor, (size_t)(b->g->n_inputs + 1) * sizeof *v);
+    if (!v)
+        return x < 0 ? x : (xti_graph_fail(b->g, XT_ENOMEM, "out of memory"), -1);
+    b->tensor = v;
+    for (int i = before; i < b->g->n_inputs; i++)
+        v[i] = n->input;
+    return x;
+}
+
+static xt_status replay(struct planner *b)
+{
+    const struct xt_graph *from = b->p->graph;
+    xt_node *is = xti_alloc_array((size_t)from->n_nodes, sizeof *is);
+    if (!is || xt_graph_new(&b->g)) {
+        xti_free(is);
+        return no_memory(b);
+    }
+    for (int i = 0; i <= from->out; i++) {
+        const struct xti_node *n = &from->node[i];
+        is[i] = n->op == XT_OP_INPUT ? gather_input(b, n) : replay_node(b->g, n, is);
+    }
+    b->whole = is[from->out];
+    xti_free(is);
+    if (b->g->err.e.status && !b->err->e.status)
+        *b->err = b->g->err;
+    if (!b->g->err.e.status && (int64_t)b->g->n_inputs * b->p->mesh.ranks > INT32_MAX)
+        return xti_fail(b->err, XT_EUNSUPPORTED, "%d kinds of local arrays on so many ranks", b->g->n_inputs);
+    return b->g->err.e.status;
+}
+
+/* ---- parts */
+
+static xt_status add_part(struct planner *b, struct xti_traffic *t, struct xti_shard_part part)
+{
+    if (t->n_parts == t->cap_parts) {
+        int cap = t->cap_parts ? 2 * t->cap_parts : 8;
+        struct xti_shard_part *v = xti_realloc(t->part, (size_t)cap * sizeof *v);
+        if (!v)
+            return no_memory(b);
+        t->part = v;
+        t->cap_parts = cap;
+    }
+    t->part[t->n_parts++] = part;
+    return XT_OK;
+}
+
+static xt_status add_box(struct planner *b, struct xti_traffic *t, struct xti_shard_part part,
+                         const struct xti_piece *box, const int64_t *pos, int64_t elements)
+{
+    part.stencil = xti_stencil_find(b->p, b->group, box, pos, elements);
+    if (part.stencil < 0)
+        return no_memory(b);
+    b->p->stencil[part.stencil].used[t == &b->p->send      ? XTI_PACK
+                                     : t == &b->p->receive ? XTI_UNPACK
+                                                           : XTI_WITHIN] = true;
+    part.soff = box->soff;
+    part.doff = box->doff;
+    return add_part(b, t, part);
+}
+
+static int outermost(const struct xti_piece *box, const int64_t *pos)
+{
+    int best = -1;
+    for (int i = 0; i < box->n_dims; i++)
+        if (pos[i] && box->dim[i].n > 1 && (best < 0 || pos[i] > pos[best]))
+            best = i;
+    return best;
+}
+
+/* Cuts the box until a part fits a message. As deep as it has dims. */
+static xt_status add_cut(struct planner *b, struct xti_traffic *t, struct xti_shard_part part,
+                         const struct xti_piece *box, const int64_t *pos, int64_t elements)
+{
+    int64_t most = b->p->most;
+    int k = outermost(box, pos);
+    if (elements <= most || k < 0)
+        return add_box(b, t, part, box, pos, elements);
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_div div[XTI_MAX_DIVS];
+    struct xti_guard guard[XTI_MAX_GUARDS];
+    struct xti_piece some = *box;
+    int64_t n = box->dim[k].n, each = most / pos[k] ? most / pos[k] : 1;
+    xt_status s = XT_OK;
+    memcpy(dim, box->dim, (size_t)box->n_dims * sizeof *dim);
+    some.dim = dim;
+    some.div = div;
+    some.guard = guard;
+    for (int64_t x = 0; x < n && !s; x += each) {
+        dim[k].n = n - x < each ? n - x : each;
+        some.soff = box->soff + x * box->dim[k].s;
+        some.doff = box->doff + x * box->dim[k].d;
+        for (int j = 0; j < box->n_divs; j++) {
+            div[j] = box->div[j];
+            div[j].c += x * div[j].x[k];
+        }
+        for (int j = 0; j < box->n_guards; j++) {
+            guard[j] = box->guard[j];
+            guard[j].c += x * guard[j].x[k];
+        }
+        s = add_cut(b, t, part, &some, pos, pos[k] * dim[k].n);
+    }
+    return s;
+}
+
+/* The rank that has the page for `to`: of copies that of its own coordinates, else one in turn. */
+static int64_t copy_shift(const struct xti_spread *s, int64_t to)
+{
+    struct xti_place at;
+    int64_t shift = 0, left = to;
+    bool own = s->n_copies && xti_spread_place(s, to, &at);
+    for (int i = s->n_copies - 1; i >= 0; i--) {
+        shift += s->copy[i].stride * (own ? at.copy[i] : left % s->copy[i].n);
+        left /= s->copy[i].n;
+    }
+    return shift;
+}
+
+/* Of the rank itself, where it is copy 0 of its place; -1: it is not of the grid. */
+static int64_t first_copy(const struct xti_spread *s, int64_t rank)
+{
+    struct xti_place at;
+    if (!xti_spread_place(s, rank, &at))
+        return -1;
+    for (int i = 0; i < s->n_copies; i++)
+        rank -= s->copy[i].stride * at.copy[i];
+    return rank;
+}
+
+static xt_status take_box(void *arg, const struct xti_between *between)
+{
+    struct planner *b = arg;
+    struct xti_shard_plan *p = b->p;
+    int64_t from = between->from, to = b->to < 0 ? between->to : b->to;
+    struct xti_shard_part part = {.peer = to};
+    const struct xti_piece *box = &between->box;
+    int64_t pos[XTI_MAX_DIMS + 1];
+    if (box->src < 0)
+        return b->sending ? XT_OK : add_box(b, &p->fill, part, box, pos, xti_box_positions(box, false, pos));
+    part.input = b->tensor[box->src % b->n_inputs];
+    if (box->n_guards && first_copy(&p->mesh.input[part.input], from) != from)
+        return XT_OK; /* no such rank: the guards hide all of it */
+    from += copy_shift(&p->mesh.input[part.input], to);
+    if (b->sending && (from != p->rank || to == p->rank))
+        return XT_OK;
+    if (from == to)
+        return add_box(b, &p->own, part, box, pos, xti_box_positions(box, false, pos));
+    if (!b->ordered) {
+        b->by_source = xti_box_by_source(box, p->esize);
+        b->ordered = true;
+    }
+    part.peer = b->sending ? to : from;
+    int64_t elements = xti_box_positions(box, b->by_source, pos);
+    return add_cut(b, b->sending ? &p->send : &p->receive, part, box, pos, elements);
+}
+
+/* ---- maps whose peers are not read off: one map for each receiver */
+
+/* Sets the class's node to one rank: its digits are attrs of an index node. */
+struct lens {
+    xt_node all, one; /* of all ranks of the class; of one */
+    int64_t first[2 * XT_MAX_RANK];
+    int digit[XT_MAX_RANK]; /* place of axis i's rank digit among the axes; -1: not cut */
+};
+
+static xt_status make_lens(struct planner *b, const struct xti_spread *s, const int *which, xt_node x,
+                           struct lens *l)
+{
+    struct xt_index items[XT_MAX_RANK];
+    struct xti_class_of c[XTI_AXIS_CLASSES];
+    const struct xti_node *n = &b->g->node[x];
+    int64_t st[XT_MAX_RANK];
+    int at = 0, kept = 0;
+    l->all = x;
+    for (int i = 0; i < n->rank; i++)
+        items[i] = (struct xt_index){XT_SLICE, 0, INT64_MAX, 1};
+    for (; at < s->n_copies; at++)
+        items[at].kind = XT_AT;
+    for (int i = 0; i < s->rank; i++, at++) {
+        xti_cut_classes(&s->cut[i], b->g->node[b->whole].shape[i], c);
+        l->digit[i] = s->cut[i].ranks > 1 ? at : -1;
+        l->first[i] = c[which[i]].first;
+        if (s->cut[i].ranks > 1)
+            items[at++].kind = XT_AT;
+        st[kept++] = b->g->out_strides[at];
+    }
+    l->one = xt_index(b->g, x, at, items);
+    return l->one < 0 || xt_output(b->g, l->one, st, s->offset) ? xti_graph_fail(b->g, XT_EINTERNAL, "lens")
+                                                                : XT_OK;
+}
+
+/* The order of a message is the piece's, whatever of it is asked for; with guards, of which a box may have
+ * lost some, it is that of the destination. */
+static void next_group(struct planner *b, const struct xti_piece *p)
+{
+    b->group++;
+    b->by_source = false;
+    b->ordered = p->n_divs || p->n_guards;
+}
+
+static xt_status read_all(struct planner *b, const struct xti_map *m, int64_t from, int64_t to)
+{
+    xt_status s = XT_OK;
+    b->group = b->first_group;
+    for (int i = 0; i < m->n_pieces && !s; i++) {
+        const struct xti_piece *p = &m->piece[i];
+        int64_t rank = from;
+        next_group(b, p);
+        if (from >= 0 && p->src < 0)
+            continue;
+        if (from >= 0 && (rank = first_copy(&b->p->mesh.input[b->tensor[p->src]], from)) < 0)
+            continue;
+        s = xti_read_piece(p, rank, to, take_box, b);
+    }
+    return s;
+}
+
+/* One receiver's map: each piece reads one page. */
+static xt_status read_receiver(struct planner *b, const struct lens *l, int64_t to)
+{
+    const struct xti_spread *s = &b->p->mesh.output;
+    struct xti_fuse_options opt = {.div_boxes = 8, .guard_boxes = 64, .page = XTI_PAGE};
+    struct xti_place at;
+    struct xti_map m;
+    xti_spread_place(s, to, &at);
+    for (int i = 0; i < s->rank; i++)
+        if (l->digit[i] >= 0)
+            b->g->node[l->one].attr[4 * l->digit[i] + 1] = at.on[i] - l->first[i];
+    xt_status st = xti_map_fuse(b->g, &opt, &m, b->err);
+    if (st)
+        return st;
+    b->to = to;
+    for (int i = 0; i < m.n_pieces && !st; i++) {
+        struct xti_between one = {m.piece[i].src < 0 ? -1 : m.piece[i].src / b->n_inputs, to, m.piece[i]};
+        next_group(b, &m.piece[i]);
+        st = take_box(b, &one);
+    }
+    b->to = -1;
+    xti_map_free(&m);
+    return st;
+}
+
+/* Could the rank send something to that receiver? */
+static bool may_send(struct planner *b, const struct xti_map *m, int64_t to)
+{
+    int64_t lo, hi;
+    for (int i = 0; i < m->n_pieces; i++) {
+        const struct xti_piece *p = &m->piece[i];
+        if (p->src < 0 || !xti_piece_sources(p, to, &lo, &hi))
+            continue;
+        int64_t shift = copy_shift(&b->p->mesh.input[b->tensor[p->src]], to);
+        if (lo + shift <= b->p->rank && b->p->rank <= hi + shift)
+            return true;
+    }
+    return false;
+}
+
+static bool in_class(const struct xti_spread *s, const struct xti_place *at, const int64_t *shape,
+                     const int *which)
+{
+    struct xti_class_of c[XTI_AXIS_CLASSES];
+    for (int i = 0; i < s->rank; i++) {
+        xti_cut_classes(&s->cut[i], shape[i], c);
+        if (at->on[i] < c[which[i]].first || at->on[i] >= c[which[i]].first + c[which[i]].n)
+            return false;
+    }
+    return true;
+}
+
+static xt_status read_awkward(struct planner *b, const struct xti_map *m, const int *which)
+{
+    const struct xti_spread *s = &b->p->mesh.output;
+    const int64_t *shape = b->p->graph->node[b->p->graph->out].shape;
+    struct lens l;
+    struct xti_place at;
+    int64_t me = b->p->rank;
+    xt_status st = make_lens(b, s, which, b->g->out, &l);
+    if (!st && xti_spread_place(s, me, &at) && in_class(s, &at, shape, which))
+        st = read_receiver(b, &l, me);
+    b->sending = true;
+    for (int64_t to = 0; to < b->p->mesh.ranks && !st; to++)
+        if (to != me && xti_spread_place(s, to, &at) && in_class(s, &at, shape, which) && may_send(b, m, to))
+            st = read_receiver(b, &l, to);
+    b->sending = false;
+    return st;
+}
+
+static xt_status plan_class(void *arg, const int *which)
+{
+    struct planner *b = arg;
+    struct xti_fuse_options opt = {.div_boxes = 8};
+    const struct xti_spread *s = &b->p->mesh.output;
+    struct xti_map m;
+    bool awkward = false;
+    if (xti_spread_scatter(b->g, s, b->whole, which) < 0) {
+        *b->err = b->g->err;
+        return b->err->e.status;
+    }
+    b->first_group = b->group;
+    xt_status st = xti_map_fuse(b->g, &opt, &m, b->err);
+    if (st)
+        return st;
+    for (int i = 0; i < m.n_pieces; i++)
+        awkward |= !xti_piece_reads_off(&m.piece[i]);
+    if (awkward)
+        st = read_awkward(b, &m, which);
+    else if (!(st = read_all(b, &m, -1, b->p->rank))) {
+        b->sending = true;
+        st = read_all(b, &m, b->p->rank, -1);
+        b->sending = false;
+    }
+    b->group += XTI_MAX_PIECES;
+    xti_map_free(&m);
+    return st;
+}
+
+/* ---- messages */
+
+/* Steps of a tournament: in step k a rank sends to the k-th after it and receives of the k-th before it. */
+static int64_t distance(const struct xti_shard_plan *p, const struct xti_traffic *t, int64_t peer)
+{
+    int64_t steps = t == &p->send ? peer - p->rank : p->rank - peer;
+    return steps < 0 ? steps + p->mesh.ranks : steps;
+}
+
+struct numbered {
+    int64_t distance;
+    int i;
+};
+
+static int compare(const void *x, const void *y)
+{
+    const struct numbered *a = x, *b = y;
+    return a->distance != b->distance ? (a->distance > b->distance) - (a->distance < b->distance)
+                                      : (a->i > b->i) - (a->i < b->i);
+}
+
+static xt_status sort_parts(struct planner *b, struct xti_traffic *t)
+{
+    struct numbered *order = xti_alloc_array((size_t)t->n_parts + 1, sizeof *order);
+    struct xti_shard_part *v = xti_alloc_array((size_t)t->n_parts + 1, sizeof *v);
+    if (!order || !v) {
+        xti_free(order);
+        xti_free(v);
+        return no_memory(b);
+    }
+    for (int i = 0; i < t->n_parts; i++)
+        order[i] = (struct numbered){distance(b->p, t, t->part[i].peer), i};
+    qsort(order, (size_t)t->n_parts, sizeof *order, compare);
+    for (int i = 0; i < t->n_parts; i++)
+        v[i] = t->part[order[i].i];
+    xti_free(order);
+    xti_free(t->part);
+    t->part = v;
+    return XT_OK;
+}
+
+static xt_status make_messages(struct planner *b, struct xti_traffic *t, enum xti_move move)
+{
+    xt_status s = sort_parts(b, t);
+    t->message = s ? NULL : xti_alloc_array((size_t)t->n_parts + 1, sizeof *t->message);
+    if (!t->message)
+        return s ? s : no_memory(b);
+    for (int i = 0; i < t->n_parts; i++) {
+        struct xti_shard_part *part = &t->part[i];
+        struct xti_stencil *st = &b->p->stencil[part->stencil];
+        struct xti_message *m = t->n ? &t->message[t->n - 1] : NULL;
+        t->peers += !m || m->peer != part->peer;
+        if (!m || m->peer != part->peer || m->elements + st->elements > b->p->most) {
+            m = &t->message[t->n++];
+            *m = (struct xti_message){.peer = part->peer, .first = i};
+        }
+        part->at = m->elements;
+        m->in_place = ++m->n == 1 && xti_stencil_runs(st, move);
+        m->elements += st->elements;
+        t->elements += st->elements;
+    }
+    return XT_OK;
+}
+
+xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    for (int i = 0; i < p->n_stencils; i++)
+        for (int k = 0; k < XTI_MOVES && !s; k++)
+            if (p->stencil[i].used[k])
+                s = xti_stencil_kernel(p, i, (enum xti_move)k, err);
+    return s;
+}
+
+xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_target *target,
+                              int64_t most_bytes, struct xti_shard_plan *p, struct xti_err *err)
+{
+    struct planner b = {.p = p, .err = err, .to = -1};
+    *p = (struct xti_shard_plan){.rank = rank, .target = *target};
+    xt_status s = xti_parse_mesh(line, &p->graph, &p->mesh, err);
+    if (s)
+        return s;
+    const struct xti_node *n = &p->graph->node[p->graph->out];
+    int64_t elements;
+    p->esize = (int)xt_dtype_bytes(n->dtype);
+    p->most = most_bytes / p->esize;
+    if (rank < 0 || rank >= p->mesh.ranks)
+        s = xti_fail(err, XT_ERANGE, "rank %lld is not in [0,%lld)", (long long)rank,
+                     (long long)p->mesh.ranks);
+    xti_product(n->rank, n->shape, &elements);
+    if (!s && elements && !(s = replay(&b))) {
+        b.n_inputs = b.g->n_inputs;
+        s = xti_spread_classes(&p->mesh.output, n->shape, plan_class, &b);
+    }
+    if (!s)
+        s = make_messages(&b, &p->send, XTI_PACK);
+    if (!s)
+        s = make_messages(&b, &p->receive, XTI_UNPACK);
+    xt_graph_free(b.g);
+    xti_free(b.tensor);
+    if (s)
+        xti_shard_plan_free(p);
+    return s;
+}
+
+static void free_traffic(struct xti_traffic *t)
+{
+    xti_free(t->part);
+    xti_free(t->message);
+}
+
+void xti_shard_plan_free(struct xti_shard_plan *p)
+{
+    xti_stencils_free(p);
+    free_traffic(&p->own);
+    free_traffic(&p->fill);
+    free_traffic(&p->send);
+    free_traffic(&p->receive);
+    xt_graph_free(p->graph);
+    xti_mesh_free(&p->mesh);
+    xti_arena_free(&p->arena);
+    *p = (struct xti_shard_plan){0};
+}

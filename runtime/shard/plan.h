@@ -1,0 +1,93 @@
+/* plan.h: what one rank sends, receives and copies within itself. The chain is fused once, over pages of
+ * ranks (layout.h); who talks to whom is read off the strides of the map, without a loop over ranks. A
+ * message is a list of parts: boxes of the map without their rank digits. Parts that differ by offsets alone
+ * share a stencil, and so their kernels. Layer 5. */
+#ifndef XTI_SHARD_PLAN_H
+#define XTI_SHARD_PLAN_H
+
+#include "cpu/cpu.h"
+#include "map/map.h"
+#include "shard/layout.h"
+
+enum { XTI_MESSAGE_BYTES = 4 << 20 }; /* at most; longer ones are cut */
+
+enum xti_move {
+    XTI_WITHIN,
+    XTI_PACK,
+    XTI_UNPACK,
+    XTI_MOVES
+}; /* from rank, or message, to rank, or message */
+
+struct xti_move_kernel {
+    struct xti_map map;
+    struct xti_plan plan;
+};
+
+/* The elements of a part: strides within the arrays of the ranks, and where they are in a message. */
+struct xti_stencil {
+    int group; /* parts of one box of the map */
+    struct xti_piece piece;
+    int64_t *pos;     /* [n_dims] stride in the message; 0: the dim is not sent */
+    int64_t elements; /* of the part in a message */
+    bool used[XTI_MOVES];
+    struct xti_move_kernel *kernel[XTI_MOVES]; /* NULL: not made */
+};
+
+struct xti_shard_part {
+    int64_t peer, soff, doff, at; /* elements: in the local arrays, in the message */
+    int stencil, input;
+};
+
+struct xti_message {
+    int64_t peer, elements;
+    int first, n;  /* parts */
+    bool in_place; /* it is one run of this rank's array: no staging buffer */
+};
+
+struct xti_traffic {
+    int n_parts, cap_parts, n, cap;
+    struct xti_shard_part *part;
+    struct xti_message *message; /* by distance from this rank, those of one peer in its own order, too */
+    int64_t elements, peers;
+};
+
+struct xti_shard_plan {
+    struct xti_arena arena;
+    struct xt_graph *graph; /* of the whole tensors */
+    struct xti_mesh mesh;
+    int64_t rank;
+    int esize;
+    int64_t most; /* elements of a message */
+    struct xti_target target;
+    int n_stencils, cap_stencils;
+    struct xti_stencil *stencil;
+    struct xti_traffic own, fill, send, receive; /* own, fill: parts alone */
+};
+
+/* Plans the line for a rank. On failure *p is zeroed. target: as of xti_cpu_target. most_bytes: of a message,
+ * the same on all ranks, and an element at least.
+ * post: what rank a sends to b, message by message and part by part, is what b receives of a. */
+xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_target *target,
+                              int64_t most_bytes, struct xti_shard_plan *p, struct xti_err *err);
+void xti_shard_plan_free(struct xti_shard_plan *p);
+
+/* Makes the kernels that the plan's messages need. */
+xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err);
+
+/* ---- stencil.c */
+
+/* How a box lies in a message: pos[n_dims] as in a stencil; gives its elements. By source, or by destination.
+ */
+int64_t xti_box_positions(const struct xti_piece *box, bool by_source, int64_t *pos);
+/* Whether packing by source and unpacking is cheaper than the other way, by the careful machine's prices, so
+ * that every rank of whatever processor chooses alike. */
+bool xti_box_by_source(const struct xti_piece *box, int esize);
+/* The stencil of a box of that group: one that is there, or a new one. -1: out of memory. */
+int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece *box, const int64_t *pos,
+                     int64_t elements);
+/* Whether the move is one run: what it would copy may be sent, or received, in its place. */
+bool xti_stencil_runs(const struct xti_stencil *s, enum xti_move move);
+xt_status xti_stencil_kernel(struct xti_shard_plan *p, int stencil, enum xti_move move, struct xti_err *err);
+void xti_stencils_free(struct xti_shard_plan *p);
+
+#endif

@@ -1,0 +1,216 @@
+/* read.c: peers and messages, read off the strides: a dim whose stride holds pages goes from rank to rank,
+ * the others are the message. Layer 5. */
+#include "shard/read.h"
+
+#include <string.h>
+
+#include "base/num.h"
+
+/* Nearest number of pages. */
+static int64_t pages(int64_t stride) { return xti_floor_div(stride + XTI_PAGE / 2, XTI_PAGE); }
+static int64_t within(int64_t stride) { return stride - pages(stride) * XTI_PAGE; }
+
+static bool add_range(int64_t a, int64_t lo, int64_t hi, int64_t *l, int64_t *h)
+{
+    return xti_mad64(a, a < 0 ? hi : lo, *l, l) && xti_mad64(a, a < 0 ? lo : hi, *h, h);
+}
+
+/* Bounds of the divs, by plain intervals. */
+static bool div_ranges(const struct xti_piece *p, int64_t *ql, int64_t *qh)
+{
+    for (int j = 0; j < p->n_divs; j++) {
+        int64_t l = p->div[j].c, h = l;
+        for (int i = 0; i < p->n_dims; i++)
+            if (!add_range(p->div[j].x[i], 0, p->dim[i].n - 1, &l, &h))
+                return false;
+        for (int i = 0; i < j; i++)
+            if (!add_range(p->div[j].q[i], ql[i], qh[i], &l, &h))
+                return false;
+        ql[j] = xti_floor_div(l, p->div[j].den);
+        qh[j] = xti_floor_div(h, p->div[j].den);
+    }
+    return true;
+}
+
+bool xti_piece_reads_off(const struct xti_piece *p)
+{
+    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo = xti_floor_mod(p->soff, XTI_PAGE), hi = lo;
+    if (p->src < 0)
+        return true;
+    if (!div_ranges(p, ql, qh))
+        return false;
+    for (int j = 0; j < p->n_divs; j++)
+        if (pages(p->sq[j]) || !add_range(p->sq[j], ql[j], qh[j], &lo, &hi))
+            return false;
+    for (int i = 0; i < p->n_dims; i++)
+        if (!add_range(within(p->dim[i].s), 0, p->dim[i].n - 1, &lo, &hi))
+            return false;
+    return lo >= 0 && hi < XTI_PAGE;
+}
+
+/* A rank as an affine form of the digits: what is asked for, and bounds of what the digits from k on add. */
+struct row {
+    int64_t want; /* -1: any */
+    int64_t a[XTI_MAX_DIMS], lo[XTI_MAX_DIMS + 1], hi[XTI_MAX_DIMS + 1];
+};
+
+struct reader {
+    const struct xti_piece *p;
+    int n, digit[XTI_MAX_DIMS]; /* dims that are rank digits */
+    int64_t x[XTI_MAX_DIMS];    /* their values */
+    struct row from, to;
+    xti_between_fn each;
+    void *arg;
+};
+
+static void bound(const struct reader *r, struct row *w)
+{
+    w->lo[r->n] = w->hi[r->n] = 0;
+    for (int k = r->n - 1; k >= 0; k--) {
+        w->lo[k] = w->lo[k + 1];
+        w->hi[k] = w->hi[k + 1];
+        add_range(w->a[k], 0, r->p->dim[r->digit[k]].n - 1, &w->lo[k], &w->hi[k]);
+    }
+}
+
+/* Values of digit k with which the row, now at `at`, can still become what is wanted. */
+static void narrow(const struct row *w, int k, int64_t at, int64_t *lo, int64_t *hi)
+{
+    int64_t a = w->a[k], l = w->want - at - w->hi[k + 1], h = w->want - at - w->lo[k + 1];
+    if (w->want < 0)
+        return;
+    if (a < 0) {
+        int64_t t = l;
+        a = -a;
+        l = -h;
+        h = -t;
+    }
+    if (!a) {
+        *hi = l <= 0 && h >= 0 ? *hi : -1;
+        return;
+    }
+    l = -xti_floor_div(-l, a);
+    h = xti_floor_div(h, a);
+    *lo = l > *lo ? l : *lo;
+    *hi = h < *hi ? h : *hi;
+}
+
+/* Takes out guards that always hold. False: one never does, the box is empty. */
+static bool settle_guards(struct xti_piece *p, struct xti_guard *guard)
+{
+    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS];
+    if (p->n_guards && !div_ranges(p, ql, qh))
+        return true;
+    for (int j = p->n_guards - 1; j >= 0; j--) {
+        int64_t lo = guard[j].c, hi = lo;
+        bool fits = true;
+        for (int i = 0; i < p->n_dims; i++)
+            fits = fits && add_range(guard[j].x[i], 0, p->dim[i].n - 1, &lo, &hi);
+        for (int i = 0; i < p->n_divs; i++)
+            fits = fits && add_range(guard[j].q[i], ql[i], qh[i], &lo, &hi);
+        if (fits && hi < 0)
+            return false;
+        if (fits && lo >= 0)
+            guard[j] = guard[--p->n_guards];
+    }
+    return true;
+}
+
+/* What is left of the piece when its digits have values. */
+static xt_status emit(struct reader *r, int64_t from, int64_t to)
+{
+    const struct xti_piece *p = r->p;
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_div div[XTI_MAX_DIVS];
+    struct xti_guard guard[XTI_MAX_GUARDS];
+    struct xti_between b = {from, to, *p};
+    b.box.dim = dim;
+    b.box.div = div;
+    b.box.guard = guard;
+    b.box.soff = xti_floor_mod(p->soff, XTI_PAGE);
+    b.box.doff = xti_floor_mod(p->doff, XTI_PAGE);
+    memcpy(dim, p->dim, (size_t)p->n_dims * sizeof *dim);
+    if (p->n_divs)
+        memcpy(div, p->div, (size_t)p->n_divs * sizeof *div);
+    if (p->n_guards)
+        memcpy(guard, p->guard, (size_t)p->n_guards * sizeof *guard);
+    for (int k = 0; k < r->n; k++) {
+        int i = r->digit[k];
+        b.box.soff += within(p->dim[i].s) * r->x[k];
+        b.box.doff += within(p->dim[i].d) * r->x[k];
+        dim[i] = (struct xti_dim){1, 0, 0};
+        for (int j = 0; j < p->n_divs; j++)
+            div[j].c += div[j].x[i] * r->x[k];
+        for (int j = 0; j < p->n_guards; j++)
+            guard[j].c += guard[j].x[i] * r->x[k];
+    }
+    return settle_guards(&b.box, guard) ? r->each(r->arg, &b) : XT_OK;
+}
+
+static xt_status walk(struct reader *r, int k, int64_t from, int64_t to)
+{
+    if (k == r->n)
+        return (r->from.want >= 0 && from != r->from.want) || (r->to.want >= 0 && to != r->to.want)
+                   ? XT_OK
+                   : emit(r, r->p->src < 0 ? -1 : from, to);
+    int64_t lo = 0, hi = r->p->dim[r->digit[k]].n - 1;
+    xt_status s = XT_OK;
+    narrow(&r->from, k, from, &lo, &hi);
+    narrow(&r->to, k, to, &lo, &hi);
+    for (int64_t x = lo; x <= hi && !s; x++) {
+        r->x[k] = x;
+        s = walk(r, k + 1, from + r->from.a[k] * x, to + r->to.a[k] * x);
+    }
+    return s;
+}
+
+xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xti_between_fn each, void *arg)
+{
+    struct reader r = {.p = p, .each = each, .arg = arg};
+    r.from.want = p->src < 0 ? -1 : from;
+    r.to.want = to;
+    for (int i = 0; i < p->n_dims; i++) {
+        int64_t a = p->src < 0 ? 0 : pages(p->dim[i].s), b = pages(p->dim[i].d);
+        if (!a && !b)
+            continue;
+        r.from.a[r.n] = a;
+        r.to.a[r.n] = b;
+        r.digit[r.n++] = i;
+    }
+    bound(&r, &r.from);
+    bound(&r, &r.to);
+    return walk(&r, 0, xti_floor_div(p->soff, XTI_PAGE), xti_floor_div(p->doff, XTI_PAGE));
+}
+
+struct sources {
+    int64_t lo, hi;
+    bool any;
+};
+
+/* Plain intervals: sound, and no more is asked for. */
+static xt_status note_sources(void *arg, const struct xti_between *b)
+{
+    struct sources *s = arg;
+    const struct xti_piece *p = &b->box;
+    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo = b->from * XTI_PAGE + p->soff, hi = lo;
+    bool fits = div_ranges(p, ql, qh);
+    for (int j = 0; j < p->n_divs; j++)
+        fits = fits && add_range(p->sq[j], ql[j], qh[j], &lo, &hi);
+    for (int i = 0; i < p->n_dims; i++)
+        fits = fits && add_range(p->dim[i].s, 0, p->dim[i].n - 1, &lo, &hi);
+    lo = fits ? xti_floor_div(lo, XTI_PAGE) : 0;
+    hi = fits ? xti_floor_div(hi, XTI_PAGE) : XTI_MAX_RANKS;
+    s->lo = s->any && s->lo < lo ? s->lo : lo;
+    s->hi = s->any && s->hi > hi ? s->hi : hi;
+    s->any = true;
+    return XT_OK;
+}
+
+bool xti_piece_sources(const struct xti_piece *p, int64_t to, int64_t *lo, int64_t *hi)
+{
+    struct sources s = {0};
+    xti_read_piece(p, -1, to, note_sources, &s);
+    *lo = s.lo;
+    *hi = s.hi;
+    return s.any;
+}

@@ -1,0 +1,25 @@
+/* read.h: from a map over pages of ranks to boxes between two ranks. Layer 5. */
+#ifndef XTI_SHARD_READ_H
+#define XTI_SHARD_READ_H
+
+#include "map/map.h"
+#include "shard/layout.h"
+
+/* One box: its piece has no rank digit left, and lies in local arrays from soff, doff on. */
+struct xti_between {
+    int64_t from, to;     /* ranks; from of a fill: -1 */
+    struct xti_piece box; /* lives for the call; src: the map's source */
+};
+typedef xt_status (*xti_between_fn)(void *arg, const struct xti_between *b);
+
+/* Whether the rank that a piece reads is an affine form of its dims: then xti_read_piece reads it. */
+bool xti_piece_reads_off(const struct xti_piece *p);
+
+/* Calls each for every box between two ranks; from, to: only those of that rank, -1: of any. The boxes of one
+ * pair come in the same order whatever else is asked for. Cost: of the boxes that there are. */
+xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xti_between_fn each, void *arg);
+
+/* Bounds of the ranks that a piece reads of when it writes to rank `to`. False: it does not. */
+bool xti_piece_sources(const struct xti_piece *p, int64_t to, int64_t *lo, int64_t *hi);
+
+#endif

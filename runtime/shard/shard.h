@@ -1,0 +1,40 @@
+/* shard.h: the object behind xt_shard: a plan, and the run that is under way. Layer 5. */
+#ifndef XTI_SHARD_SHARD_H
+#define XTI_SHARD_SHARD_H
+
+#include <xt/xt_shard.h>
+
+#include "base/str.h"
+#include "shard/plan.h"
+
+/* Slots of a transport: receives, then sends. */
+enum { XTI_EACH_WAY = 2, XTI_SLOTS = 2 * XTI_EACH_WAY };
+
+/* What is under way of one direction. Messages go in their order, so that two ranks always have the same ones
+ * of each other at hand: the first that is not done anywhere is posted on both its sides. */
+struct xti_lane {
+    struct xti_traffic *traffic;
+    int next, done;
+    int at[XTI_EACH_WAY]; /* message in this slot, -1: free */
+    char *buffer[XTI_EACH_WAY];
+};
+
+struct xt_shard {
+    struct xti_shard_plan plan;
+    struct xt_transport transport;
+    struct xti_lane receive, send;
+    bool running, broken;
+    char *dst;
+    const void *const *src;
+    const void **src_kept; /* [inputs] */
+    int64_t message_bytes; /* of the longest */
+};
+
+/* As xt_shard_new, with messages of at most so many bytes, the same on all ranks. */
+xt_status xti_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
+                        int64_t most_bytes, struct xt_shard **out);
+void xti_shard_text(const struct xt_shard *p, struct xti_str *b);
+void xti_shard_json(const struct xt_shard *p, struct xti_str *b);
+void xti_shard_info(const struct xt_shard *p, struct xt_shard_info *i);
+
+#endif

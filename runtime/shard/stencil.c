@@ -1,0 +1,246 @@
+/* stencil.c: the boxes of which messages consist, the order of their elements, their kernels. Layer 5. */
+#include "shard/plan.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "plan/estimate.h"
+
+enum { LOOK_BACK = 16 }; /* stencils of a group that are compared; missing one costs a kernel */
+
+/* ---- the order of a message */
+
+/* A dim that all elements along which are one element of the source is not sent. */
+static bool sent(const struct xti_piece *b, int i)
+{
+    bool any = b->dim[i].s != 0;
+    for (int j = 0; j < b->n_divs; j++)
+        any |= b->div[j].x[i] != 0;
+    for (int j = 0; j < b->n_guards; j++)
+        any |= b->guard[j].x[i] != 0;
+    return any && b->dim[i].n > 1;
+}
+
+static bool before(const struct xti_dim *a, const struct xti_dim *b, bool by_source)
+{
+    uint64_t x = by_source ? xti_abs64(a->s) : (uint64_t)a->d,
+             y = by_source ? xti_abs64(b->s) : (uint64_t)b->d;
+    return x != y ? x > y : a->d > b->d;
+}
+
+int64_t xti_box_positions(const struct xti_piece *box, bool by_source, int64_t *pos)
+{
+    int order[XTI_MAX_DIMS], n = 0;
+    int64_t elements = 1;
+    for (int i = 0; i < box->n_dims; i++) {
+        pos[i] = 0;
+        if (!sent(box, i))
+            continue;
+        int k = n++;
+        for (; k > 0 && before(&box->dim[i], &box->dim[order[k - 1]], by_source); k--)
+            order[k] = order[k - 1];
+        order[k] = i;
+    }
+    while (n--) {
+        pos[order[n]] = elements;
+        elements *= box->dim[order[n]].n;
+    }
+    return elements;
+}
+
+/* ---- kernels */
+
+/* The box as a copy of that kind. dim: room for its dims. */
+static struct xti_piece moved(const struct xti_piece *box, const int64_t *pos, enum xti_move move,
+                              struct xti_dim *dim, const int64_t *no_divs)
+{
+    struct xti_piece p = *box;
+    p.soff = p.doff = 0;
+    p.dim = dim;
+    for (int i = 0; i < box->n_dims; i++) {
+        dim[i] = box->dim[i];
+        if (move == XTI_PACK) {
+            dim[i].d = pos[i];
+            dim[i].n = pos[i] ? dim[i].n : 1;
+        } else if (move == XTI_UNPACK) {
+            dim[i].s = pos[i];
+        }
+    }
+    if (move == XTI_UNPACK)
+        p.sq = no_divs;
+    return p;
+}
+
+static xt_status make_kernel(const struct xti_piece *box, const int64_t *pos, enum xti_move move, int esize,
+                             const struct xti_target *target, struct xti_move_kernel *k, struct xti_err *err)
+{
+    static const int64_t no_divs[XTI_MAX_DIVS];
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_piece p = moved(box, pos, move, dim, no_divs);
+    struct xti_target few = *target;
+    *k = (struct xti_move_kernel){0};
+    xt_status s = xti_map_of_piece(&p, esize, &k->map, err);
+    if (s)
+        return s;
+    few.threads = xti_plan_threads(few.threads, k->map.numel * esize);
+    s = xti_plan_make(&k->map, &few, &k->plan, err);
+    if (s)
+        xti_map_free(&k->map);
+    return s;
+}
+
+static void free_kernel(struct xti_move_kernel *k)
+{
+    xti_plan_free(&k->plan);
+    xti_map_free(&k->map);
+}
+
+xt_status xti_stencil_kernel(struct xti_shard_plan *p, int stencil, enum xti_move move, struct xti_err *err)
+{
+    struct xti_stencil *s = &p->stencil[stencil];
+    if (s->kernel[move])
+        return XT_OK;
+    struct xti_move_kernel *k = xti_alloc(sizeof *k);
+    if (!k)
+        return xti_fail(err, XT_ENOMEM, "kernel of a message");
+    xt_status st = make_kernel(&s->piece, s->pos, move, p->esize, &p->target, k, err);
+    if (st)
+        xti_free(k);
+    else
+        s->kernel[move] = k;
+    return st;
+}
+
+/* ---- which order */
+
+static double price(const struct xti_piece *box, const int64_t *pos, int esize)
+{
+    struct xti_target t = {.backend = XT_CPU,
+                           .machine = xti_machine_careful,
+                           .threads = 1,
+                           .l1_bytes = 32 << 10,
+                           .l2_bytes = 1 << 20,
+                           .l3_bytes = 16 << 20};
+    struct xti_err err = {0};
+    struct xti_estimate e;
+    struct xti_move_kernel k;
+    double seconds = 0;
+    for (int move = XTI_PACK; move <= XTI_UNPACK; move++) {
+        if (make_kernel(box, pos, (enum xti_move)move, esize, &t, &k, &err))
+            return -1;
+        xti_plan_estimate(&k.plan, &e);
+        seconds += e.seconds;
+        free_kernel(&k);
+    }
+    return seconds;
+}
+
+bool xti_box_by_source(const struct xti_piece *box, int esize)
+{
+    int64_t s[XTI_MAX_DIMS], d[XTI_MAX_DIMS];
+    if (box->n_divs || box->n_guards)
+        return false;
+    xti_box_positions(box, true, s);
+    xti_box_positions(box, false, d);
+    if (!memcmp(s, d, (size_t)box->n_dims * sizeof *s))
+        return false;
+    double by_source = price(box, s, esize), by_destination = price(box, d, esize);
+    return by_source >= 0 && by_destination >= 0 && by_source < by_destination;
+}
+
+/* ---- the list */
+
+static bool same_numbers(const struct xti_piece *a, const struct xti_piece *b)
+{
+    if (a->n_guards != b->n_guards)
+        return false;
+    for (int i = 0; i < a->n_dims; i++)
+        if (a->dim[i].n != b->dim[i].n)
+            return false;
+    for (int i = 0; i < a->n_divs; i++)
+        if (a->div[i].c != b->div[i].c)
+            return false;
+    for (int i = 0; i < a->n_guards; i++)
+        if (a->guard[i].c != b->guard[i].c ||
+            memcmp(a->guard[i].x, b->guard[i].x, (size_t)a->n_dims * sizeof *a->guard[i].x))
+            return false;
+    return true;
+}
+
+static const int64_t *keep_row(struct xti_arena *a, int n, const int64_t *v, bool *ok)
+{
+    const int64_t *copy = xti_arena_dup(a, v, (size_t)n * sizeof *v);
+    *ok &= !n || copy;
+    return copy;
+}
+
+static bool keep_piece(struct xti_arena *a, const struct xti_piece *box, struct xti_piece *out)
+{
+    bool ok = true;
+    *out = *box;
+    out->soff = out->doff = 0;
+    out->dim = xti_arena_dup(a, box->dim, (size_t)box->n_dims * sizeof *box->dim);
+    out->div = box->n_divs ? xti_arena_dup(a, box->div, (size_t)box->n_divs * sizeof *box->div) : NULL;
+    out->guard =
+        box->n_guards ? xti_arena_dup(a, box->guard, (size_t)box->n_guards * sizeof *box->guard) : NULL;
+    out->sq = keep_row(a, box->n_divs, box->sq, &ok);
+    if (!out->dim || (box->n_divs && !out->div) || (box->n_guards && !out->guard))
+        return false;
+    for (int i = 0; i < box->n_divs; i++) {
+        out->div[i].x = keep_row(a, box->n_dims, box->div[i].x, &ok);
+        out->div[i].q = keep_row(a, i, box->div[i].q, &ok);
+    }
+    for (int i = 0; i < box->n_guards; i++) {
+        out->guard[i].x = keep_row(a, box->n_dims, box->guard[i].x, &ok);
+        out->guard[i].q = keep_row(a, box->n_divs, box->guard[i].q, &ok);
+    }
+    return ok;
+}
+
+int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece *box, const int64_t *pos,
+                     int64_t elements)
+{
+    int low = p->n_stencils > LOOK_BACK ? p->n_stencils - LOOK_BACK : 0;
+    for (int i = p->n_stencils - 1; i >= low && p->stencil[i].group == group; i--)
+        if (same_numbers(&p->stencil[i].piece, box) &&
+            !memcmp(p->stencil[i].pos, pos, (size_t)box->n_dims * sizeof *pos))
+            return i;
+    if (p->n_stencils == p->cap_stencils) {
+        int cap = p->cap_stencils ? 2 * p->cap_stencils : 8;
+        struct xti_stencil *v = xti_realloc(p->stencil, (size_t)cap * sizeof *v);
+        if (!v)
+            return -1;
+        p->stencil = v;
+        p->cap_stencils = cap;
+    }
+    struct xti_stencil *s = &p->stencil[p->n_stencils];
+    *s = (struct xti_stencil){.group = group, .elements = elements};
+    s->pos = xti_arena_dup(&p->arena, pos, (size_t)box->n_dims * sizeof *pos);
+    if (!s->pos || !keep_piece(&p->arena, box, &s->piece))
+        return -1;
+    return p->n_stencils++;
+}
+
+bool xti_stencil_runs(const struct xti_stencil *s, enum xti_move move)
+{
+    const struct xti_piece *p = &s->piece;
+    bool runs = !p->n_divs && !p->n_guards;
+    for (int i = 0; i < p->n_dims; i++) {
+        if (move == XTI_PACK)
+            runs &= p->dim[i].s == s->pos[i];
+        else
+            runs &= p->dim[i].d == s->pos[i];
+    }
+    return runs;
+}
+
+void xti_stencils_free(struct xti_shard_plan *p)
+{
+    for (int i = 0; i < p->n_stencils; i++)
+        for (int m = 0; m < XTI_MOVES; m++)
+            if (p->stencil[i].kernel[m]) {
+                free_kernel(p->stencil[i].kernel[m]);
+                xti_free(p->stencil[i].kernel[m]);
+            }
+    xti_free(p->stencil);
+}

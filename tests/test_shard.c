@@ -1,0 +1,564 @@
+/* test_shard.c: chains over ranks, all of them in this process, against the chain on whole tensors. */
+#include <xt/xt_shard.h>
+
+#include <string.h>
+#include <time.h>
+
+#include "map/map.h"
+#include "shard/shard.h"
+#include "support/mailbox.h"
+#include "support/random_graph.h"
+#include "support/suite.h"
+
+enum { MAX_RANKS = 64, MAX_AXES = 3, MAX_INPUTS = 16, LINE = 8192 };
+
+/* ---- layouts by their definition, apart from the library's */
+
+struct cut {
+    int ranks, stride, block; /* block 0: balanced */
+};
+
+struct spread {
+    int base, rank, n_copies;
+    struct cut cut[XT_MAX_RANK];
+    int copy_n[MAX_AXES], copy_stride[MAX_AXES];
+    int64_t shape[XT_MAX_RANK];
+    int pad; /* elements more from row to row than there are */
+};
+
+/* Which rank digit element i of an axis is on; *at: which element there. */
+static int owner(const struct cut *c, int64_t n, int64_t i, int64_t *at)
+{
+    int p = c->ranks, r = 0;
+    *at = 0;
+    if (c->block) {
+        *at = i / ((int64_t)c->block * p) * c->block + i % c->block;
+        return (int)(i / c->block % p);
+    }
+    for (int64_t first = 0; r < p; r++) {
+        int64_t len = n / p + (r < n % p);
+        if (i < first + len) {
+            *at = i - first;
+            return r;
+        }
+        first += len;
+    }
+    return -1;
+}
+
+/* Local extents of the rank whose digits are d. */
+static void extents(const struct spread *s, const int *d, int64_t *len)
+{
+    int64_t at;
+    for (int k = 0; k < s->rank; k++) {
+        len[k] = 0;
+        for (int64_t i = 0; i < s->shape[k]; i++)
+            len[k] += owner(&s->cut[k], s->shape[k], i, &at) == d[k];
+    }
+}
+
+/* Calls each(arg, element of the whole, rank, its address there) for all elements and copies. */
+static void for_all(const struct spread *s, void (*each)(void *arg, int64_t i, int rank, int64_t at),
+                    void *arg)
+{
+    int64_t total = 1, copies = 1;
+    for (int k = 0; k < s->rank; k++)
+        total *= s->shape[k];
+    for (int k = 0; k < s->n_copies; k++)
+        copies *= s->copy_n[k];
+    for (int64_t i = 0; i < total; i++) {
+        int d[XT_MAX_RANK], rank = s->base;
+        int64_t at[XT_MAX_RANK], len[XT_MAX_RANK], left = i, address = 0, stride = 1;
+        for (int k = s->rank - 1; k >= 0; k--) {
+            d[k] = owner(&s->cut[k], s->shape[k], left % s->shape[k], &at[k]);
+            left /= s->shape[k];
+            rank += d[k] * s->cut[k].stride;
+        }
+        extents(s, d, len);
+        for (int k = s->rank - 1; k >= 0; k--) {
+            address += at[k] * stride;
+            stride *= (len[k] ? len[k] : 1);
+        }
+        for (int64_t c = 0; c < copies; c++) {
+            int64_t more = c;
+            int r = rank;
+            for (int k = 0; k < s->n_copies; k++) {
+                r += (int)(more % s->copy_n[k]) * s->copy_stride[k];
+                more /= s->copy_n[k];
+            }
+            each(arg, i, r, address);
+        }
+    }
+}
+
+/* ---- drawing a mesh and cuts, as text and as numbers */
+
+struct grid {
+    char name[MAX_AXES];
+    int n, base, size[MAX_AXES], stride[MAX_AXES];
+};
+
+static void draw_grid(uint64_t *seed, int base, const char *names, int most, struct grid *g, char *text)
+{
+    *g = (struct grid){.base = base, .n = 1 + (int)random_below(seed, MAX_AXES)};
+    int left = most, stride = 1;
+    for (int i = 0; i < g->n; i++) {
+        g->size[i] = 1 + (int)random_below(seed, left < 9 ? left : random_below(seed, 4) ? 8 : left);
+        g->name[i] = names[i];
+        left /= g->size[i];
+    }
+    for (int i = g->n - 1; i >= 0; i--) {
+        g->stride[i] = stride;
+        stride *= g->size[i];
+    }
+    for (int i = 0; i < g->n; i++) {
+        sprintf(text + strlen(text), " %c[%d]", g->name[i], g->size[i]);
+        if (!i && (names[0] == 'u' || random_below(seed, 2)))
+            sprintf(text + strlen(text), "@%d", base);
+    }
+}
+
+static int grid_end(const struct grid *g) { return g->base + g->stride[0] * g->size[0]; }
+
+static void draw_spread(uint64_t *seed, const struct grid *g, int rank, const int64_t *shape, bool must,
+                        struct spread *s, char *text)
+{
+    int next = 0;
+    *s = (struct spread){.base = g->base, .rank = rank};
+    int used = 0;
+    strcat(text, "[");
+    for (int k = 0; k < rank; k++) {
+        int n = next < g->n && (random_below(seed, 2) || (must && k == rank - 1 && !used))
+                    ? 1 + (int)random_below(seed, g->n - next)
+                    : 0;
+        s->shape[k] = shape[k];
+        s->cut[k] = (struct cut){1, 0, 1 << 20};
+        sprintf(text + strlen(text), "%s%lld", k ? "," : "", (long long)shape[k]);
+        if (n && !must && random_below(seed, 3) == 0 && next + n < g->n)
+            next++; /* leaves one out */
+        s->cut[k].ranks = 1;
+        for (int i = 0; i < n; i++, next++) {
+            sprintf(text + strlen(text), " %c", g->name[next]);
+            s->cut[k].ranks *= g->size[next];
+            s->cut[k].stride = g->stride[next];
+            used |= 1 << next;
+        }
+        if (!n)
+            continue;
+        int64_t p = s->cut[k].ranks, c = (shape[k] + p - 1) / p;
+        switch (random_below(seed, 4)) {
+        case 0:
+            s->cut[k].block = 1 + (int)random_below(seed, shape[k] < 2 ? 2 : shape[k]);
+            sprintf(text + strlen(text), "(%d)", s->cut[k].block);
+            break;
+        case 1:
+            s->cut[k].block = 0;
+            strcat(text, "(balanced)");
+            break;
+        default:
+            s->cut[k].block = c ? (int)c : 1;
+        }
+    }
+    strcat(text, "]");
+    for (int i = 0; i < g->n; i++)
+        if (!(used >> i & 1)) {
+            s->copy_n[s->n_copies] = g->size[i];
+            s->copy_stride[s->n_copies++] = g->stride[i];
+        }
+}
+
+/* ---- one case */
+
+struct one {
+    char line[LINE];
+    int ranks, n_inputs, esize;
+    struct spread in[MAX_INPUTS], out;
+    unsigned char *whole[MAX_INPUTS], *want;
+    unsigned char *src[MAX_RANKS][MAX_INPUTS], *dst[MAX_RANKS];
+    int64_t src_bytes[MAX_RANKS][MAX_INPUTS], dst_bytes[MAX_RANKS];
+    int i; /* input at hand; -1: the result */
+    bool wrong;
+    int64_t checked;
+};
+
+static void fill_in(void *arg, int64_t i, int rank, int64_t at)
+{
+    struct one *o = arg;
+    ck_assert_msg((at + 1) * o->esize <= o->src_bytes[rank][o->i], "%s: input %d on rank %d", o->line, o->i,
+                  rank);
+    memcpy(o->src[rank][o->i] + at * o->esize, o->whole[o->i] + i * o->esize, (size_t)o->esize);
+}
+
+static void compare(void *arg, int64_t i, int rank, int64_t at)
+{
+    struct one *o = arg;
+    o->wrong |= (at + 1) * o->esize > o->dst_bytes[rank] ||
+                memcmp(o->dst[rank] + at * o->esize, o->want + i * o->esize, (size_t)o->esize);
+    o->checked++;
+}
+
+static int64_t product(int n, const int64_t *v)
+{
+    int64_t p = 1;
+    for (int i = 0; i < n; i++)
+        p *= v[i];
+    return p;
+}
+
+/* Declarations and expression of a printed chain, with what stands behind each shape. */
+static void write_line(struct one *o, uint64_t *seed, const struct xt_graph *g)
+{
+    char text[LINE], mesh[256] = "mesh";
+    struct grid grid[2];
+    const char *at = text;
+    int grids = 1 + (random_below(seed, 4) == 0), most = 1 + (int)random_below(seed, MAX_RANKS);
+    ck_assert_int_eq(xt_print(g, text, sizeof text, NULL), XT_OK);
+    draw_grid(seed, 0, "pqr", most, &grid[0], mesh);
+    o->ranks = grid_end(&grid[0]);
+    if (grids == 2 && o->ranks < MAX_RANKS) {
+        int base = (int)random_below(seed, o->ranks + 1);
+        draw_grid(seed, base, "uvw", MAX_RANKS - base, &grid[1], mesh);
+        o->ranks = grid_end(&grid[1]) > o->ranks ? grid_end(&grid[1]) : o->ranks;
+    } else {
+        grids = 1;
+    }
+    sprintf(o->line, "%s; ", mesh);
+    for (int i = 0; i < o->n_inputs; i++) {
+        struct xt_node_info n = {.size = sizeof n};
+        xt_node_get(g, xt_input_node(g, i), &n);
+        const char *open = strchr(at, '['), *close = strchr(open, ']');
+        strncat(o->line, at, (size_t)(open - at));
+        draw_spread(seed, &grid[random_below(seed, grids)], n.rank, n.shape, grids > 1, &o->in[i], o->line);
+        at = close + 1;
+    }
+    strcat(o->line, at);
+    struct xt_output_info out = {.size = sizeof out};
+    struct xt_node_info n = {.size = sizeof n};
+    xt_output_get(g, &out);
+    xt_node_get(g, out.node, &n);
+    strcat(o->line, " -> ");
+    draw_spread(seed, &grid[random_below(seed, grids)], n.rank, n.shape, grids > 1, &o->out, o->line);
+}
+
+static void run_all(struct one *o, struct xt_shard **p)
+{
+    bool going = true;
+    for (int r = 0; r < o->ranks; r++)
+        ck_assert_msg(!xt_shard_start(p[r], o->dst[r], (const void *const *)o->src[r]), "%s: rank %d: %s",
+                      o->line, r, xt_last_error()->message);
+    for (int round = 0; going; round++) {
+        ck_assert_msg(round < 100000, "%s: no end", o->line);
+        going = false;
+        for (int r = 0; r < o->ranks; r++) {
+            int done;
+            ck_assert_msg(!xt_shard_test(p[r], &done), "%s: rank %d: %s", o->line, r,
+                          xt_last_error()->message);
+            going |= !done;
+        }
+    }
+}
+
+static unsigned char *local(const struct xt_shard *p, int input, int rank, int64_t *bytes)
+{
+    struct xt_end_info e = {.size = sizeof e};
+    ck_assert_int_eq(xt_shard_shape(p, input, rank, &e), XT_OK);
+    *bytes = e.to_bytes;
+    unsigned char *v = malloc((size_t)*bytes + 64);
+    memset(v, 0xa5, (size_t)*bytes + 64);
+    return v;
+}
+
+/* Returns the bytes that were compared; -1: the chain is not for this test. */
+static int64_t try_one(uint64_t seed, int64_t message_bytes)
+{
+    static struct one o;
+    struct random_graph_options opt = {.max_numel = 600,
+                                       .max_ops = 5,
+                                       .dense_inputs = true,
+                                       .dense_output = true,
+                                       .no_empty = seed % 16 != 0};
+    struct xt_graph *g = random_graph(seed, &opt);
+    struct xt_shard *p[MAX_RANKS];
+    struct xti_err err = {0};
+    uint64_t state = seed * 977 + 1;
+    const void *whole[MAX_INPUTS];
+    memset(&o, 0, sizeof o);
+    o.n_inputs = xt_input_count(g);
+    struct xt_output_info out = {.size = sizeof out};
+    struct xt_node_info n = {.size = sizeof n};
+    xt_output_get(g, &out);
+    xt_node_get(g, out.node, &n);
+    bool scalar = n.rank == 0;
+    for (int i = 0; i < o.n_inputs && i < MAX_INPUTS; i++) {
+        struct xt_node_info in = {.size = sizeof in};
+        xt_node_get(g, xt_input_node(g, i), &in);
+        scalar |= in.rank == 0;
+    }
+    if (o.n_inputs > MAX_INPUTS || scalar) {
+        xt_graph_free(g);
+        return -1;
+    }
+    o.esize = (int)xt_dtype_bytes(n.dtype);
+    write_line(&o, &state, g);
+    o.want = calloc((size_t)product(n.rank, n.shape) + 1, 16);
+    for (int i = 0; i < o.n_inputs; i++) {
+        o.whole[i] = random_bytes(product(o.in[i].rank, o.in[i].shape) * o.esize, seed + (uint64_t)i);
+        whole[i] = o.whole[i];
+    }
+    ck_assert_int_eq(xti_graph_eval(g, o.want, whole, &err), XT_OK);
+    struct mailbox *m = mailbox_new(o.ranks, seed);
+    for (int r = 0; r < o.ranks; r++) {
+        ck_assert_msg(!xti_shard_new(o.line, r, mailbox_end(m, r), message_bytes, &p[r]), "%s\n%s", o.line,
+                      xt_last_error()->message);
+        ck_assert_int_eq(xt_shard_ranks(p[r]), o.ranks);
+        for (int i = 0; i < o.n_inputs; i++)
+            o.src[r][i] = local(p[r], i, r, &o.src_bytes[r][i]);
+        o.dst[r] = local(p[r], -1, r, &o.dst_bytes[r]);
+    }
+    for (o.i = 0; o.i < o.n_inputs; o.i++)
+        for_all(&o.in[o.i], fill_in, &o);
+    run_all(&o, p);
+    for_all(&o.out, compare, &o);
+    ck_assert_msg(!o.wrong, "seed %llu: %s", (unsigned long long)seed, o.line);
+    ck_assert_msg(!mailbox_wrong(m), "seed %llu: %s: %s", (unsigned long long)seed, o.line, mailbox_wrong(m));
+    ck_assert_msg(!mailbox_free(m), "seed %llu: %s: messages are left", (unsigned long long)seed, o.line);
+    for (int r = 0; r < o.ranks; r++) {
+        for (int i = 0; i < 64; i++)
+            ck_assert_msg(o.dst[r][o.dst_bytes[r] + i] == 0xa5, "seed %llu: %s: behind the end",
+                          (unsigned long long)seed, o.line);
+        for (int i = 0; i < o.n_inputs; i++)
+            free(o.src[r][i]);
+        free(o.dst[r]);
+        xt_shard_free(p[r]);
+    }
+    for (int i = 0; i < o.n_inputs; i++)
+        free(o.whole[i]);
+    free(o.want);
+    xt_graph_free(g);
+    return o.checked * o.esize;
+}
+
+START_TEST(random_chains_over_ranks_are_those_of_whole_tensors)
+{
+    static const int64_t message_bytes[] = {4 << 20, 1024, 64, 16};
+    int64_t bytes = 0, n = 0, cases = test_full() ? 100000 : 3000;
+    for (uint64_t seed = 1; n < cases; seed++) {
+        if (!test_part((int)seed))
+            continue;
+        int64_t got = try_one(seed, message_bytes[seed % 4]);
+        n += got >= 0;
+        bytes += got > 0 ? got : 0;
+    }
+    printf("shard: %lld chains over ranks, %lld bytes compared\n", (long long)n, (long long)bytes);
+}
+END_TEST
+
+/* ---- what is said of lines that are wrong */
+
+static const struct {
+    const char *line;
+    int64_t rank;
+    xt_status status;
+    int column;
+    const char *message;
+} bad[] = {
+    {"x: f32[4]; x", 0, XT_ESYNTAX, 7, "the mesh comes first, as in mesh r[4]; x: f32[64 r,8]; .."},
+    {"x; mesh r[2]; x", 0, XT_ESYNTAX, 1,
+     "input x has no element type and shape, as in x: f32[2,3], and nothing was given for it"},
+    {"mesh r[4]; x: f64[4 q]; x", 0, XT_ESYNTAX, 21, "the mesh has no axis 'q'"},
+    {"mesh r[4] r[3]; x: f64[4]; x", 0, XT_ESYNTAX, 11, "the mesh has two axes 'r'"},
+    {"mesh r[4]; mesh q[3]; x: f64[4]; x", 0, XT_ESYNTAX, 12, "there is a mesh already"},
+    {"mesh r[0]; x: f64[4]; x", 0, XT_EINVAL, 6, "mesh axis 'r' wants one length of at least 1, as in r[4]"},
+    {"mesh r[2000000]; x: f64[4]; x", 0, XT_EOVERFLOW, 6, "the mesh has more than 1048576 ranks"},
+    {"mesh r[4]@-1; x: f64[4]; x", 0, XT_ERANGE, 10, "rank -1 is not in [0,1048576]"},
+    {"mesh r[4]; x: f64[8 r,8 r]; x", 0, XT_EINVAL, 25, "mesh axis 'r' (4 ranks) cuts two axes"},
+    {"mesh r[4]; x: f64[8 r(0)]; x", 0, XT_EINVAL, 22, "blocks of 0 elements"},
+    {"mesh r[4]; x: f64[8 r(2]; x", 0, XT_ESYNTAX, 24, "expected ')', found ']'"},
+    {"mesh p[2] q[2] r[2]; x: f64[8 p r]; x", 0, XT_EUNSUPPORTED, 33,
+     "mesh axes 'p' and 'r' cut one axis together, but do not follow each other in the mesh"},
+    {"mesh p[2] q[2]; x: f64[8 p(2) q]; x", 0, XT_ESYNTAX, 31,
+     "the length of blocks stands behind the last name"},
+    {"mesh p[2] q[2]@2; x: f64[8 p,8 q]; x -> [8 p,8]", 0, XT_EINVAL, 32,
+     "mesh axis 'q' is of another grid of ranks than those before it"},
+    {"mesh p[2] q[2]@2; x: f64[8]; x -> [8 q]", 0, XT_EINVAL, 25,
+     "the mesh has several grids of ranks, and no name of an axis says on which of them this tensor is"},
+    {"mesh r[4]; x: f64[8 r,3]; x.T -> [8 r,3]", 0, XT_ESHAPE, 31,
+     "the result is [3,8], the destination [8,3]"},
+    {"mesh r[4]; x: f64[8 r,3]; x.permute(0,2)", 0, XT_ERANGE, 29, NULL},
+    {"mesh r[4]; x: f64[8 r]; x", 4, XT_ERANGE, 0, "rank 4 is not in [0,4)"},
+    {"mesh r[4]; x: f64[8 r]:[-1]; x", 0, XT_ERANGE, 0, NULL},
+};
+
+START_TEST(wrong_lines_are_told_with_axis_mesh_and_column)
+{
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct xt_shard *p = (struct xt_shard *)&p;
+        xt_status s = xt_shard_new(bad[i].line, bad[i].rank, NULL, &p);
+        const struct xt_error *e = xt_last_error();
+        ck_assert_msg(s == bad[i].status, "%s: %s: %s", bad[i].line, xt_status_name(s), e->message);
+        ck_assert_ptr_null(p);
+        ck_assert_msg(e->column == bad[i].column, "%s: column %d: %s", bad[i].line, e->column, e->message);
+        const char *text = bad[i].column ? strstr(e->message, ": ") + 2 : e->message;
+        ck_assert_msg(!bad[i].message || !strcmp(text, bad[i].message), "%s: %s", bad[i].line, e->message);
+    }
+    struct xt_graph *g;
+    ck_assert_int_eq(xt_parse("mesh r[4]; x: f64[8 r]; x", 0, NULL, &g), XT_EUNSUPPORTED);
+    ck_assert_int_eq(xt_parse("mesh: f64[8]; mesh", 0, NULL, &g), XT_OK); /* an input may have that name */
+    xt_graph_free(g);
+}
+END_TEST
+
+/* ---- runs that do not come to their end */
+
+static xt_status no_recv(void *self, int64_t peer, void *buf, size_t bytes, int slot) { return XT_EIO; }
+static xt_status no_send(void *self, int64_t peer, const void *buf, size_t bytes, int slot) { return XT_EIO; }
+static xt_status no_wait(void *self, int block, int *slot) { return XT_EIO; }
+
+START_TEST(a_run_fails_before_it_sends_or_for_good)
+{
+    static const struct xt_transport t = {sizeof t, NULL, no_recv, no_send, no_wait}, unset = {0};
+    const char *line = "mesh r[2]; x: f64[8 r,4]; x.T -> [4 r,8]";
+    double x[64], y[64];
+    const void *src[] = {x};
+    struct xt_shard *p;
+    int done;
+    ck_assert_int_eq(xt_shard_new(line, 0, &unset, &p), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_new(line, 0, NULL, NULL), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_new(NULL, 0, NULL, &p), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_new(line, 0, NULL, &p), XT_OK);
+    ck_assert_int_eq(xt_shard_run(p, y, src), XT_EINVAL); /* no transport */
+    ck_assert_int_eq(xt_shard_test(p, &done), XT_OK);
+    ck_assert_int_eq(done, 1);
+    xt_shard_free(p);
+    ck_assert_int_eq(xt_shard_new(line, 0, &t, &p), XT_OK);
+    ck_assert_int_eq(xt_shard_run(p, NULL, src), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_run(p, y, NULL), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_run(p, x + 15, src), XT_EALIAS);
+    ck_assert_int_eq(xt_shard_run(p, y, src), XT_EIO);
+    ck_assert_int_eq(xt_shard_run(p, y, src), XT_EINVAL); /* only to be freed now */
+    ck_assert_int_eq(xt_shard_wait(p), XT_EINVAL);
+    xt_shard_free(p);
+    xt_shard_free(NULL);
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    const char *line = "mesh p[2] q[3]; x: f32[7 p q(2),5]; x[1:].T.reshape(6,5) -> [6 q(balanced),5]";
+    float x[64], y[64];
+    for (int n = 1, ok = 0; !ok; n++) {
+        struct xt_shard *p;
+        int64_t live = xti_live_allocations();
+        xti_fail_alloc(n, 0);
+        xt_status s = xt_shard_new(line, 1, NULL, &p);
+        xti_fail_alloc(0, 0);
+        ck_assert_msg(s == XT_OK || s == XT_ENOMEM, "%d: %s", n, xt_last_error()->message);
+        ok = s == XT_OK;
+        xt_shard_free(p);
+        ck_assert_int_eq(xti_live_allocations(), live);
+        ck_assert_int_lt(n, 2000);
+    }
+    for (int n = 1, ok = 0; !ok; n++) {
+        struct xt_shard *p;
+        ck_assert_int_eq(
+            xt_shard_new("mesh r[1]; x: f32[7 r,5]; x.T.pad((1,0),(0,0)) -> [6,7 r]", 0, NULL, &p), XT_OK);
+        xti_fail_alloc(n, 0);
+        xt_status s = xt_shard_run(p, y, (const void *[]){x});
+        xti_fail_alloc(0, 0);
+        ck_assert_msg(s == XT_OK || s == XT_ENOMEM, "%d: %s", n, xt_last_error()->message);
+        ok = s == XT_OK;
+        xt_shard_free(p);
+        ck_assert_int_lt(n, 2000);
+    }
+}
+END_TEST
+
+/* ---- figures */
+
+static struct xt_shard_info info_of(const char *line, int64_t rank, double *seconds)
+{
+    struct xt_shard_info i = {.size = sizeof i};
+    *seconds = 1e9;
+    for (int k = 0; k < 20; k++) {
+        struct timespec a, b;
+        struct xt_shard *p;
+        clock_gettime(CLOCK_MONOTONIC, &a);
+        ck_assert_msg(!xt_shard_new(line, rank, NULL, &p), "%s", xt_last_error()->message);
+        clock_gettime(CLOCK_MONOTONIC, &b);
+        double t = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+        *seconds = t < *seconds ? t : *seconds;
+        ck_assert_int_eq(xt_shard_get(p, &i), XT_OK);
+        xt_shard_free(p);
+    }
+    return i;
+}
+
+START_TEST(messages_and_kernels_are_as_few_as_the_strides_say)
+{
+    static const struct {
+        const char *line;
+        int64_t rank, peers, in_place, send_bytes, own_bytes, kernels;
+    } rows[] = {
+        {"mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]", 1, 3, 0, 50331648, 16777216, 3},
+        {"mesh r[4096]; x: f32[131072 r,131072]; x.T -> [131072 r,131072]", 77, 4095, 0, 16773120, 4096, 3},
+        {"mesh p[32] q[32]; x: c64[4096 p,4096 q,4096]; x -> [4096 p,4096,4096 q]", 33, 31, 0, 520093696,
+         16777216, 3},
+        {"mesh p[32] q[32]; x: f64[131072 p,131072 q]; x.T -> [131072 p,131072 q]", 5, 1, 0, 134217728, 0, 2},
+        {"mesh p[32] q[32]; x: f64[131072 p(128),131072 q(128)]; x -> [131072 p q,131072]", 33, 31, 31,
+         130023424, 4194304, 3},
+        {"mesh r[8]@0 s[2]@8; x: f16[80,1024,16,8 r,128]; x.permute(0,1,3,2,4) -> [80,1024,8 s,16,128]", 3, 1,
+         80, 335544320, 0, 1},
+        {"mesh r[8]; x: f32[1000 r]; x -> [1000 r]", 3, 0, 0, 0, 500, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double seconds;
+        struct xt_shard_info n = info_of(rows[i].line, rows[i].rank, &seconds);
+        printf("shard: %.3f ms, %lld bytes: rank %lld of %s\n", seconds * 1e3, (long long)n.plan_bytes,
+               (long long)rows[i].rank, rows[i].line);
+        ck_assert_int_eq(n.send_peers, rows[i].peers);
+        ck_assert_int_eq(n.send_in_place, rows[i].in_place);
+        ck_assert_int_eq(n.send_bytes, rows[i].send_bytes);
+        ck_assert_int_eq(n.own_bytes, rows[i].own_bytes);
+        ck_assert_int_le(n.kernels, 2 * rows[i].kernels); /* a second one of each for what a cut leaves */
+        ck_assert_int_le(n.plan_bytes, 1 << 20);
+        ck_assert_int_le(n.staging_bytes, 16 << 20);
+    }
+}
+END_TEST
+
+START_TEST(an_explanation_has_the_same_numbers_as_text_and_as_json)
+{
+    struct xt_shard *p;
+    char text[4096];
+    size_t need;
+    ck_assert_int_eq(xt_shard_new("mesh r[2]; x: i32[6 r,4]; x.T -> [4 r,6]", 1, NULL, &p), XT_OK);
+    ck_assert_int_eq(xt_shard_explain(p, 0, text, sizeof text, &need), XT_OK);
+    ck_assert_str_eq(text, "rank 1 of 2\n"
+                           "  x         i32[6,4], here [3,4]\n"
+                           "  result    i32[4,6], here [2,6]\n"
+                           "  sends     1 peer, 1 message, 24 bytes; without a buffer 0\n"
+                           "  receives  1 peer, 1 message, 24 bytes; without a buffer 0\n"
+                           "  keeps     24 bytes by 1 fused copy\n"
+                           "  kernels   3\n"
+                           "  memory    1.5 KB plan, 48 bytes staging buffers\n");
+    ck_assert_int_eq(xt_shard_explain(p, XT_JSON, text, sizeof text, &need), XT_OK);
+    ck_assert_ptr_nonnull(strstr(text, "\"sends\": [{\"peer\": 0, \"bytes\": 24, \"parts\": 1"));
+    ck_assert_ptr_nonnull(strstr(text, "\"shape\": [3,4], \"strides\": [4,1]"));
+    xt_shard_free(p);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("shard");
+    TCase *t = tcase_create("shard");
+    tcase_set_timeout(t, 0);
+    tcase_add_test(t, random_chains_over_ranks_are_those_of_whole_tensors);
+    tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
+    tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
+    tcase_add_test(t, every_allocation_may_fail);
+    tcase_add_test(t, messages_and_kernels_are_as_few_as_the_strides_say);
+    tcase_add_test(t, an_explanation_has_the_same_numbers_as_text_and_as_json);
+    suite_add_tcase(s, t);
+    return run_suite(s);
+}
