@@ -59,6 +59,9 @@ LIB_A  := $(B)/libxtview.a
 LIB_SO := $(B)/libxtview.so.0
 XT     := $(B)/xt
 XT_CC  := $(B)/xt-cc
+# Where there is an MPI for this machine's programs; MPICC=no: never.
+MPICC  ?= $(shell command -v mpicc)
+MPI_SO := $(if $(SAN)$(filter no,$(MPICC)),,$(if $(filter $(shell uname -m)-%,$(MACHINE)),$(if $(MPICC),$(B)/libxtview-mpi.so.0)))
 
 TESTS     := $(sort $(wildcard tests/test_*.c) $(wildcard tests/ptx/test_*.c))
 TEST_BINS := $(TESTS:%.c=$(B)/%)
@@ -76,7 +79,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
 
-lib: $(LIB_A) $(LIB_SO) $(XT_CC)
+lib: $(LIB_A) $(LIB_SO) $(XT_CC) $(MPI_SO)
 
 python: need-build ## the Python package, into build/python/lib: PYTHONPATH=build/python/lib python3 -c 'import xtview'
 	@$(SUBMAKE) lib
@@ -91,7 +94,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK)
+	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(B)/tests/mpi/test_mpi)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 .PHONY: check-fault check-san
@@ -181,6 +184,18 @@ $(LIB_SO): $(GEN_OBJECTS) $(OBJECTS) runtime/xtview.map
 $(XT): $(patsubst %.c,$(B)/obj/%.o,$(filter-out tools/xt-cc.c,$(wildcard tools/*.c)) $(wildcard bench/cmd_*.c)) $(BENCH_OBJECTS) $(LIB_A) | $(XT_CC)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Of the transport by MPI, which is a library of its own.
+MPI_FLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -Iinclude $(CPPFLAGS) $(CFLAGS)
+$(B)/libxtview-mpi.so.0: runtime/mpi/mpi.c include/xt/xt_mpi.h include/xt/xt_shard.h include/xt/xt.h $(LIB_SO)
+	$(call say,LD,$@)
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(MPI_FLAGS) $(LDFLAGS) -o $@ $< -L$(B) -lxtview
+	@ln -sf $(@F) $(B)/libxtview-mpi.so
+
+$(B)/tests/mpi/test_mpi: tests/mpi/test_mpi.c $(B)/libxtview-mpi.so.0
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(MPI_FLAGS) $(LDFLAGS) -o $@ $< -L$(B) -lxtview-mpi -lxtview -Wl,-rpath,$(abspath $(B))
 
 # The compile helper, which the library looks for beside itself, or beside the program that has it inside.
 $(XT_CC): $(B)/obj/tools/xt-cc.o $(LIB_A)

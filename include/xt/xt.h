@@ -80,7 +80,10 @@ typedef enum xt_status {
     XT_EUNSUPPORTED = -15,
     XT_ECOMPILE = -16,    /* NVRTC is missing or refused; the message has the first line of its log */
     XT_EIO = -17,
-    XT_EINTERNAL = -18    /* a bug in xt: please report the message */
+    XT_EINTERNAL = -18,   /* a bug in xt: please report the message */
+    XT_EMISMATCH = -19,   /* of ranks: they were given unlike things (xt_mpi.h) */
+    XT_EPEER = -20,       /* another rank failed; the message has its status and words */
+    XT_ECOMM = -21        /* what moves bytes between ranks failed */
 } xt_status;
 
 struct xt_error {

@@ -37,6 +37,9 @@ struct xt_transport {
     xt_status (*wait_any)(void *self, int block, int *slot);
 };
 
+/* For a transport: what went wrong, as the thread's xt_last_error. Returns s. */
+XT_API xt_status xt_shard_fail(xt_status s, const char *message);
+
 struct xt_shard;
 
 /* Plans the line for rank `rank` of its mesh, on the CPU. Without communication: the ranks that run it have

@@ -82,6 +82,7 @@ const char *xt_status_name(xt_status s)
         "XT_EOVERFLOW",    "XT_EDTYPE",   "XT_EALIGN",  "XT_EALIAS",    "XT_EBUFFER",
         "XT_ESYNTAX",      "XT_ENOMEM",   "XT_EDEVICE", "XT_ENODEVICE", "XT_EFORKED",
         "XT_EUNSUPPORTED", "XT_ECOMPILE", "XT_EIO",     "XT_EINTERNAL",
+        "XT_EMISMATCH",    "XT_EPEER",    "XT_ECOMM",
     };
     int n = sizeof name / sizeof *name;
     return s <= 0 && s > -n ? name[-s] : "unknown status";

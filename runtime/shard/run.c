@@ -37,7 +37,7 @@ static xt_status broken(struct xt_shard *p, xt_status s)
 {
     p->broken = true;
     p->running = false;
-    return fail(s, "the transport failed");
+    return xt_last_error()->status == s ? s : fail(s, "the transport failed");
 }
 
 static int free_slot(const struct xti_lane *l)

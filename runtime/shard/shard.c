@@ -75,6 +75,11 @@ void xt_shard_free(struct xt_shard *p)
     xti_free(p);
 }
 
+xt_status xt_shard_fail(xt_status s, const char *message)
+{
+    return s ? fail(s, message ? message : "") : xti_publish(XT_OK, NULL);
+}
+
 int64_t xt_shard_ranks(const struct xt_shard *p) { return p ? p->plan.mesh.ranks : 0; }
 int xt_shard_inputs(const struct xt_shard *p) { return p ? p->plan.mesh.n_inputs : 0; }
 

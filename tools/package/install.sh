@@ -33,6 +33,15 @@ fill() { # template, destination: paths in it are seen from the destination
     chmod 644 "$DESTDIR$2"
 }
 
+install_mpi() {
+    put 644 "$B/libxtview-mpi.so.0" "$DESTDIR$LIBDIR/libxtview-mpi.so.$version"
+    $STRIP --strip-unneeded "$DESTDIR$LIBDIR/libxtview-mpi.so.$version"
+    ln -sf "libxtview-mpi.so.$version" "$DESTDIR$LIBDIR/libxtview-mpi.so.0"
+    ln -sf libxtview-mpi.so.0 "$DESTDIR$LIBDIR/libxtview-mpi.so"
+    put 644 include/xt/xt_mpi.h "$DESTDIR$INCLUDEDIR/xt/xt_mpi.h"
+    fill xtview-mpi.pc.in "$LIBDIR/pkgconfig/xtview-mpi.pc"
+}
+
 install_all() {
     put 755 "$B/xt" "$DESTDIR$BINDIR/xt"
     put 755 "$B/xt-cc" "$DESTDIR$LIBEXECDIR/xt-cc"
@@ -44,7 +53,10 @@ install_all() {
     $STRIP -g "$DESTDIR$LIBDIR/libxtview.a"
     ln -sf "libxtview.so.$version" "$DESTDIR$LIBDIR/libxtview.so.0"
     ln -sf libxtview.so.0 "$DESTDIR$LIBDIR/libxtview.so"
-    for h in include/xt/*.h; do put 644 "$h" "$DESTDIR$INCLUDEDIR/xt/${h##*/}"; done
+    for h in include/xt/*.h; do
+        [ "${h##*/}" = xt_mpi.h ] || put 644 "$h" "$DESTDIR$INCLUDEDIR/xt/${h##*/}"
+    done
+    [ ! -e "$B/libxtview-mpi.so.0" ] || install_mpi
     for page in "$B"/package/man?/*; do
         put 644 "$page" "$DESTDIR$MANDIR/$(basename "$(dirname "$page")")/${page##*/}"
     done

@@ -14,6 +14,9 @@ static PyObject *exception_of(xt_status s)
     case XT_ECOMPILE:
     case XT_EIO:
     case XT_EINTERNAL:
+    case XT_EMISMATCH:
+    case XT_EPEER:
+    case XT_ECOMM:
         return PyExc_RuntimeError;
     default:
         return PyExc_ValueError;

@@ -1,0 +1,191 @@
+/* test_mpi.c: run by mpirun on 1 to 8 ranks: chains over ranks against the same chains on whole tensors. A
+ * line spreads a whole tensor that each rank has (no message), the line under test runs, and a third brings
+ * the result together on every rank, where all bytes are compared. Prints from rank 0; exit status 1: wrong.
+ */
+#include <xt/xt_mpi.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank, size, wrong, cases;
+static int64_t bytes_compared;
+
+static void expect(int ok, const char *what, const char *line)
+{
+    if (ok)
+        return;
+    wrong++;
+    fprintf(stderr, "rank %d of %d: %s: %s: %s\n", rank, size, line, what, xt_last_error()->message);
+}
+
+/* # becomes the number of ranks. */
+static char *with_ranks(char *buf, size_t n, const char *mesh, const char *rest)
+{
+    size_t at = 0;
+    for (const char *part[] = {mesh, rest, NULL}, **p = part; *p; p++)
+        for (const char *s = *p; *s && at + 12 < n; s++)
+            at += *s == '#' ? (size_t)snprintf(buf + at, n - at, "%d", size) : (buf[at] = *s, 1);
+    buf[at] = 0;
+    return buf;
+}
+
+static void *local(struct xt_mpi_plan *p, int input)
+{
+    struct xt_end_info e = {.size = sizeof e};
+    xt_mpi_shape(p, input, &e);
+    return calloc(1, (size_t)e.to_bytes + 64);
+}
+
+/* Runs a line of one input; gives the result, whose array is the caller's. in NULL: not compared. */
+static void *run_line(const char *line, const void *src)
+{
+    struct xt_mpi_plan *p;
+    expect(!xt_mpi_plan(line, MPI_COMM_WORLD, &p), "plan", line);
+    if (!p)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    void *dst = local(p, XT_MPI_RESULT);
+    expect(!xt_mpi_run(p, dst, &src), "run", line);
+    xt_mpi_free(p);
+    return dst;
+}
+
+struct chain {
+    const char *dtype, *whole, *spread, *expression, *result, *result_whole; /* # : ranks */
+};
+
+static const struct chain chains[] = {
+    {"f64", "[37,53]", "[37 r,53]", "x.T", "[53 r,37]", "[53,37]"},
+    {"f32", "[640,512]", "[640 r,512]", "x.T", "[512 r(balanced),640]", "[512,640]"},
+    {"u8", "[1000003]", "[1000003 r]", "x[::-1]", "[1000003 r(17)]", "[1000003]"},
+    {"i16", "[3,100]", "[3,100 r(1)]", "x.pad((1,2),(5,0), value=7)", "[6 r,105]", "[6,105]"},
+    {"f16", "[64,4,16,32]", "[64,4,16 r,32]", "x.permute(0,2,1,3)", "[64 r,16,4,32]", "[64,16,4,32]"},
+    {"c128", "[5,7,11]", "[5 r,7,11]", "x.permute(2,1,0).reshape(7,55)", "[7 r,55]", "[7,55]"},
+    {"u32", "[2,9]", "[2 r,9]", "x.unsqueeze(0).expand(6,2,9)", "[6 r,2,9]", "[6,2,9]"},
+    {"f32", "[4096,2048]", "[4096 r,2048]", "x.T", "[2048 r,4096]", "[2048,4096]"},
+    {"f64", "[1]", "[1 r]", "x", "[1 r(2)]", "[1]"},
+    {"bf16", "[33,33]", "[33 r,33]", "x.tril(2)", "[33,33 r]", "[33,33]"},
+};
+
+static int64_t elements(const char *shape)
+{
+    int64_t n = 1;
+    for (char *s = (char *)shape + 1; *s;) {
+        n *= strtoll(s, &s, 10);
+        s += *s == ',' || *s == ']';
+    }
+    return n;
+}
+
+/* The chain on whole tensors, by this rank alone. */
+static void *alone(const char *line, const void *src, size_t bytes)
+{
+    struct xt_ctx *ctx;
+    struct xt_graph *g;
+    struct xt_kernel *k;
+    struct xt_options opt = {.size = sizeof opt, .cache_dir = "", .threads = 1};
+    void *dst = malloc(bytes + 64);
+    expect(!xt_ctx_new(&opt, &ctx) && !xt_parse(line, 0, NULL, &g) && !xt_compile(ctx, g, NULL, &k) &&
+               !xt_run(k, dst, &src, NULL),
+           "alone", line);
+    xt_kernel_free(k);
+    xt_graph_free(g);
+    xt_ctx_free(ctx);
+    return dst;
+}
+
+static void try_chain(const struct chain *c)
+{
+    char line[512], rest[400];
+    xt_dtype t;
+    xt_dtype_parse(c->dtype, &t);
+    size_t in = (size_t)elements(c->whole) * xt_dtype_bytes(t);
+    size_t out = (size_t)elements(c->result_whole) * xt_dtype_bytes(t);
+    unsigned char *whole = malloc(in);
+    for (size_t i = 0; i < in; i++)
+        whole[i] = (unsigned char)(i * 2654435761u >> 13);
+    snprintf(rest, sizeof rest, "x: %s%s; x -> %s", c->dtype, c->whole, c->spread);
+    void *mine = run_line(with_ranks(line, sizeof line, "mesh r[#]; ", rest), whole);
+    snprintf(rest, sizeof rest, "x: %s%s; %s -> %s", c->dtype, c->spread, c->expression, c->result);
+    void *got = run_line(with_ranks(line, sizeof line, "mesh r[#]; ", rest), mine);
+    snprintf(rest, sizeof rest, "x: %s%s; x -> %s", c->dtype, c->result, c->result_whole);
+    void *all = run_line(with_ranks(line, sizeof line, "mesh r[#]; ", rest), got);
+    snprintf(rest, sizeof rest, "x: %s%s; %s", c->dtype, c->whole, c->expression);
+    void *want = alone(rest, whole, out);
+    expect(!memcmp(all, want, out), "other bytes", rest);
+    cases++;
+    bytes_compared += (int64_t)out;
+    free(whole), free(mine), free(got), free(all), free(want);
+}
+
+static void try_steps(void)
+{
+    char line[256];
+    struct xt_mpi_plan *p;
+    int done = 0;
+    with_ranks(line, sizeof line, "mesh r[#]; ", "x: f32[96 r,80]; x.T -> [80 r,96]");
+    expect(!xt_mpi_plan(line, MPI_COMM_WORLD, &p), "plan", line);
+    void *src = local(p, 0), *dst = local(p, XT_MPI_RESULT);
+    for (int i = 0; i < 3; i++) {
+        expect(!xt_mpi_start(p, dst, (const void *[]){src}), "start", line);
+        if (i == 1)
+            while (!done)
+                expect(!xt_mpi_test(p, &done), "test", line);
+        expect(!xt_mpi_wait(p), "wait", line);
+    }
+    xt_mpi_free(p);
+    free(src), free(dst);
+}
+
+static void try_disagreement(void)
+{
+    static const char *const good = "mesh r[#]; x: f32[8 r]; x -> [8 r(1)]";
+    static const struct {
+        const char *line; /* of the last rank */
+        xt_status mine, others;
+    } rows[] = {
+        {"mesh r[#]; x: f32[8 r]; x[::-1] -> [8 r(1)]", XT_EMISMATCH, XT_EMISMATCH},
+        {"mesh r[#]; x: f64[8 r]; x -> [8 r(1)]", XT_EMISMATCH, XT_EMISMATCH},
+        {"mesh r[#]; x: f32[8 q]; x -> [8 r(1)]", XT_ESYNTAX, XT_EPEER},
+        {"mesh r[#]@1; x: f32[8 r]; x -> [8 r(1)]", XT_EINVAL, XT_EPEER},
+    };
+    char line[256];
+    for (size_t i = 0; size > 1 && i < sizeof rows / sizeof *rows; i++) {
+        int last = rank == size - 1;
+        struct xt_mpi_plan *p = (struct xt_mpi_plan *)&p;
+        xt_status s =
+            xt_mpi_plan(with_ranks(line, sizeof line, last ? rows[i].line : good, ""), MPI_COMM_WORLD, &p);
+        expect(s == (last ? rows[i].mine : rows[i].others) && !p, xt_status_name(s), line);
+        expect(xt_last_error()->status == s, "the last error", line);
+        if (rank == 0 && rows[i].others == XT_EMISMATCH) {
+            char want[48];
+            snprintf(want, sizeof want, "rank %d has another line", size - 1);
+            expect(!strncmp(xt_last_error()->message, want, strlen(want)), "which rank", line);
+        }
+        cases++;
+    }
+    struct xt_mpi_plan *p;
+    expect(xt_mpi_plan("mesh r[9]; x: f32[8 r]; x", MPI_COMM_WORLD, &p) == XT_EINVAL, "9 ranks", "");
+    expect(xt_mpi_plan(NULL, MPI_COMM_WORLD, &p) == XT_EINVAL, "no line", "");
+    expect(xt_mpi_run(NULL, NULL, NULL) == XT_EINVAL, "no plan", "");
+    xt_mpi_free(NULL);
+    cases += 3;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+        try_chain(&chains[i]);
+    try_steps();
+    try_disagreement();
+    int all = 0;
+    MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0)
+        printf("%d ranks: %d cases, %lld bytes compared on each rank, %d wrong\n", size, cases,
+               (long long)bytes_compared, all);
+    MPI_Finalize();
+    return all != 0;
+}
