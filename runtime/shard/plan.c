@@ -16,9 +16,10 @@ struct planner {
     int n_inputs;
     int group, first_group; /* of boxes: equal ones share stencils; of the map that is read */
     struct xti_err *err;
-    bool ordered, by_source; /* the group's order */
-    int64_t to;              /* awkward maps: who receives; else -1 */
-    bool sending;            /* of the two roles that a rank has */
+    bool ordered; /* the group has an order: */
+    enum xti_message_order order;
+    int64_t to;   /* awkward maps: who receives; else -1 */
+    bool sending; /* of the two roles that a rank has */
 };
 
 static xt_status no_memory(struct planner *b) { return xti_fail(b->err, XT_ENOMEM, "plan over a mesh"); }
@@ -105,21 +106,12 @@ static xt_status add_box(struct planner *b, struct xti_traffic *t, struct xti_sh
     return add_part(b, t, part);
 }
 
-static int outermost(const struct xti_piece *box, const int64_t *pos)
-{
-    int best = -1;
-    for (int i = 0; i < box->n_dims; i++)
-        if (pos[i] && box->dim[i].n > 1 && (best < 0 || pos[i] > pos[best]))
-            best = i;
-    return best;
-}
-
 /* Cuts the box until a part fits a message. As deep as it has dims. */
 static xt_status add_cut(struct planner *b, struct xti_traffic *t, struct xti_shard_part part,
                          const struct xti_piece *box, const int64_t *pos, int64_t elements)
 {
     int64_t most = b->p->most;
-    int k = outermost(box, pos);
+    int k = xti_box_outermost(box, pos);
     if (elements <= most || k < 0)
         return add_box(b, t, part, box, pos, elements);
     struct xti_dim dim[XTI_MAX_DIMS];
@@ -182,7 +174,9 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     const struct xti_piece *box = &between->box;
     int64_t pos[XTI_MAX_DIMS + 1];
     if (box->src < 0)
-        return b->sending ? XT_OK : add_box(b, &p->fill, part, box, pos, xti_box_positions(box, false, pos));
+        return b->sending
+                   ? XT_OK
+                   : add_box(b, &p->fill, part, box, pos, xti_box_positions(box, XTI_BY_DESTINATION, pos));
     part.input = b->tensor[box->src % b->n_inputs];
     if (box->n_guards && first_copy(&p->mesh.input[part.input], from) != from)
         return XT_OK; /* no such rank: the guards hide all of it */
@@ -190,13 +184,13 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     if (b->sending && (from != p->rank || to == p->rank))
         return XT_OK;
     if (from == to)
-        return add_box(b, &p->own, part, box, pos, xti_box_positions(box, false, pos));
+        return add_box(b, &p->own, part, box, pos, xti_box_positions(box, XTI_BY_DESTINATION, pos));
     if (!b->ordered) {
-        b->by_source = xti_box_by_source(box, p->esize);
+        b->order = xti_box_order(box, p->esize, p->most);
         b->ordered = true;
     }
     part.peer = b->sending ? to : from;
-    int64_t elements = xti_box_positions(box, b->by_source, pos);
+    int64_t elements = xti_box_positions(box, b->order, pos);
     return add_cut(b, b->sending ? &p->send : &p->receive, part, box, pos, elements);
 }
 
@@ -240,7 +234,7 @@ static xt_status make_lens(struct planner *b, const struct xti_spread *s, const 
 static void next_group(struct planner *b, const struct xti_piece *p)
 {
     b->group++;
-    b->by_source = false;
+    b->order = XTI_BY_DESTINATION;
     b->ordered = p->n_divs || p->n_guards;
 }
 

@@ -76,12 +76,16 @@ xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err);
 
 /* ---- stencil.c */
 
-/* How a box lies in a message: pos[n_dims] as in a stencil; gives its elements. By source, or by destination.
- */
-int64_t xti_box_positions(const struct xti_piece *box, bool by_source, int64_t *pos);
-/* Whether packing by source and unpacking is cheaper than the other way, by the careful machine's prices, so
- * that every rank of whatever processor chooses alike. */
-bool xti_box_by_source(const struct xti_piece *box, int esize);
+/* In which order a message has its elements. Of the middle: the dims that are contiguous on either side come
+ * last, so that what a long box is cut into has whole lines of both. */
+enum xti_message_order { XTI_BY_DESTINATION, XTI_BY_SOURCE, XTI_BY_MIDDLE, XTI_MESSAGE_ORDERS };
+/* How a box lies in a message: pos[n_dims] as in a stencil; gives its elements. */
+int64_t xti_box_positions(const struct xti_piece *box, enum xti_message_order order, int64_t *pos);
+/* The outermost dim of a message, -1: it is one element. */
+int xti_box_outermost(const struct xti_piece *box, const int64_t *pos);
+/* The order in which packing and unpacking messages of `most` elements is cheapest, by the careful machine's
+ * prices, so that every rank of whatever processor chooses alike. */
+enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int64_t most);
 /* The stencil of a box of that group: one that is there, or a new one. -1: out of memory. */
 int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece *box, const int64_t *pos,
                      int64_t elements);

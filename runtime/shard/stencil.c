@@ -21,31 +21,56 @@ static bool sent(const struct xti_piece *b, int i)
     return any && b->dim[i].n > 1;
 }
 
-static bool before(const struct xti_dim *a, const struct xti_dim *b, bool by_source)
+/* Is the dim the one with the shortest stride of a side? */
+static bool innermost(const struct xti_piece *b, int i)
 {
-    uint64_t x = by_source ? xti_abs64(a->s) : (uint64_t)a->d,
-             y = by_source ? xti_abs64(b->s) : (uint64_t)b->d;
-    return x != y ? x > y : a->d > b->d;
+    bool s = true, d = true;
+    for (int k = 0; k < b->n_dims; k++) {
+        if (k == i || !sent(b, k))
+            continue;
+        s &= xti_abs64(b->dim[i].s) < xti_abs64(b->dim[k].s);
+        d &= b->dim[i].d < b->dim[k].d;
+    }
+    return s || d;
 }
 
-int64_t xti_box_positions(const struct xti_piece *box, bool by_source, int64_t *pos)
+static bool before(const struct xti_piece *b, int i, int k, enum xti_message_order order)
 {
-    int order[XTI_MAX_DIMS], n = 0;
+    const struct xti_dim *x = &b->dim[i], *y = &b->dim[k];
+    if (order == XTI_BY_MIDDLE && innermost(b, i) != innermost(b, k))
+        return innermost(b, k);
+    if (order == XTI_BY_SOURCE && xti_abs64(x->s) != xti_abs64(y->s))
+        return xti_abs64(x->s) > xti_abs64(y->s);
+    return x->d > y->d;
+}
+
+int64_t xti_box_positions(const struct xti_piece *box, enum xti_message_order order, int64_t *pos)
+{
+    int at[XTI_MAX_DIMS], n = 0;
     int64_t elements = 1;
     for (int i = 0; i < box->n_dims; i++) {
         pos[i] = 0;
         if (!sent(box, i))
             continue;
         int k = n++;
-        for (; k > 0 && before(&box->dim[i], &box->dim[order[k - 1]], by_source); k--)
-            order[k] = order[k - 1];
-        order[k] = i;
+        for (; k > 0 && before(box, i, at[k - 1], order); k--)
+            at[k] = at[k - 1];
+        at[k] = i;
     }
     while (n--) {
-        pos[order[n]] = elements;
-        elements *= box->dim[order[n]].n;
+        pos[at[n]] = elements;
+        elements *= box->dim[at[n]].n;
     }
     return elements;
+}
+
+int xti_box_outermost(const struct xti_piece *box, const int64_t *pos)
+{
+    int best = -1;
+    for (int i = 0; i < box->n_dims; i++)
+        if (pos[i] && box->dim[i].n > 1 && (best < 0 || pos[i] > pos[best]))
+            best = i;
+    return best;
 }
 
 /* ---- kernels */
@@ -113,6 +138,7 @@ xt_status xti_stencil_kernel(struct xti_shard_plan *p, int stencil, enum xti_mov
 
 /* ---- which order */
 
+/* Seconds of what packs and unpacks the box; a run goes from, or to, its place. -1: it cannot be told. */
 static double price(const struct xti_piece *box, const int64_t *pos, int esize)
 {
     struct xti_target t = {.backend = XT_CPU,
@@ -121,11 +147,14 @@ static double price(const struct xti_piece *box, const int64_t *pos, int esize)
                            .l1_bytes = 32 << 10,
                            .l2_bytes = 1 << 20,
                            .l3_bytes = 16 << 20};
+    struct xti_stencil whole = {.piece = *box, .pos = (int64_t *)pos};
     struct xti_err err = {0};
     struct xti_estimate e;
     struct xti_move_kernel k;
     double seconds = 0;
     for (int move = XTI_PACK; move <= XTI_UNPACK; move++) {
+        if (xti_stencil_runs(&whole, (enum xti_move)move))
+            continue;
         if (make_kernel(box, pos, (enum xti_move)move, esize, &t, &k, &err))
             return -1;
         xti_plan_estimate(&k.plan, &e);
@@ -135,17 +164,42 @@ static double price(const struct xti_piece *box, const int64_t *pos, int esize)
     return seconds;
 }
 
-bool xti_box_by_source(const struct xti_piece *box, int esize)
+/* The same for an element, of boxes as they are cut. */
+static double cut_price(const struct xti_piece *box, const int64_t *pos, int64_t elements, int esize,
+                        int64_t most)
 {
-    int64_t s[XTI_MAX_DIMS], d[XTI_MAX_DIMS];
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_piece some = *box;
+    int k;
+    memcpy(dim, box->dim, (size_t)box->n_dims * sizeof *dim);
+    some.dim = dim;
+    while (elements > most && (k = xti_box_outermost(&some, pos)) >= 0) {
+        dim[k].n = most / pos[k] ? most / pos[k] : 1;
+        elements = pos[k] * dim[k].n;
+    }
+    return price(&some, pos, esize) / (double)elements;
+}
+
+enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int64_t most)
+{
+    int64_t pos[XTI_MESSAGE_ORDERS][XTI_MAX_DIMS];
+    enum xti_message_order best = XTI_BY_DESTINATION;
+    double least = -1;
+    size_t bytes = (size_t)box->n_dims * sizeof **pos;
     if (box->n_divs || box->n_guards)
-        return false;
-    xti_box_positions(box, true, s);
-    xti_box_positions(box, false, d);
-    if (!memcmp(s, d, (size_t)box->n_dims * sizeof *s))
-        return false;
-    double by_source = price(box, s, esize), by_destination = price(box, d, esize);
-    return by_source >= 0 && by_destination >= 0 && by_source < by_destination;
+        return best;
+    for (int i = 0; i < XTI_MESSAGE_ORDERS; i++) {
+        int64_t elements = xti_box_positions(box, (enum xti_message_order)i, pos[i]);
+        bool again = i == XTI_BY_MIDDLE && elements <= most; /* only what is cut gains by it */
+        for (int k = 0; k < i; k++)
+            again |= !memcmp(pos[i], pos[k], bytes);
+        double seconds = again ? -1 : cut_price(box, pos[i], elements, esize, most);
+        if (seconds < 0 || (least >= 0 && seconds >= least))
+            continue;
+        least = seconds;
+        best = (enum xti_message_order)i;
+    }
+    return best;
 }
 
 /* ---- the list */
