@@ -1,6 +1,7 @@
 #!/bin/sh
 # deb.sh: Debian packages of what was built: libxtview0, libxtview-dev, xt, and python3-xtview where python3
-# can build it. The files are install.sh's. Needs dpkg-dev, python3-dev, python3-setuptools. `make deb`.
+# can build it. The files are install.sh's, without
+# libxtview-mpi, which depends on an MPI. Needs dpkg-dev, python3-dev, python3-setuptools. `make deb`.
 # Environment: B, VERSION; MAINTAINER.
 set -eu
 B=${B:-build} MAINTAINER=${MAINTAINER:-xt maintainers <maintainers@xtview.invalid>}
@@ -11,7 +12,7 @@ rm -rf "$out" "$work"
 mkdir -p "$out" "$work"
 
 DESTDIR=$work/all PREFIX=/usr LIBDIR=/usr/lib/$triple ZSHDIR=/usr/share/zsh/vendor-completions \
-    MANDIR=/usr/share/man sh tools/package/install.sh install
+    MANDIR=/usr/share/man MPI=no sh tools/package/install.sh install
 strip --strip-unneeded --remove-section=.comment --remove-section=.note \
     "$work/all/usr/lib/$triple"/*.so.*.*.* "$work/all/usr/bin/xt"
 

@@ -2,7 +2,8 @@
 # install.sh: puts what was built in place, or takes it away again.
 #   install.sh install|uninstall
 # Environment: B, the build directory with package/ made by pages.py; PREFIX, DESTDIR; BINDIR, LIBDIR,
-# INCLUDEDIR, MANDIR, BASHDIR, ZSHDIR, all below PREFIX; STRIP (":": keeps debug information).
+# INCLUDEDIR, MANDIR, BASHDIR, ZSHDIR, all below PREFIX; STRIP (":": keeps debug information); MPI=no: without
+# libxtview-mpi.
 set -eu
 B=${B:-build} DESTDIR=${DESTDIR:-} PREFIX=${PREFIX:-/usr/local} STRIP=${STRIP:-strip}
 BINDIR=${BINDIR:-$PREFIX/bin} LIBDIR=${LIBDIR:-$PREFIX/lib} INCLUDEDIR=${INCLUDEDIR:-$PREFIX/include}
@@ -56,7 +57,7 @@ install_all() {
     for h in include/xt/*.h; do
         [ "${h##*/}" = xt_mpi.h ] || put 644 "$h" "$DESTDIR$INCLUDEDIR/xt/${h##*/}"
     done
-    [ ! -e "$B/libxtview-mpi.so.0" ] || install_mpi
+    [ ! -e "$B/libxtview-mpi.so.0" ] || [ "${MPI:-}" = no ] || install_mpi
     for page in "$B"/package/man?/*; do
         put 644 "$page" "$DESTDIR$MANDIR/$(basename "$(dirname "$page")")/${page##*/}"
     done
