@@ -1,7 +1,7 @@
 #!/bin/sh
 # deb.sh: Debian packages of what was built: libxtview0, libxtview-dev, xt, and python3-xtview where python3
-# can build it. The files are install.sh's, without
-# libxtview-mpi, which depends on an MPI. Needs dpkg-dev, python3-dev, python3-setuptools. `make deb`.
+# can build it. The files are install.sh's, without libxtview-mpi, which depends on an MPI. Needs dpkg-dev,
+# python3-dev, python3-setuptools. `make deb`.
 # Environment: B, VERSION; MAINTAINER.
 set -eu
 B=${B:-build} MAINTAINER=${MAINTAINER:-xt maintainers <maintainers@xtview.invalid>}
