@@ -65,7 +65,7 @@ START_TEST(a_destination_inside_a_line_may_have_a_plan_of_its_own)
     ck_assert_msg(!p.off_line == !begins[_i].off, "%s", begins[_i].line);
     if (p.off_line)
         ck_assert_str_eq(xti_plan_strategy(p.off_line), begins[_i].off);
-    xti_plan_free(&p);
+    free_plan(&p);
 }
 END_TEST
 
