@@ -107,6 +107,8 @@ def begun(chain, *args, path="out.npy"):
 
 
 SIX = bytes(range(1, 7))
+for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:  # a shell without job control has ignored
+    signal.signal(number, signal.SIG_DFL)
 LONG = "x; x.expand(64,1024,1024,1024)"  # of one byte: 64 GiB
 
 
