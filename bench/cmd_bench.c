@@ -104,7 +104,7 @@ static int cmd_bench(int argc, char **argv)
     pick.n = argc - first;
     pick.words = argv + first;
     if (list)
-        return pick_list(stdout), 0;
+        return pick_list(stdout);
     if (calls)
         return measure_calls(pick.n);
     if (regret)

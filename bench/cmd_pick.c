@@ -91,14 +91,15 @@ static const char *built_in(struct meant *m)
     return NULL;
 }
 
-void pick_list(FILE *f)
+int pick_list(FILE *f)
 {
-    for (const char *line = bench_workloads_text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-        int name = (int)strcspn(line, " |"), bar = (int)strcspn(line, "|");
-        const char *where = line + bar + (line[bar] == '|') + (line[bar] == '|' && line[bar + 1] == ' ');
-        if (*line != '#' && *line != '\n' && line[bar])
-            fprintf(f, "%-24.*s %.*s\n", name, line, (int)strcspn(where, "|\n"), where);
-    }
+    struct bench_workload *w = NULL;
+    char why[256];
+    int n = bench_workloads_read(bench_workloads_text, &w, why, sizeof why);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%-24s %s\n", w[i].name, w[i].where);
+    bench_workloads_free(w, n > 0 ? n : 0);
+    return n < 0 ? fail("bench: --list: %s", why) : 0;
 }
 
 static int add_file(const char *path, FILE *text)

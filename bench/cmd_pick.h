@@ -16,6 +16,7 @@ struct pick {
 /* How many; -1 after a message. *out is bench_workloads_free's. Every chain is one that parses. */
 int pick_workloads(const struct pick *p, struct bench_workload **out);
 
-void pick_list(FILE *f); /* a line for each workload that is built in: its name, where it occurs */
+/* A line for each workload that is built in: its name, where it occurs. 0, or EXIT_BAD_INPUT after a message. */
+int pick_list(FILE *f);
 
 #endif
