@@ -32,25 +32,6 @@ static xt_status check_dims(const struct xti_piece *p, int at, struct xti_err *e
     return XT_OK;
 }
 
-static bool add_term(int64_t a, int64_t lo_x, int64_t hi_x, int64_t *lo, int64_t *hi)
-{
-    return xti_mad64(a, a > 0 ? lo_x : hi_x, *lo, lo) && xti_mad64(a, a > 0 ? hi_x : lo_x, *hi, hi);
-}
-
-/* Bounds of the linear form over the box; ql, qh: bounds of the divs. */
-static bool bounds(const struct xti_piece *p, int64_t c, const int64_t *x, int n_q, const int64_t *q,
-                   const int64_t *ql, const int64_t *qh, int64_t *lo, int64_t *hi)
-{
-    *lo = *hi = c;
-    for (int i = 0; i < p->n_dims; i++)
-        if (!add_term(x[i], 0, p->dim[i].n - 1, lo, hi))
-            return false;
-    for (int i = 0; i < n_q; i++)
-        if (!add_term(q[i], ql[i], qh[i], lo, hi))
-            return false;
-    return true;
-}
-
 /* 2|a| <= den, and not -den/2 itself */
 static bool is_residue(int64_t a, int64_t den) { return a > -(den - den / 2) && a <= den / 2; }
 
@@ -78,7 +59,7 @@ static xt_status check_divs(const struct xti_piece *p, int at, struct xti_err *e
         if (!are_residues(p, i))
             BROKEN("map: piece %d, div %d: a coefficient is not reduced modulo %lld", at, i,
                    (long long)v->den);
-        if (!bounds(p, v->c, v->x, i, v->q, ql, qh, &lo, &hi))
+        if (!xti_row_range(p, v->c, v->x, i, v->q, ql, qh, &lo, &hi))
             BROKEN("map: piece %d, div %d: its numerator does not fit in 64 bits", at, i);
         if (lo < 0 && !i)
             BROKEN("map: piece %d, div %d: its numerator goes down to %lld", at, i, (long long)lo);
@@ -100,8 +81,8 @@ static xt_status check_piece(const struct xti_map *m, int at, struct xti_err *er
     if (p->src < -1 || p->src >= m->n_srcs)
         BROKEN("map: piece %d reads source %d of %d", at, p->src, m->n_srcs);
     for (int i = 0; i < p->n_dims; i++)
-        if (!add_term(p->dim[i].d, 0, p->dim[i].n - 1, &lo, &hi) ||
-            (xti_piece_affine(p) && !add_term(p->dim[i].s, 0, p->dim[i].n - 1, &s_lo, &s_hi)))
+        if (!xti_add_range(p->dim[i].d, 0, p->dim[i].n - 1, &lo, &hi) ||
+            (xti_piece_affine(p) && !xti_add_range(p->dim[i].s, 0, p->dim[i].n - 1, &s_lo, &s_hi)))
             BROKEN("map: piece %d: its addresses do not fit in 64 bits", at);
     if (lo < m->dst_lo || hi > m->dst_hi)
         BROKEN("map: piece %d writes [%lld, %lld] outside [%lld, %lld]", at, (long long)lo, (long long)hi,

@@ -7,10 +7,23 @@
 enum { RANGE_WORK = 64 };        /* nested divs looked at for one range; a sound "unknown" follows */
 #define LARGE ((int64_t)1 << 40) /* numerators beyond it are reduced at once, lest a long chain overflows */
 
-static bool add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi)
+bool xti_add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi)
 {
     return a > 0 ? xti_mad64(a, l, *lo, lo) && xti_mad64(a, h, *hi, hi)
                  : xti_mad64(a, h, *lo, lo) && xti_mad64(a, l, *hi, hi);
+}
+
+bool xti_row_range(const struct xti_piece *p, int64_t c, const int64_t *x, int n_q, const int64_t *q,
+                   const int64_t *ql, const int64_t *qh, int64_t *lo, int64_t *hi)
+{
+    *lo = *hi = c;
+    for (int i = 0; i < p->n_dims; i++)
+        if (!xti_add_range(x[i], 0, p->dim[i].n - 1, lo, hi))
+            return false;
+    for (int i = 0; i < n_q; i++)
+        if (!xti_add_range(q[i], ql[i], qh[i], lo, hi))
+            return false;
+    return true;
 }
 
 static bool range_of(const struct xti_work *p, const int64_t *e, int *work, int64_t *lo, int64_t *hi);
@@ -50,7 +63,7 @@ static bool range_of(const struct xti_work *p, const int64_t *e, int *work, int6
             l = xti_floor_div(l, p->ext[v]);
             h = xti_floor_div(h, p->ext[v]);
         }
-        if (!add_range(e[v], l, h, lo, hi))
+        if (!xti_add_range(e[v], l, h, lo, hi))
             return false;
     }
     return true;

@@ -10,24 +10,16 @@
 static int64_t pages(int64_t stride) { return xti_floor_div(stride + XTI_PAGE / 2, XTI_PAGE); }
 static int64_t within(int64_t stride) { return stride - pages(stride) * XTI_PAGE; }
 
-static bool add_range(int64_t a, int64_t lo, int64_t hi, int64_t *l, int64_t *h)
-{
-    return xti_mad64(a, a < 0 ? hi : lo, *l, l) && xti_mad64(a, a < 0 ? lo : hi, *h, h);
-}
-
 /* Bounds of the divs, by plain intervals. */
 static bool div_ranges(const struct xti_piece *p, int64_t *ql, int64_t *qh)
 {
     for (int j = 0; j < p->n_divs; j++) {
-        int64_t l = p->div[j].c, h = l;
-        for (int i = 0; i < p->n_dims; i++)
-            if (!add_range(p->div[j].x[i], 0, p->dim[i].n - 1, &l, &h))
-                return false;
-        for (int i = 0; i < j; i++)
-            if (!add_range(p->div[j].q[i], ql[i], qh[i], &l, &h))
-                return false;
-        ql[j] = xti_floor_div(l, p->div[j].den);
-        qh[j] = xti_floor_div(h, p->div[j].den);
+        const struct xti_div *v = &p->div[j];
+        int64_t l, h;
+        if (!xti_row_range(p, v->c, v->x, j, v->q, ql, qh, &l, &h))
+            return false;
+        ql[j] = xti_floor_div(l, v->den);
+        qh[j] = xti_floor_div(h, v->den);
     }
     return true;
 }
@@ -40,10 +32,10 @@ bool xti_piece_reads_off(const struct xti_piece *p)
     if (!div_ranges(p, ql, qh))
         return false;
     for (int j = 0; j < p->n_divs; j++)
-        if (pages(p->sq[j]) || !add_range(p->sq[j], ql[j], qh[j], &lo, &hi))
+        if (pages(p->sq[j]) || !xti_add_range(p->sq[j], ql[j], qh[j], &lo, &hi))
             return false;
     for (int i = 0; i < p->n_dims; i++)
-        if (!add_range(within(p->dim[i].s), 0, p->dim[i].n - 1, &lo, &hi))
+        if (!xti_add_range(within(p->dim[i].s), 0, p->dim[i].n - 1, &lo, &hi))
             return false;
     return lo >= 0 && hi < XTI_PAGE;
 }
@@ -69,7 +61,7 @@ static void bound(const struct reader *r, struct row *w)
     for (int k = r->n - 1; k >= 0; k--) {
         w->lo[k] = w->lo[k + 1];
         w->hi[k] = w->hi[k + 1];
-        add_range(w->a[k], 0, r->p->dim[r->digit[k]].n - 1, &w->lo[k], &w->hi[k]);
+        xti_add_range(w->a[k], 0, r->p->dim[r->digit[k]].n - 1, &w->lo[k], &w->hi[k]);
     }
 }
 
@@ -102,12 +94,9 @@ static bool settle_guards(struct xti_piece *p, struct xti_guard *guard)
     if (p->n_guards && !div_ranges(p, ql, qh))
         return true;
     for (int j = p->n_guards - 1; j >= 0; j--) {
-        int64_t lo = guard[j].c, hi = lo;
-        bool fits = true;
-        for (int i = 0; i < p->n_dims; i++)
-            fits = fits && add_range(guard[j].x[i], 0, p->dim[i].n - 1, &lo, &hi);
-        for (int i = 0; i < p->n_divs; i++)
-            fits = fits && add_range(guard[j].q[i], ql[i], qh[i], &lo, &hi);
+        const struct xti_guard *v = &guard[j];
+        int64_t lo, hi;
+        bool fits = xti_row_range(p, v->c, v->x, p->n_divs, v->q, ql, qh, &lo, &hi);
         if (fits && hi < 0)
             return false;
         if (fits && lo >= 0)
@@ -195,9 +184,9 @@ static xt_status note_sources(void *arg, const struct xti_between *b)
     int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo = b->from * XTI_PAGE + p->soff, hi = lo;
     bool fits = div_ranges(p, ql, qh);
     for (int j = 0; j < p->n_divs; j++)
-        fits = fits && add_range(p->sq[j], ql[j], qh[j], &lo, &hi);
+        fits = fits && xti_add_range(p->sq[j], ql[j], qh[j], &lo, &hi);
     for (int i = 0; i < p->n_dims; i++)
-        fits = fits && add_range(p->dim[i].s, 0, p->dim[i].n - 1, &lo, &hi);
+        fits = fits && xti_add_range(p->dim[i].s, 0, p->dim[i].n - 1, &lo, &hi);
     lo = fits ? xti_floor_div(lo, XTI_PAGE) : 0;
     hi = fits ? xti_floor_div(hi, XTI_PAGE) : XTI_MAX_RANKS;
     s->lo = s->any && s->lo < lo ? s->lo : lo;
