@@ -16,7 +16,8 @@ struct pick {
 /* How many; -1 after a message. *out is bench_workloads_free's. Every chain is one that parses. */
 int pick_workloads(const struct pick *p, struct bench_workload **out);
 
-/* A line for each workload that is built in: its name, where it occurs. 0, or EXIT_BAD_INPUT after a message. */
+/* A line for each workload that is built in: its name, where it occurs. 0, or EXIT_BAD_INPUT after a
+ * message. */
 int pick_list(FILE *f);
 
 #endif

@@ -101,8 +101,8 @@ static inline bool xti_piece_affine(const struct xti_piece *p) { return !p->n_di
 bool xti_piece_contiguous(const struct xti_piece *p);
 /* [*lo, *hi] plus a times [l, h]. False: it does not fit in 64 bits. */
 bool xti_add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi);
-/* Bounds of c + x*dims + q*divs over the box, by plain intervals; ql, qh: bounds of the n_q first divs. False:
- * they do not fit. */
+/* Bounds of c + x*dims + q*divs over the box, by plain intervals; ql, qh: bounds of the n_q first divs.
+ * False: they do not fit. */
 bool xti_row_range(const struct xti_piece *p, int64_t c, const int64_t *x, int n_q, const int64_t *q,
                    const int64_t *ql, const int64_t *qh, int64_t *lo, int64_t *hi);
 int64_t xti_piece_numel(const struct xti_piece *p); /* points of the box; guards may hide some */
