@@ -1,15 +1,18 @@
 """bench.py: what a call costs, and how long copies take, beside NumPy, PyTorch and einops where installed.
 
-    python python/bench.py [--quick] [--threads 1,2] [--json FILE]      after: pip install ./python
+    python python/bench.py [--rows REGEX] [--sizes "1 MB,64 MB"] [--threads 1,2] [--json FILE]
+                                                                        after: pip install ./python
 
 First what a call costs: a copy of 16 elements, the median of 25 rounds. Then 12 copies of 4 KB to 64 MB, by
 one thread and by two: medians of rounds in which all take turns. The results are compared before the clock
-runs. --quick leaves out 64 MB. The table ends with each row in which another library was faster."""
+runs. The table ends with each row in which another library was faster."""
 
 import argparse
 import json
 import os
 import platform
+import random
+import re
 import statistics
 import sys
 import time
@@ -81,14 +84,16 @@ def seconds(f, calls):
 
 
 def medians(fs, rounds=ROUNDS):
-    """Median seconds of one call of each (None stays None), measured in turns: what else the machine does
-    then meets all of them. A round of each is at least SECONDS long."""
+    """Median seconds of one call of each (None stays None), measured in turns, in another order each round:
+    what else the machine does then meets all of them. A round of each is at least SECONDS long, behind a call
+    that is not timed: threads of the one before may still wait awake, and its data fill the caches."""
     times = {k: [] for k, f in fs.items() if f}
     for k in times:
         fs[k]()  # what it compiles or finds out, it does now
     n = {k: max(1, int(SECONDS / seconds(fs[k], 3))) for k in times}
     for _ in range(rounds):
-        for k in times:
+        for k in random.sample(list(times), len(times)):
+            fs[k]()
             times[k].append(seconds(fs[k], n[k]))
     return {k: statistics.median(times[k]) if f else None for k, f in fs.items()}
 
@@ -190,7 +195,7 @@ def behind(rows):
                            f"{t / own[1]:.2f} of xtview's time")
 
 
-def sizes(quick, threads):
+def sizes(names, sizes, threads):
     print("\n| copy | size | threads | xt.copy | np.ascontiguousarray | torch .contiguous() "
           "| einops, contiguous | k(x, out=y) | np.copyto | torch .copy_ |\n"
           "|---|---|---|---|---|---|---|---|---|---|")
@@ -199,7 +204,7 @@ def sizes(quick, threads):
         xt.set_threads(n)
         if torch:
             torch.set_num_threads(n)
-        rows += [measure(row, size, n) for row in ROWS for size in SIZES if not (quick and size == "64 MB")]
+        rows += [measure(row, size, n) for row in ROWS if re.search(names, row[0]) for size in sizes]
     return rows
 
 
@@ -213,14 +218,15 @@ def machine():
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--quick", action="store_true", help="without 64 MB")
+    p.add_argument("--rows", default="", metavar="REGEX", help="copies whose names it finds")
+    p.add_argument("--sizes", default=",".join(SIZES), help="some of %(default)s")
     p.add_argument("--threads", default="1,2", help="1,2: with one, then with two")
     p.add_argument("--json", help="writes all figures to this file, too")
     args = p.parse_args()
     about = machine()
     print(", ".join(f"{k} {v}" for k, v in about.items()) + f"; load {os.getloadavg()[0]:.1f}\n")
     call_us = calls()
-    rows = sizes(args.quick, [int(n) for n in args.threads.split(",")])
+    rows = sizes(args.rows, args.sizes.split(","), [int(n) for n in args.threads.split(",")])
     print("\nThe first four make the memory of their result, the last three write to memory that is there.")
     print("\n".join(behind(rows)) or "No other library was faster on any row.")
     if args.json:
@@ -229,4 +235,5 @@ def main():
             f.write(head + ",\n  ".join(json.dumps(r) for r in rows) + "\n]}\n")
 
 
-main()
+if __name__ == "__main__":
+    main()

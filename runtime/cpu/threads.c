@@ -13,10 +13,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/os.h"
 
 enum {
-    MOST = 63,              /* threads beside the caller */
-    SPINS = 400,            /* some microseconds: a task that follows at once finds its threads awake */
+    MOST = 63,       /* threads beside the caller */
+    SPIN_NS = 30000, /* a task that follows at once finds its threads awake; OpenMP's wait for milliseconds */
+    LOOKS = 64,      /* between two looks at the clock */
     STACK_BYTES = 512 << 10 /* what xt_run needs, and the program's thread-local variables */
 };
 
@@ -64,6 +66,22 @@ static void pause_a_little(void)
 #endif
 }
 
+/* Waits awake, for a while: false where the word did not come to be `value`. */
+static bool comes_soon(atomic_int *word, int value)
+{
+    int64_t end = 0;
+    for (int i = 1; atomic_load_explicit(word, memory_order_relaxed) != value; i++) {
+        pause_a_little();
+        if (i % LOOKS)
+            continue;
+        int64_t now = xti_now_ns();
+        if (end && now > end)
+            return false;
+        end = end ? end : now + SPIN_NS;
+    }
+    return true;
+}
+
 static void sleep_on(atomic_int *word, int value)
 {
     syscall(SYS_futex, (int *)word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -81,9 +99,7 @@ static void call(struct thread *t)
 static void await_call(struct thread *t)
 {
     int idle = IDLE;
-    for (int i = 0; i < SPINS && atomic_load_explicit(&t->word, memory_order_relaxed) != CALLED; i++)
-        pause_a_little();
-    if (atomic_compare_exchange_strong(&t->word, &idle, ASLEEP))
+    if (!comes_soon(&t->word, CALLED) && atomic_compare_exchange_strong(&t->word, &idle, ASLEEP))
         while (atomic_load(&t->word) == ASLEEP)
             sleep_on(&t->word, ASLEEP);
     atomic_exchange(&t->word, IDLE); /* sees what was written before the call */
@@ -179,8 +195,7 @@ static void let_go(struct xti_threads *p) { atomic_store(&p->holder, 0); }
 
 static void await_all(struct xti_threads *p)
 {
-    for (int i = 0; i < SPINS && atomic_load(&p->unfinished); i++)
-        pause_a_little();
+    comes_soon(&p->unfinished, 0);
     while (atomic_load(&p->unfinished)) {
         atomic_store(&p->waiting, 1);
         if (atomic_load(&p->unfinished))

@@ -18,14 +18,28 @@ struct result {
 
 /* NumPy's own large arrays begin 16 bytes behind a line of memory, so that each store of whole lines would
  * write two. */
-enum { ALIGNED = 1 << 20 };
+enum { ALIGNED = 1 << 20, LINE = 64 };
+
+/* numpy.empty, beginning with a line of memory. */
+static PyObject *new_on_lines(struct state *s, const struct entry *e, const struct operand *like)
+{
+    PyObject *array = NULL,
+             *block = PyObject_CallFunction(s->np_empty, "n", (Py_ssize_t)(e->bytes + LINE) / 8 + 1);
+    Py_buffer b;
+    if (block && !PyObject_GetBuffer(block, &b, PyBUF_SIMPLE)) {
+        array = PyObject_CallFunction((PyObject *)Py_TYPE(block), "OOOn", e->shape, like->dtype_held, block,
+                                      (Py_ssize_t)(-(uintptr_t)b.buf % LINE));
+        PyBuffer_Release(&b);
+    }
+    Py_XDECREF(block);
+    return array;
+}
 
 static bool new_numpy(struct state *s, const struct entry *e, const struct operand *like, struct result *r)
 {
     r->array = e->bytes < ALIGNED
                    ? PyObject_CallFunctionObjArgs(s->np_empty, e->shape, like->dtype_held, NULL)
-                   : PyObject_CallMethod(s->arrays, "numpy_on_lines", "OOL", e->shape, like->dtype_held,
-                                         (long long)e->bytes);
+                   : new_on_lines(s, e, like);
     if (!r->array || !take_buffer(&r->op, r->array, PyBUF_STRIDES))
         return false;
     r->data = r->op.data;

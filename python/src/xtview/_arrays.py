@@ -44,13 +44,6 @@ def numpy_empty() -> Any:
     return sys.modules["numpy"].empty
 
 
-def numpy_on_lines(shape: tuple[int, ...], dtype: Any, nbytes: int) -> Any:
-    """numpy.empty, beginning with a line of memory, 64 bytes."""
-    numpy = sys.modules["numpy"]
-    block = numpy.empty(nbytes + 64, "u1")
-    return numpy.ndarray(shape, dtype, block, -block.__array_interface__["data"][0] % 64)
-
-
 @functools.lru_cache(256)
 def numpy_code(dtype: Any) -> int:
     """enum xt_dtype; 0: known by its width alone."""
