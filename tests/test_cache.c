@@ -22,6 +22,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/os.h"
+#include "cache/entry.h"
 #include "tests/support/scratch.h"
 #include "tests/support/suite.h"
 
@@ -186,6 +187,35 @@ START_TEST(an_entry_has_the_bytes_that_its_header_documents)
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_int_eq(st.st_mode & 07777, 0600);
     xti_disk_close(d);
+}
+END_TEST
+
+START_TEST(parts_are_an_entry_as_long_as_their_sum_is_one)
+{
+    const size_t room = XTI_ENTRY_MAX - XTI_ENTRY_MIN;
+    struct xti_entry e = {.key = (const unsigned char *)"", .what = "", .payload = (const unsigned char *)""};
+    size_t *part[3] = {&e.key_bytes, &e.what_bytes, &e.payload_bytes};
+    for (int i = 0; i < 3; i++)
+        for (int bit = 0; bit < 63; bit++)
+            for (size_t other = 0; other < 2; other++) {
+                const char *why = NULL;
+                size_t n = 0;
+                e.key_bytes = e.what_bytes = e.payload_bytes = other;
+                *part[i] = room - other + ((size_t)1 << bit);
+                ck_assert_ptr_null(xti_entry_encode(&e, &n, &why));
+                ck_assert_str_eq(why, "larger than an entry may be");
+            }
+    char *all = calloc(1, room);
+    e = (struct xti_entry){.key = (void *)all, .what = all, .payload = (void *)all};
+    e.key_bytes = room - 2, e.what_bytes = e.payload_bytes = 1;
+    const char *why = NULL;
+    size_t n = 0;
+    void *largest = xti_entry_encode(&e, &n, &why);
+    ck_assert_uint_eq(n, XTI_ENTRY_MAX);
+    ck_assert_ptr_null(xti_entry_decode(largest, n, &e));
+    ck_assert_uint_eq(e.key_bytes, room - 2);
+    xti_free(largest);
+    free(all);
 }
 END_TEST
 
@@ -844,6 +874,29 @@ START_TEST(the_bytes_on_disk_stay_bounded)
 }
 END_TEST
 
+/* Down to four fifths and no further, and the entry that was just stored stays whatever the limit is. */
+START_TEST(no_more_goes_than_must)
+{
+    struct xti_disk *d = open_dir(dir);
+    char key[16], path[256];
+    int64_t size = 0;
+    xti_disk_limits(d, 1 << 20, 1000);
+    for (int i = 0; i < 6; i++) {
+        snprintf(key, sizeof key, "key%d", i);
+        put_text(d, key, content);
+        set_age(entry_path(key, path), 1000 - 10 * i);
+        size = size ? size : stats_of(d).bytes;
+        xti_disk_limits(d, 5 * size, 1000);
+    }
+    ck_assert_int_eq(stats_of(d).entries, 4);
+    xti_disk_limits(d, size, 1000);
+    put_text(d, "last", content + 3);
+    ck_assert_int_eq(stats_of(d).entries, 1);
+    ck_assert_int_eq(get_text(d, "last", content + 3), 1);
+    xti_disk_close(d);
+}
+END_TEST
+
 START_TEST(a_hit_marks_its_entry_as_used_once_an_hour)
 {
     struct xti_disk *d = open_dir(dir);
@@ -1185,6 +1238,7 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(c, start, finish);
     tcase_add_test(c, what_was_put_comes_back_in_every_size);
     tcase_add_test(c, an_entry_has_the_bytes_that_its_header_documents);
+    tcase_add_test(c, parts_are_an_entry_as_long_as_their_sum_is_one);
     tcase_add_test(c, nothing_is_made_before_the_first_put_and_then_it_is_private);
     tcase_add_test(c, a_dropped_entry_is_gone_and_others_stay);
     tcase_add_test(c, a_list_shows_valid_entries_alone_oldest_first_and_clear_removes_all);
@@ -1206,6 +1260,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, stale_temporary_files_are_swept_and_fresh_ones_stay);
     tcase_add_test(c, the_oldest_entries_go_when_there_are_too_many);
     tcase_add_test(c, the_bytes_on_disk_stay_bounded);
+    tcase_add_test(c, no_more_goes_than_must);
     tcase_add_test(c, a_hit_marks_its_entry_as_used_once_an_hour);
     tcase_add_test(c, eight_processes_share_fifty_keys);
     tcase_add_test(c, eight_processes_that_evict_stay_right_and_bounded);

@@ -17,17 +17,14 @@ static int64_t residue(int64_t a, int64_t den, int64_t *t)
 static void settle_coefs(struct xti_work *p, int q)
 {
     int64_t e[XTI_COLS], t;
-    bool any = false;
     int64_t *num = xti_row(p, p->num[q]);
     xti_scratch_zero(p, e);
     for (int v = 1; v < p->nc; v++) {
         num[v] = residue(num[v], p->ext[q], &t);
         e[v] = -t;
-        any = any || t;
     }
     e[q] = 1;
-    if (any)
-        xti_work_subst(p, q, e);
+    xti_work_subst(p, q, e);
 }
 
 /* The smallest constant = c modulo den for which the numerator is never negative, given that it reaches down
@@ -87,8 +84,7 @@ static void settle_constant(struct xti_work *p, int q, struct settled *done)
     xti_scratch_zero(p, e);
     e[q] = 1;
     e[0] = down / den;
-    if (down)
-        xti_work_subst(p, q, e);
+    xti_work_subst(p, q, e);
 }
 
 /* Order of two divs by what they compute, for equal maps to list them equally; names of columns do not count.

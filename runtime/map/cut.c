@@ -132,22 +132,23 @@ static bool step(const struct xti_work *p, int n, const short *dims, int64_t *x)
     return false;
 }
 
-/* Is floor(num/den) affine on a small box by its table? Then out gets that form. */
+/* Is floor(num/den) affine on a small box by its table? Then out gets that form. The floor is 0 at the first
+ * point: load_floor has taken it out. */
 static bool affine_by_table(const struct xti_work *p, const struct floor *f, int64_t *out)
 {
     short dims[XTI_COLS];
-    int64_t x[XTI_COLS] = {0}, slope[XTI_COLS], points = 1, base = xti_floor_div(f->num[0], f->den);
+    int64_t x[XTI_COLS] = {0}, slope[XTI_COLS], points = 1;
     int n = dims_of(p, f->num, dims);
     if (n < 0)
         return false;
     for (int i = 0; i < n; i++) {
         if (p->ext[dims[i]] > TABLE_POINTS || (points *= p->ext[dims[i]]) > TABLE_POINTS)
             return false;
-        slope[i] = xti_floor_div(f->num[0] + f->num[dims[i]], f->den) - base;
+        slope[i] = xti_floor_div(f->num[0] + f->num[dims[i]], f->den);
     }
     xti_pool_steps(p->pool, (int)points * n);
     do {
-        int64_t num = f->num[0], want = base;
+        int64_t num = f->num[0], want = 0;
         for (int i = 0; i < n; i++) {
             num += x[i] * f->num[dims[i]];
             want += x[i] * slope[i];
@@ -156,7 +157,6 @@ static bool affine_by_table(const struct xti_work *p, const struct floor *f, int
             return false;
     } while (step(p, n, dims, x));
     xti_scratch_zero(p, out);
-    out[0] = base;
     for (int i = 0; i < n; i++)
         out[dims[i]] = slope[i];
     return true;

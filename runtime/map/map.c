@@ -254,8 +254,6 @@ static xt_status report(struct xti_fuser *f)
     switch (f->pool.st) {
     case XT_OK:
         return XT_OK;
-    case XT_ENOMEM:
-        return xti_fail(f->err, XT_ENOMEM, "fusing the chain");
     case XT_EOVERFLOW:
         return xti_fail_at(f->err, XT_EOVERFLOW, f->at, -1,
                            "an index of the fused chain does not fit in 64 bits");
@@ -270,7 +268,7 @@ static xt_status report(struct xti_fuser *f)
             "one piece of this chain needs more than %d floors of unlike reshapes, or %d guards",
             XTI_MAX_DIVS, XTI_MAX_GUARDS);
     default:
-        return xti_fail_at(f->err, f->pool.st, f->at, -1, "fusing the chain");
+        return xti_fail(f->err, f->pool.st, "fusing the chain");
     }
 }
 

@@ -171,7 +171,7 @@ static bool unite(const struct xti_piece *a, const struct xti_piece *b, struct c
     int64_t s, d;
     if (a->src != b->src || !xti_piece_affine(a) || !xti_piece_affine(b) || abs(a->n_dims - b->n_dims) > 1)
         return false;
-    if (a->src < 0 && memcmp(a->value, b->value, sizeof a->value))
+    if (memcmp(a->value, b->value, sizeof a->value))
         return false;
     if (!xti_sub64(b->soff, a->soff, &s) || !xti_sub64(b->doff, a->doff, &d))
         return false;

@@ -266,11 +266,9 @@ void xti_work_subst(struct xti_work *p, int col, const int64_t *e)
         if (e[v])
             at[n++] = (short)v;
     for (int r = 0; r < p->nr; r++) {
-        int64_t *row = xti_row(p, r), a = row[col];
-        if (!a || !p->ref[r])
-            continue;
+        int64_t *row = xti_row(p, r), a = p->ref[r] ? row[col] : 0;
         row[col] = 0;
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < (a ? n : 0); i++)
             fits &= xti_mad64(a, e[at[i]], row[at[i]], &row[at[i]]);
     }
     if (!fits)
@@ -282,9 +280,9 @@ void xti_dim_flip(struct xti_work *p, int col)
     bool fits = true;
     for (int r = 0; r < p->nr; r++) {
         int64_t *row = xti_row(p, r);
-        if (!row[col] || !p->ref[r])
-            continue;
-        fits &= xti_mad64(row[col], p->ext[col] - 1, row[0], &row[0]) && xti_sub64(0, row[col], &row[col]);
+        if (row[col] && p->ref[r])
+            fits &= xti_mad64(row[col], p->ext[col] - 1, row[0], &row[0]) &&
+                    xti_sub64(0, row[col], &row[col]);
     }
     if (!fits)
         xti_pool_fail(p->pool, XT_EOVERFLOW);
