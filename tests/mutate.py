@@ -2,13 +2,15 @@
 builds, and runs the tests of that folder. A change that they let pass is a survivor: a test is missing, or
 the change makes no difference, which tests/survivors.txt then says. `make mutation`.
 
-  mutate.py FOLDER [N [SEED]]    N changes (100) of runtime/FOLDER, drawn by SEED (1)
+  mutate.py FOLDER [N [SEED]]    N changes (100) of runtime/FOLDER, drawn by SEED (1): each has a place in a
+                                 seed's order of its own, so that other code leaves the others drawn
 
 B: build directory, of its own: its objects are overwritten. Ends with "N passed, N failed": changes that were
 noticed or are explained, and those that are not. A change that gives the same machine code is not counted.
 """
+import collections
+import hashlib
 import os
-import random
 import re
 import signal
 import subprocess
@@ -93,6 +95,19 @@ def describe(path, start, end, new, text):
     return line, f"{path}: {whole.strip()} | {text[start:end]} -> {new or 'nothing'} at {start - left}"
 
 
+def drawn_in_order(files, seed):
+    """All changes, those of a line that stands there more than once told apart by their number."""
+    seen, order = collections.Counter(), []
+    for f in files:
+        with open(f) as source:
+            text = source.read()
+        for c in changes(f):
+            what = describe(*c, text)[1]
+            seen[what] += 1
+            order.append((hashlib.sha256(f"{seed} {what} {seen[what]}".encode()).digest(), c))
+    return [c for _, c in sorted(order)]
+
+
 def try_one(change, tests, limits, original):
     """'same', 'refused' (does not compile), a test's name, or None: nobody noticed."""
     path, start, end, new = change
@@ -127,8 +142,7 @@ def main():
     original = {f: object_of(f) for f in files}
     with open(SURVIVORS) as f:
         known = {line.split(" # ")[0].strip() for line in f if " # " in line}
-    drawn = [c for f in files for c in changes(f)]
-    random.Random(seed).shuffle(drawn)
+    drawn = drawn_in_order(files, seed)
     counts = {"noticed": 0, "explained": 0, "survived": 0, "same": 0, "refused": 0}
     for change in drawn[:n]:
         result = try_one(change, tests, limits, original)

@@ -2,6 +2,7 @@
  * one that cannot be written leaves nothing. What kernels do with packs: test_pack.c. */
 #include "cache/pack.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -227,6 +228,28 @@ START_TEST(no_link_is_followed)
 }
 END_TEST
 
+/* A host that has closed its standard input gets 0 for the next file that it opens. */
+START_TEST(a_pack_may_be_descriptor_0)
+{
+    struct xti_pack *p = NULL;
+    struct xti_err err = {0};
+    int saved = fcntl(0, F_DUPFD_CLOEXEC, 3), probe;
+    ck_assert_int_ge(saved, 0);
+    close(0);
+    xt_status written = make_pack(&err), opened = xti_pack_open(path, &p, &err);
+    bool had = fcntl(0, F_GETFD) >= 0;
+    int there = p ? found(p) : -1;
+    probe = dup(saved); /* 0 again, when nobody kept it */
+    dup2(saved, 0);
+    close(saved);
+    ck_assert_msg(!written && !opened, "%s", err.e.message);
+    ck_assert_int_eq(there, N);
+    ck_assert_int_eq(probe, 0);
+    ck_assert(!had);
+    xti_pack_close(p);
+}
+END_TEST
+
 START_TEST(each_allocation_may_fail)
 {
     int64_t live = xti_live_allocations();
@@ -262,6 +285,7 @@ int main(void)
     tcase_add_test(t, rows_that_lie_are_refused);
     tcase_add_test(t, what_cannot_be_written_leaves_nothing_and_the_old_one);
     tcase_add_test(t, no_link_is_followed);
+    tcase_add_test(t, a_pack_may_be_descriptor_0);
     tcase_add_test(t, each_allocation_may_fail);
     suite_add_tcase(s, t);
     return run_suite(s);

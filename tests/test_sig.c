@@ -237,6 +237,7 @@ START_TEST(a_div_of_the_innermost_dim_widens_as_far_as_it_is_constant_over_a_uni
     h.piece[0].n_divs = 1;
     h.part[0].div[0] = (struct xti_div){.den = 8, .c = 2};
     memcpy(h.part[0].div_x[0], (int64_t[]){4, 1}, 16);
+    h.part[0].div_q[0][0] = 1; /* of no div: it is the first */
     h.part[0].sq[0] = 8;
     link_map(&h);
     ck_assert_int_eq(xti_map_unit(&h.m), 4);

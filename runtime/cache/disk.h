@@ -24,7 +24,7 @@ int xti_disk_dir(struct xti_disk *d, bool make);
 /* ---- lock.c: one byte of the file `lock`, held through a descriptor. XTI_LOCK_TRIM is the evictor's byte.
  */
 
-enum { XTI_LOCK_TRIM = 0, XTI_LOCK_BUSY = -1, XTI_LOCK_NONE = -2 };
+enum { XTI_LOCK_TRIM = 0, XTI_LOCK_AT_ONCE = 0, XTI_LOCK_BUSY = -1, XTI_LOCK_NONE = -2 };
 int xti_lock_take(int dir, int64_t byte, int64_t limit_ns); /* a token, or why not */
 void xti_lock_drop(int token);                              /* accepts the negative ones */
 

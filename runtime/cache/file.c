@@ -61,12 +61,12 @@ static enum xti_read read_open(int fd, struct xti_file *out, const char **why)
     if (*why)
         return XTI_READ_REFUSED;
     size_t bytes = (size_t)st.st_size;
-    unsigned char *data = xti_alloc(bytes + 1); /* one more: a file that grew shows */
+    unsigned char *data = xti_alloc(bytes), more; /* a file that grew shows */
     if (!data) {
         *why = "out of memory";
         return XTI_READ_NOMEM;
     }
-    if (read_all(fd, data, bytes + 1) != (int64_t)bytes) {
+    if (read_all(fd, data, bytes) != (int64_t)bytes || read_all(fd, &more, sizeof more)) {
         xti_free(data);
         *why = "size changed, or read failed";
         return XTI_READ_REFUSED;

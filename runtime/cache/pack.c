@@ -243,15 +243,17 @@ static bool write_all(const struct xti_pack_maker *m, const struct xti_str *rows
 {
     unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "wb");
-    bool ok = f && fwrite(rows->s, 1, rows->n, f) == rows->n;
-    if (fd >= 0 && !f)
+    if (fd < 0)
+        return false;
+    FILE *f = fdopen(fd, "wb");
+    if (!f) {
         close(fd);
+        return false;
+    }
+    bool ok = fwrite(rows->s, 1, rows->n, f) == rows->n;
     for (size_t i = 0; i < m->n && ok; i++)
         ok = fwrite(m->entry[i].data, 1, m->entry[i].bytes, f) == m->entry[i].bytes;
-    if (f && fclose(f))
-        ok = false;
-    return ok;
+    return !fclose(f) && ok;
 }
 
 xt_status xti_pack_write(struct xti_pack_maker *m, const char *path, struct xti_err *err)

@@ -53,7 +53,7 @@ void xti_disk_trim(struct xti_disk *d, int dir, size_t bytes)
 {
     if (!is_due(d, bytes))
         return;
-    int token = xti_lock_take(dir, XTI_LOCK_TRIM, 0);
+    int token = xti_lock_take(dir, XTI_LOCK_TRIM, XTI_LOCK_AT_ONCE);
     if (token == XTI_LOCK_BUSY) /* somebody is at it; without locks two may: both remove the same old ones */
         return;
     struct xti_scan s;

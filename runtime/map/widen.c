@@ -96,16 +96,21 @@ int xti_map_unit(const struct xti_map *m)
 
 /* ------------------------------------------------------------------------------------------------- widen */
 
+static void divide(int n, const int64_t *from, int64_t G, int64_t *to)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = from[i] / G;
+}
+
 /* Divides a row by its divisor G into memory of its own; false when there is none. */
 static bool divide_row(struct xti_arena *a, struct row *r, int64_t G, int g)
 {
     int64_t *x = xti_arena_alloc(a, (size_t)(r->n_x + r->n_q) * sizeof *x), *q = x ? x + r->n_x : NULL;
     if (!x)
         return false;
-    for (int i = 0; i < r->n_x; i++)
-        x[i] = (i < r->n_x - 1 ? r->x[i] : r->x[i] * g) / G;
-    for (int i = 0; i < r->n_q; i++)
-        q[i] = r->q[i] / G;
+    x[r->n_x - 1] = r->x[r->n_x - 1] * g / G;
+    divide(r->n_x - 1, r->x, G, x);
+    divide(r->n_q, r->q, G, q);
     *r = (struct row){xti_floor_div(r->c, G), r->n_x, r->n_q, x, q};
     return true;
 }

@@ -214,9 +214,9 @@ static int col_new(struct xti_work *p, enum xti_col kind, int64_t ext)
     int v = p->full_cols;
     while (v < p->nc && p->kind[v] != XTI_COL_FREE)
         v++;
-    if (v == p->w)
-        xti_work_reserve_cols(p, 1);
-    if (v == p->w) {
+    if (v + 1 == p->w)
+        xti_work_reserve_cols(p, 2);
+    if (v + 1 == p->w) {
         xti_pool_fail(p->pool, XT_EUNSUPPORTED);
         return 1;
     }

@@ -9,7 +9,7 @@
  * Failures (no memory, overflow, too many columns) are remembered in the pool, and work goes on with rubbish
  * until somebody looks: callers test pool->st in every loop. Pointers into the matrix die with row_new and
  * col_new. Always true: dims have an extent > 1, so that there are at most 62 of them; free columns are 0 in
- * every row. Layer 2. */
+ * every row, and behind the last that is used there is one. Layer 2. */
 #ifndef XTI_MAP_WORK_H
 #define XTI_MAP_WORK_H
 
@@ -17,7 +17,7 @@
 #include "map/map.h"
 
 enum {
-    XTI_COLS = 128,               /* 1 + 62 dims + 65 divs, most of which die again */
+    XTI_COLS = 128,               /* 1 + 62 dims + 64 divs, most of which die again, and a free one */
     XTI_COORDS = 2 * XT_MAX_RANK, /* tile splits every axis in two */
     XTI_KNOWN = 12,               /* digit lists remembered; older ones are forgotten */
     XTI_DIGITS = 128,
