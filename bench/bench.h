@@ -109,6 +109,11 @@ int bench_calls(struct xt_ctx *ctx, FILE *f);
  * the end the geometric mean and the least of best / chosen. 0, or -1: xt_last_error */
 int bench_regret(struct xt_ctx *ctx, const struct bench_workload *w, int n, FILE *f);
 
+/* ---- without.c: how much longer chains take by plans without strategies and tricks: sets of their names,
+ * "tile joint,merge" are two; cut up. Of rows whose plan changes, each by itself, and of all sets a table. 0,
+ * or -1: xt_last_error */
+int bench_without(char *names, const struct bench_workload *w, int n, FILE *f);
+
 /* ---- report.c */
 void bench_table(FILE *f, const struct bench_row *rows, int n);
 /* busy: busy_text's sentences, NULL: quiet. */

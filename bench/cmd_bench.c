@@ -77,9 +77,24 @@ static int measure_regret(const struct pick *pick)
     return status;
 }
 
+static int measure_without(const struct pick *pick, const char *names)
+{
+    struct bench_workload *w = NULL;
+    int n = pick_workloads(pick, &w);
+    if (n < 0)
+        return EXIT_BAD_INPUT;
+    char *copy = strdup(names);
+    int status = !copy                               ? fail("bench: out of memory")
+                 : bench_without(copy, w, n, stdout) ? fail_last("bench: --without")
+                                                     : 0;
+    free(copy);
+    bench_workloads_free(w, n);
+    return status;
+}
+
 static int cmd_bench(int argc, char **argv)
 {
-    const char *json = NULL, *html = NULL, *pages = NULL, *at = NULL;
+    const char *json = NULL, *html = NULL, *pages = NULL, *at = NULL, *without = NULL;
     struct pick pick = {0};
     bool quick = false, calls = false, list = false, regret = false, busy = false, hptt_measure = false;
     const struct option_row rows[] = {
@@ -96,6 +111,8 @@ static int cmd_bench(int argc, char **argv)
          &calls},
         {"list", 0, NULL, "names the workloads", NULL, &list},
         {"regret", 0, NULL, "each chain's plan beside the best of those that it could have", NULL, &regret},
+        {"without", 0, "SETS",
+         "plans beside those without strategies or tricks: 'tile joint,merge' are two sets", &without, NULL},
         {"hptt-measure", 0, NULL, "HPTT by its measuring mode, too: seconds a chain", NULL, &hptt_measure},
     };
     int first = take_options(&bench_command, rows, sizeof rows / sizeof *rows, argc, argv);
@@ -121,6 +138,8 @@ static int cmd_bench(int argc, char **argv)
         return fail("bench: --busy times one thread: XT_THREADS=1");
     if (busy)
         contest_by_own_time();
+    if (without)
+        return measure_without(&pick, without);
     struct bench_workload *w = NULL;
     struct busy quiet;
     char text[512];

@@ -169,6 +169,9 @@ export XT_THREADS=1
 "$xt" bench --regret 'x: u8[64,64]; x.T' >"$dir/out" 2>"$dir/err"
 expect 'bench --regret' \
     'grep -q "^geometric mean [01]\.[0-9]*, least [01]\.[0-9]*$" "$dir/out" && [ ! -s "$dir/err" ]'
+"$xt" bench --without 'transpose transpose,gather' 'x: u8[64,64]; x.T' >"$dir/out" 2>"$dir/err"
+expect 'bench --without' 'grep -q "^transpose,gather  *1 " "$dir/out" && [ ! -s "$dir/err" ]'
+bad 'no strategy' "'squares,circles'" bench --without squares,circles 'x: u8[64,64]; x.T'
 "$xt" bench --quick --busy crop_step 'x: u8[64,64]; x.flip(0)' --json "$dir/b.json" >"$dir/out" 2>"$dir/err"
 expect 'bench NAME CHAIN' \
     'grep -q "^crop_step " "$dir/out" && grep -q "^x: " "$dir/out" && ! [ -s "$dir/err" ]'

@@ -178,7 +178,7 @@ END_TEST
 
 START_TEST(every_strategy_is_chosen_by_some_chain)
 {
-    for (int i = 0; i < xti_n_cpu_strategies; i++) {
+    for (int i = 0; i < XTI_N_STRATEGIES; i++) {
         bool found = false;
         for (size_t k = 0; k < sizeof chosen / sizeof *chosen; k++)
             found |= !strcmp(chosen[k].strategy, xti_cpu_strategies[i].name);

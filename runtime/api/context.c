@@ -8,6 +8,7 @@
 #include "base/give.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "plan/choice.h"
 
 /* Kernels are small on the CPU, and a loaded module is a few hundred KB: enough for any one program. */
 enum { MAX_KERNELS = 4096, MAX_PLANS = 4096, MAX_CODES = 1024 };
@@ -67,6 +68,10 @@ static xt_status check_environment(struct xti_err *err)
     const char *machine = xti_env(XTI_ENV_MACHINE);
     if (machine && *machine && !xti_machine_named(machine))
         return unknown_machine(machine, err);
+    uint64_t set;
+    const char *without = xti_env(XTI_ENV_WITHOUT);
+    if (without && !xti_choice_without(without, &set))
+        return xti_fail(err, XT_EINVAL, "XT_WITHOUT: '%s' has a name that is no strategy or trick", without);
     /* What is no number gives back either default. */
     if (xti_env_int(XTI_ENV_THREADS, 0) != xti_env_int(XTI_ENV_THREADS, 1) && xti_env(XTI_ENV_THREADS) &&
         *xti_env(XTI_ENV_THREADS))

@@ -229,7 +229,8 @@ static bool identify(const struct xti_map *m, const struct xti_target *t, struct
     char signature[XTI_SIGNATURE_CHARS];
     struct xti_str key = {0};
     unsigned char digest[XTI_SHA256_BYTES];
-    const int64_t numbers[] = {(int64_t)t->isa, t->threads, t->l1_bytes, t->l2_bytes, t->l3_bytes};
+    const int64_t numbers[] = {(int64_t)t->isa, t->threads,  t->l1_bytes,
+                               t->l2_bytes,     t->l3_bytes, (int64_t)t->choice.without};
     if (xti_signature(m, t->backend, 0, signature, NULL))
         return false;
     xti_str_add(&key, signature);
@@ -284,5 +285,6 @@ void xti_choose(const struct xti_tuning *tuning, const struct xti_map *m, struct
         return;
     if (!xti_wisdom_find(tuning->wisdom, &id, out) && tuning->measure)
         measure_in_turn(tuning, m, t, &id, out);
-    t->choice = out->choice;
+    if (out->tried)
+        t->choice = out->choice;
 }

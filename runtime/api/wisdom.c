@@ -15,7 +15,7 @@
 #include "plan/choice.h"
 
 enum { N_LISTS = 64, MAX_RECORDS = 4096, NAME_BYTES = 64 };
-enum { ID_BYTES = sizeof(struct xti_map_id), RECORD_BYTES = ID_BYTES + 24 };
+enum { ID_BYTES = sizeof(struct xti_map_id), RECORD_BYTES = ID_BYTES + 32 };
 _Static_assert(sizeof(struct xti_map_id) == 16, "no padding: compared and stored as bytes");
 
 struct record {
@@ -71,10 +71,10 @@ bool xti_wisdom_find(const struct xti_wisdom *w, const struct xti_map_id *id, st
 static void encode(struct xti_str *b, const struct xti_map_id *id, const struct xti_measured *m)
 {
     const struct xti_choice c = m->choice;
-    const int8_t small[8] = {c.stream,   c.order,          c.rows,  c.cols,
-                             c.strategy, (int8_t)m->tried, c.burst, c.first};
+    const int8_t small[8] = {c.stream, c.order, c.rows, c.cols, (int8_t)m->tried, c.burst, c.first};
     xti_str_addn(b, id, ID_BYTES);
     xti_str_addn(b, small, sizeof small);
+    xti_str_u64le(b, c.without);
     xti_str_u64le(b, (uint64_t)m->model_ns);
     xti_str_u64le(b, (uint64_t)m->chosen_ns);
 }
@@ -97,12 +97,12 @@ static bool decode(const unsigned char *p, struct xti_map_id *id, struct xti_mea
                                           .order = small[1],
                                           .rows = small[2],
                                           .cols = small[3],
-                                          .strategy = small[4],
-                                          .burst = small[6],
-                                          .first = small[7]},
-                               .tried = small[5],
-                               .model_ns = load_i64(p + ID_BYTES + 8),
-                               .chosen_ns = load_i64(p + ID_BYTES + 16)};
+                                          .burst = small[5],
+                                          .first = small[6],
+                                          .without = (uint64_t)load_i64(p + ID_BYTES + 8)},
+                               .tried = small[4],
+                               .model_ns = load_i64(p + ID_BYTES + 16),
+                               .chosen_ns = load_i64(p + ID_BYTES + 24)};
     return xti_choice_valid(m->choice) && m->tried > 0 && m->tried <= XTI_MAX_CHOICES && m->model_ns > 0 &&
            m->chosen_ns > 0;
 }
@@ -132,7 +132,7 @@ static void processor_name(char out[NAME_BYTES])
 
 static void entry_key(const struct xti_wisdom *w, struct xti_str *key)
 {
-    xti_str_add(key, "xt choices 4\n" XT_VERSION "\n");
+    xti_str_add(key, "xt choices 5\n" XT_VERSION "\n");
     xti_str_add(key, w->processor);
 }
 

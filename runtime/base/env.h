@@ -9,6 +9,7 @@
     X(BACKEND, "cpu", "backend of a compile that names none: ref, cpu or cuda")                              \
     X(ISA, "the widest the processor has", "CPU kernels: scalar, avx2, avx512 or neon")                      \
     X(MACHINE, "this processor's", "row of CPU plans, hints and prices: zen5, generic, ..: `xt env`")        \
+    X(WITHOUT, "", "CPU strategies and tricks that plans do without: joint,tile (runtime/plan/plan.h)")      \
     X(THREADS, "the processors this process may use",                                                        \
       "CPU threads a run may use; 1 keeps it on the caller's")                                               \
     X(CACHE_DIR, "$XDG_CACHE_HOME/xt or ~/.cache/xt", "directory of compiled kernels; empty: no disk cache") \

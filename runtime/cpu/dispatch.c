@@ -9,6 +9,7 @@
 #endif
 
 #include "base/env.h"
+#include "plan/choice.h"
 #include "base/os.h"
 #include "cpu/kernels.h"
 
@@ -104,6 +105,7 @@ void xti_cpu_target(int threads, struct xti_target *t)
     const char *name = xti_env(XTI_ENV_MACHINE);
     const struct xti_machine *named = name ? xti_machine_named(name) : NULL,
                              *m = named ? named : this_machine();
+    const char *without = xti_env(XTI_ENV_WITHOUT);
     int64_t l3 = l3_bytes();
     *t = (struct xti_target){
         .backend = XT_CPU,
@@ -114,4 +116,6 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .l3_bytes = cache_bytes(l3 > 0 ? l3 : sysconf(_SC_LEVEL3_CACHE_SIZE), m->l3_bytes, named, 16 << 20),
         .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
     };
+    if (without)
+        xti_choice_without(without, &t->choice.without);
 }

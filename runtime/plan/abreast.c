@@ -29,8 +29,8 @@ int64_t xti_abreast_unit(const struct xti_target *target, const struct xti_nest 
 {
     enum { LEAST = 96, MANY = 64 /* times those that go side by side: what is left over is gathered */ };
     int64_t bytes = t->run, units = xti_abreast_units(xti_abreast_element(t));
-    if (!target->machine->habits.abreast || target->isa != XTI_ISA_AVX512 || units < 2 ||
-        t->run >= XTI_LINE || squares_serve(t))
+    if (!xti_may(target, XTI_ABREAST) || !target->machine->habits.abreast || target->isa != XTI_ISA_AVX512 ||
+        units < 2 || t->run >= XTI_LINE || squares_serve(t))
         return 0;
     for (int i = t->n_dims - 1; i > 0 && t->dim[i].d == bytes; i--) {
         const struct xti_loop *next = &t->dim[i - 1];

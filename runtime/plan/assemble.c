@@ -97,7 +97,7 @@ static bool pays(const struct xti_plan *p)
     for (int i = 0; i < p->n_steps; i++)
         if (p->step[i].stage.serves || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
             return false;
-    if (!xti_cost_stream(p) || !dense(&p->map) || !fits(p))
+    if (!xti_may(&p->target, XTI_MERGE) || !xti_cost_stream(p) || !dense(&p->map) || !fits(p))
         return false;
     for (int i = 0; i < p->n_steps; i++) {
         struct xti_step step = reordered(p, &p->step[i], room);
@@ -122,7 +122,7 @@ xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err)
             return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
     }
     p->assembled = true;
-    if (p->target.isa == XTI_ISA_AVX512) /* loads parts of lines */
+    if (p->target.isa == XTI_ISA_AVX512 && xti_may(&p->target, XTI_WINDOW)) /* loads parts of lines */
         xti_plan_window(p);
     return XT_OK;
 }

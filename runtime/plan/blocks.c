@@ -101,7 +101,8 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;
-    bool deep = p->target.machine->habits.prefetch_deep, turns = deep && p->target.isa == XTI_ISA_AVX512;
+    bool deep = p->target.machine->habits.prefetch_deep,
+         turns = deep && p->target.isa == XTI_ISA_AVX512 && xti_may(&p->target, XTI_TURNS);
     xt_status s = plan(&sub, 0, turns ? shape_turns : deep ? shape_near_calls : shape_calls, err);
     if (!s && out->step.kernel == XTI_CPU_MOSAIC)
         s = make_table(&sub, out, err);

@@ -137,8 +137,8 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
  */
 static bool may_be_less(const struct xti_plan *p, const struct xti_sides *x, const struct xti_step *step)
 {
-    return p->target.machine->habits.prefetch_deep && !p->joint.n && step->stage.group < step->n_loops &&
-           x->col.n_dims && x->col.bytes / x->col.take >= LESS_BYTES &&
+    return xti_may(&p->target, XTI_LESS) && p->target.machine->habits.prefetch_deep && !p->joint.n &&
+           step->stage.group < step->n_loops && x->col.n_dims && x->col.bytes / x->col.take >= LESS_BYTES &&
            xti_group_source(p, step, 0, step->stage.group).bytes < XTI_GROUP_RUN_BYTES;
 }
 
@@ -159,9 +159,7 @@ static const struct xti_strategy *next_strategy(const struct xti_plan *p, int pi
     const struct xti_strategy *x = p->strategies;
     while (x->make != xti_buffered_make)
         x++;
-    for (x++; !x->applicable(p, piece, NULL);)
-        x++;
-    return x;
+    return xti_strategy_next(p, x + 1, piece);
 }
 
 /* Whether it is to pick units one by one. */
@@ -235,7 +233,7 @@ static __attribute__((noinline)) bool windows_serve(const struct xti_plan *p, in
 {
     struct xti_dim d[2 * XTI_MAX_DIMS];
     struct xti_piece block;
-    if (!xti_cost_windows(&p->target, p->bytes_written))
+    if (!xti_may(&p->target, XTI_PERMUTED) || !xti_cost_windows(&p->target, p->bytes_written))
         return false;
     int most = mosaic_block(p, piece, &block, d);
     if (!most || xti_mosaic_applies(p, piece, NULL))

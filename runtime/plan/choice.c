@@ -1,6 +1,8 @@
 /* choice.c: lists the plans that are worth a trial. Layer 3. */
 #include "plan/choice.h"
 
+#include <string.h>
+
 #include "plan/estimate.h"
 #include "plan/program.h"
 
@@ -21,7 +23,6 @@ static const struct xti_choice tried[] = {
     {.rows = -2},
     {.cols = 2},
     {.cols = -2},
-    {.strategy = 1},
     {.rows = 2, .cols = 2},
     {.rows = 2, .cols = -2},
     {.rows = -2, .cols = 2},
@@ -32,20 +33,36 @@ static const struct xti_choice tried[] = {
     {.stream = -1, .rows = 2},
     {.stream = -1, .cols = 2},
 };
-enum { N_TRIED = sizeof tried / sizeof *tried, MOST_BLOCKS = 2, MOST_PASSED = 1 };
+enum { N_TRIED = sizeof tried / sizeof *tried, MOST_BLOCKS = 2 };
+
+/* Then each strategy that comes next, and each trick that a plan does without. */
+enum { N_PASSED = 5, N_TRICKS = XTI_TRICK_END - XTI_FIRST_TRICK };
+
+static const char *const trick[N_TRICKS] = {
+#define X(id, name) [XTI_##id - XTI_FIRST_TRICK] = name,
+    XTI_TRICKS(X)
+#undef X
+};
+
+/* Of a bit of xti_choice.without; NULL: it has none. */
+static const char *name_of(int bit)
+{
+    if (bit >= XTI_FIRST_TRICK && bit < XTI_TRICK_END)
+        return trick[bit - XTI_FIRST_TRICK];
+    return bit < XTI_N_STRATEGIES ? xti_cpu_strategies[bit].name : NULL;
+}
 
 static bool within(int n, int most) { return n >= -most && n <= most; }
 
 bool xti_choice_valid(struct xti_choice c)
 {
     return within(c.stream, 1) && c.order >= 0 && c.order < XTI_ORDER_COUNT && within(c.rows, MOST_BLOCKS) &&
-           within(c.cols, MOST_BLOCKS) && c.strategy >= 0 && c.strategy <= MOST_PASSED &&
-           within(c.burst, 1) && within(c.first, 1);
+           within(c.cols, MOST_BLOCKS) && within(c.burst, 1) && within(c.first, 1);
 }
 
 bool xti_choice_is_model(struct xti_choice c)
 {
-    return !c.stream && !c.order && !c.rows && !c.cols && !c.strategy && !c.burst && !c.first;
+    return !c.stream && !c.order && !c.rows && !c.cols && !c.without && !c.burst && !c.first;
 }
 
 static bool is_new(const struct xti_candidate *c, int n)
@@ -70,24 +87,97 @@ static int insert(struct xti_candidate *c, int n)
     return n;
 }
 
+/* c[n] has room for the plan. Returns how many there are then; -1: out of memory. */
+static int add(const struct xti_map *m, const struct xti_target *t, struct xti_choice choice,
+               struct xti_candidate *c, int n)
+{
+    struct xti_target forced = *t;
+    struct xti_estimate e;
+    forced.choice = choice;
+    forced.choice.without |= t->choice.without;
+    if (xti_plan_make(m, &forced, &c[n].plan, NULL))
+        return -1;
+    xti_plan_estimate(&c[n].plan, &e);
+    c[n].seconds = e.seconds;
+    if (is_new(c, n))
+        return insert(c, n);
+    xti_plan_free(&c[n].plan);
+    return n;
+}
+
+/* The strategy that writes most, as a bit. */
+static uint64_t main_strategy(const struct xti_plan *p)
+{
+    const char *name = xti_plan_strategy(p);
+    for (int i = 0; i < XTI_N_STRATEGIES; i++)
+        if (!strcmp(name, xti_cpu_strategies[i].name))
+            return (uint64_t)1 << i;
+    return 0;
+}
+
+/* The i-th of those that are tried, none twice. */
+static struct xti_choice choice_of(int i)
+{
+    struct xti_choice c = {0};
+    if (i < N_TRIED)
+        return tried[i];
+    c.without = (uint64_t)1 << (XTI_FIRST_TRICK + i - N_TRIED);
+    return c;
+}
+
+/* What comes when one strategy after the other is passed over. */
+static int add_passed(const struct xti_map *m, const struct xti_target *t, struct xti_candidate *c, int n)
+{
+    struct xti_choice pass = {0};
+    struct xti_target forced = *t;
+    for (int i = 0; i < N_PASSED && n >= 0; i++) {
+        struct xti_plan p;
+        forced.choice.without = t->choice.without | pass.without;
+        if (xti_plan_make(m, &forced, &p, NULL))
+            return -1;
+        pass.without |= main_strategy(&p);
+        xti_plan_free(&p);
+        n = add(m, t, pass, c, n);
+    }
+    return n;
+}
+
 int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
                      struct xti_candidate c[XTI_CHOICE_ROOM])
 {
-    int n = 0;
-    for (int i = 0; i < N_TRIED; i++) {
-        struct xti_target forced = *t;
-        struct xti_estimate e;
-        forced.choice = tried[i];
-        if (xti_plan_make(m, &forced, &c[n].plan, NULL))
-            break;
-        xti_plan_estimate(&c[n].plan, &e);
-        c[n].seconds = e.seconds;
-        if (is_new(c, n))
-            n = insert(c, n);
-        else
-            xti_plan_free(&c[n].plan);
-    }
+    int n = 0, k = 0;
+    for (int i = 0; i < N_TRIED + N_TRICKS && k >= 0; i++)
+        n = (k = add(m, t, choice_of(i), c, n)) < 0 ? n : k;
+    if (k >= 0)
+        n = (k = add_passed(m, t, c, n)) < 0 ? n : k;
     return n;
+}
+
+bool xti_choice_without(const char *names, uint64_t *out)
+{
+    *out = 0;
+    while (*names) {
+        size_t n = strcspn(names, ",");
+        int i = 0;
+        for (; i < XTI_TRICK_END; i++)
+            if (name_of(i) && strlen(name_of(i)) == n && !strncmp(name_of(i), names, n))
+                break;
+        if (i == XTI_TRICK_END)
+            return false;
+        *out |= (uint64_t)1 << i;
+        names += n + (names[n] == ',');
+    }
+    return true;
+}
+
+static const char *without_text(uint64_t without, const char *comma, struct xti_str *b)
+{
+    for (int i = 0; i < XTI_TRICK_END; i++)
+        if (without >> i & 1 && name_of(i)) {
+            xti_str_addf(b, "%swithout %s", comma, name_of(i));
+            comma = ", ";
+        }
+    return comma;
 }
 
 void xti_choice_text(struct xti_choice c, struct xti_str *b)
@@ -97,8 +187,7 @@ void xti_choice_text(struct xti_choice c, struct xti_str *b)
     const char *comma = "";
     if (xti_choice_is_model(c))
         xti_str_add(b, "the model's");
-    if (c.strategy)
-        xti_str_addf(b, "strategy passed over: %d", c.strategy), comma = ", ";
+    comma = without_text(c.without, comma, b);
     if (c.stream)
         xti_str_addf(b, "%s%s", comma, c.stream > 0 ? "streaming stores" : "no streaming stores"),
             comma = ", ";

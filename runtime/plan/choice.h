@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-enum { XTI_MAX_CHOICES = 12, XTI_CHOICE_ROOM }; /* one more, to try the next */
+enum { XTI_MAX_CHOICES = 32, XTI_CHOICE_ROOM }; /* one more, to try the next */
 
 struct xti_candidate {
     struct xti_plan plan; /* its target has the choice */
@@ -19,6 +19,10 @@ int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
 /* False for numbers that no version of this table has: they come from a file. */
 bool xti_choice_valid(struct xti_choice c);
 bool xti_choice_is_model(struct xti_choice c);
+
+/* The set of xti_choice.without by the names of strategies and tricks: "joint,tile". False: one is unknown.
+ */
+bool xti_choice_without(const char *names, uint64_t *out);
 
 /* "streaming stores, source order, rows x 4"; "the model's". */
 void xti_choice_text(struct xti_choice c, struct xti_str *b);

@@ -70,6 +70,8 @@ bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
         [XTI_CPU_REVERSE] = true, [XTI_CPU_MIRROR] = true, [XTI_CPU_DEINTERLEAVE] = true};
     struct xti_traffic t;
     bool gaps = step->kernel == XTI_CPU_DEINTERLEAVE && step->col.s != step->param * step->unit;
+    if (!xti_may(&p->target, XTI_STAYS))
+        return false;
     if (picked_near(&p->target, step))
         return true;
     if (!p->target.machine->habits.keeps_in_order || p->target.choice.stream ||
@@ -124,7 +126,7 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
 {
     bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
-    return t->machine->habits.prefetch_deep && follow &&
+    return xti_may(t, XTI_LONG_ROWS) && t->machine->habits.prefetch_deep && follow &&
            XTI_LINE / step->unit * step->col.s <= t->l2_bytes / 8 * 3;
 }
 
@@ -177,8 +179,9 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
     const struct xti_loop *col = step->list.col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     int few = step->list.col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
     bool near = !step->list.col_dims && xti_abs64(col->s) < NEAR;
-    return t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE &&
-           step->store.stream && !step->tile.collect && step->unit <= WIDEST && col->s % few && !near;
+    return xti_may(t, XTI_UNSTAGED) && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 &&
+           step->kernel == XTI_CPU_TILE && step->store.stream && !step->tile.collect &&
+           step->unit <= WIDEST && col->s % few && !near;
 }
 
 /* The source of such a tile, where it is one run that is read column by column, is fetched a tile ahead in
@@ -193,7 +196,7 @@ int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *s
     bool wide = step->unit > NARROW && step->kernel == XTI_CPU_TILE && step->store.stream;
     bool serves =
         step->store.unstaged || (wide && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512);
-    bool one = serves && step->list.col_dims && run == reach;
+    bool one = xti_may(t, XTI_SOURCE_RUN) && serves && step->list.col_dims && run == reach;
     return one && PARTS * run <= t->l2_bytes ? run : 0;
 }
 
@@ -227,6 +230,16 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
 
 /* ---- which kernel */
 
+const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const struct xti_strategy *s,
+                                             int piece)
+{
+    const struct xti_strategy *last = &p->strategies[XTI_N_STRATEGIES - 1];
+    for (; s != last; s++)
+        if (!(p->target.choice.without >> (s - p->strategies) & 1) && s->applicable(p, piece, NULL))
+            break;
+    return s;
+}
+
 /* A gather instruction costs several times what loading and permuting a few windows takes, which its reading
  * hides. */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
@@ -241,16 +254,16 @@ bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
     enum { MOST = 4, WIDEST = 8 }; /* gen/kernels.py */
     const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
     int64_t group = cs->n * n->unit, step = cd->s / group;
-    return xti_cost_windows(&p->target, p->bytes_written) && p->map.n_pieces == 1 && cs->n <= MOST &&
-           n->unit <= WIDEST && cd->s == step * group && step > 1 && step <= MOST &&
-           cd->n * n->unit >= XTI_LINE;
+    return xti_may(&p->target, XTI_APART) && xti_cost_windows(&p->target, p->bytes_written) &&
+           p->map.n_pieces == 1 && cs->n <= MOST && n->unit <= WIDEST && cd->s == step * group && step > 1 &&
+           step <= MOST && cd->n * n->unit >= XTI_LINE;
 }
 
 /* Squares of wide units would be filled in part. */
 bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
 {
-    return p->target.machine->habits.prefetch_deep && unit >= XTI_LANE / 2 && run < XTI_LINE &&
-           xti_cost_stream(p);
+    return xti_may(&p->target, XTI_FEW) && p->target.machine->habits.prefetch_deep && unit >= XTI_LANE / 2 &&
+           run < XTI_LINE && xti_cost_stream(p);
 }
 
 /* Rows that share lines with their neighbours are put together in a buffer. */
@@ -321,7 +334,8 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
     enum { SHARED = 512, WELL = 1, FAIRLY = 3 };
     const struct xti_target *t = &p->target;
     int64_t bytes = p->bytes_written;
-    if (!t->machine->habits.early_stores || t->isa != XTI_ISA_AVX512 || step->store.stream)
+    if (!xti_may(t, XTI_SQUARES) || !t->machine->habits.early_stores || t->isa != XTI_ISA_AVX512 ||
+        step->store.stream)
         return false;
     if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
         return true;
@@ -342,6 +356,8 @@ bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { MANY = 16 };
     const struct xti_target *t = &p->target;
+    if (!xti_may(t, XTI_RUNS))
+        return false;
     if (step->store.stream)
         return t->machine->habits.stream_banks && step->row.d % t->machine->habits.stream_banks == 0 &&
                p->bytes_written < t->l3_bytes / 2;
@@ -417,13 +433,14 @@ void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step)
     int64_t row = xti_step_row_bytes(step), bytes = p->bytes_written;
     bool layers = innermost_is_whole(step), some = has_places(step, row);
     bool whole = p->n_steps == 1 && step->n_loops == layers;
-    bool keeps = whole && bytes <= 3 * t->l1_bytes / 4 && is_dense(&p->map, bytes);
+    bool keeps = xti_may(t, XTI_KEEPS) && whole && bytes <= 3 * t->l1_bytes / 4 && is_dense(&p->map, bytes);
     bool alone = keeps && !layers && step->row.n == 1;
     bool full = bytes > 3 * t->l2_bytes / 8 && bytes <= t->l2_bytes;
     if (!t->machine->habits.uneven_steps || t->isa != XTI_ISA_AVX512 || step->store.stream || step->general ||
         step->stage.serves || bytes <= (keeps ? FEW : t->l1_bytes / 2) || bytes > t->l3_bytes / 8)
         return;
-    step->visit.uneven = some || (is_long(step, row) && (alone || full));
+    step->visit.uneven = xti_may(t, XTI_UNEVEN) && (some || (is_long(step, row) && (alone || full)));
     step->visit.layers = step->visit.uneven && layers;
-    step->store.keeps = step->visit.uneven ? keeps : whole && may_keep_squares(t, step, bytes);
+    step->store.keeps =
+        step->visit.uneven ? keeps : xti_may(t, XTI_KEEPS) && whole && may_keep_squares(t, step, bytes);
 }

@@ -432,7 +432,7 @@ static void general_make(const struct xti_plan *p, int piece, struct xti_step *s
 }
 
 /* clang-format off */
-const struct xti_strategy xti_cpu_strategies[] = {
+const struct xti_strategy xti_cpu_strategies[XTI_N_STRATEGIES] = {
     {"memcpy", "a plain copy", "it is copied whole",
      memcpy_applies, rows_make},
     {"fill", "a fill with one value", NULL,
@@ -474,4 +474,3 @@ const struct xti_strategy xti_cpu_strategies[] = {
      general_applies, general_make},
 };
 /* clang-format on */
-const int xti_n_cpu_strategies = sizeof xti_cpu_strategies / sizeof xti_cpu_strategies[0];

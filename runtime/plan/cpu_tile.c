@@ -86,7 +86,7 @@ static bool make_run(const struct xti_plan *p, int piece, struct xti_sides *x)
     const struct xti_loop *cs = xti_nest_cs(&x->t);
     int64_t row = cs ? cs->n * x->t.unit : 0;
     bool made = false;
-    if (row < RUN_BYTES || row > ROW_BYTES)
+    if (!xti_may(&p->target, XTI_ONE_RUN) || row < RUN_BYTES || row > ROW_BYTES)
         return false;
     int64_t most = p->target.l2_bytes / 2 / row;
     most = most < FED_COL_ENTRIES ? most : FED_COL_ENTRIES;
@@ -102,11 +102,11 @@ static bool make_run(const struct xti_plan *p, int piece, struct xti_sides *x)
 
 /* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
  * lines at its ends. */
-static void long_columns(struct xti_sides *x)
+static void long_columns(const struct xti_plan *p, struct xti_sides *x)
 {
     const struct xti_sides tile = *x;
     bool narrow = x->t.unit <= FED_UNIT;
-    if (!narrow && !xti_sides_ragged(x))
+    if (!xti_may(&p->target, XTI_LONG_COLS) || (!narrow && !xti_sides_ragged(x)))
         return;
     xti_side_widen(x, &x->col, narrow ? FED_COL_BYTES : LONG_COL_BYTES, FED_COL_ENTRIES);
     if (!xti_sides_list_fits(x))
@@ -120,9 +120,9 @@ static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
         return;
     const struct xti_target *t = &p->target;
     bool deep = t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(p);
-    widen(x, want, t->machine->habits.prefetch_deep);
+    widen(x, want, t->machine->habits.prefetch_deep && xti_may(t, XTI_WHOLE));
     if (deep && (one_run(x) || !xti_sides_ragged(x) || !make_run(p, piece, x)))
-        long_columns(x);
+        long_columns(p, x);
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
     make_long(x, &x->row, long_row_bytes(p, x->t.unit) / x->t.unit);
 }
@@ -219,9 +219,9 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     struct xti_sides tile = *x;
-    if (!p->target.machine->habits.prefetch_deep || p->target.isa != XTI_ISA_AVX512 ||
-        !xti_cost_lies_alone(p, piece) || x->t.unit > 1 || !xti_cost_stream(p) || !xti_sides_ragged(x) ||
-        x->col.bytes > COLLECT_BYTES)
+    if (!xti_may(&p->target, XTI_COLLECT) || !p->target.machine->habits.prefetch_deep ||
+        p->target.isa != XTI_ISA_AVX512 || !xti_cost_lies_alone(p, piece) || x->t.unit > 1 ||
+        !xti_cost_stream(p) || !xti_sides_ragged(x) || x->col.bytes > COLLECT_BYTES)
         return false;
     xti_sides_begin(&p->map, piece, x);
     x->lists = true;

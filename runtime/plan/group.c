@@ -123,7 +123,7 @@ void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *
     int64_t share = target->l2_bytes / (target->machine->habits.prefetch_deep ? NEAR_GROUPS : GROUPS);
     int64_t most = (share < GROUP_BYTES ? share : GROUP_BYTES) / xti_parts_of(p);
     struct xti_runs r = xti_group_source(p, step, 0, step->n_loops), more;
-    int64_t least = r.bytes < below ? XTI_GROUP_RUN_BYTES : 0;
+    int64_t least = r.bytes < below && xti_may(target, XTI_GROUPS) ? XTI_GROUP_RUN_BYTES : 0;
     for (step->stage.group = step->n_loops; step->stage.group && r.bytes < least;
          step->stage.group--, r = more) {
         int i = step->stage.group - 1;
@@ -185,6 +185,6 @@ struct xti_plan xti_block_plan(const struct xti_plan *p, const struct xti_piece 
                            .map = {.esize = p->map.esize, .n_pieces = 1, .piece = (struct xti_piece *)piece},
                            .bytes_written = xti_piece_numel(piece) * p->map.esize};
     sub.target.threads = 1;
-    sub.target.choice = (struct xti_choice){.stream = -1};
+    sub.target.choice = (struct xti_choice){.stream = -1, .without = p->target.choice.without};
     return sub;
 }

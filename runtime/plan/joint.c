@@ -262,8 +262,8 @@ static bool may_join(const struct xti_plan *p)
 {
     const struct xti_map *m = &p->map;
     bool dense = m->numel && m->numel == m->dst_hi - m->dst_lo + 1;
-    return p->target.machine->habits.joint_rows && !p->target.choice.strategy && dense && !p->window.bytes &&
-           xti_cost_stream(p) && (m->n_pieces > 1 || xti_joint_short_rows(p));
+    return p->target.machine->habits.joint_rows && xti_may(&p->target, XTI_JOINT) && dense &&
+           !p->window.bytes && xti_cost_stream(p) && (m->n_pieces > 1 || xti_joint_short_rows(p));
 }
 
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)

@@ -125,24 +125,15 @@ static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, 
     return s;
 }
 
-/* The first that applies, or the one that so many others come before as the choice says, or the last of them.
- */
 static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
 {
-    const struct xti_strategy *found = &xti_cpu_strategies[xti_n_cpu_strategies - 1];
-    int pass = p->target.choice.strategy;
     if (p->joint.n && !piece)
         return made_by(xti_buffered_make);
     if (p->abreast_unit)
         return made_by(xti_gather_make);
     if (p->most_windows && xti_mosaic_applies(p, piece, NULL))
         return made_by(xti_mosaic_make);
-    for (int i = 0; i + 1 < xti_n_cpu_strategies && pass >= 0; i++)
-        if (xti_cpu_strategies[i].applicable(p, piece, NULL)) {
-            found = &xti_cpu_strategies[i];
-            pass--;
-        }
-    return found;
+    return xti_strategy_next(p, p->strategies, piece);
 }
 
 /* step->loop has room for all that a strategy may make. */
@@ -217,7 +208,7 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
     if (!s)
         s = plan_joint(p, err);
     if (!s)
-        p->slabs = p->assembled ? 0 : p->joint.n ? 1 : xti_loops_slabs(p);
+        p->slabs = p->assembled ? 0 : p->joint.n || !xti_may(&p->target, XTI_SLABS) ? 1 : xti_loops_slabs(p);
     for (int i = 0; i < p->n_steps && !s && !p->assembled; i++)
         xti_cost_uneven(p, &p->step[i]);
     return s;
@@ -251,7 +242,7 @@ static xt_status make_plan(const struct xti_map *m, const struct xti_target *t, 
 static xt_status make_off_line(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
     struct xti_target t = p->target;
-    if (t.d_line || !xti_cost_stream(p))
+    if (t.d_line || !xti_may(&t, XTI_OFF_LINE) || !xti_cost_stream(p))
         return XT_OK;
     t.d_line = XTI_MALLOC;
     if (!(p->off_line = xti_alloc(sizeof *p->off_line)))

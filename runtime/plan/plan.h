@@ -22,15 +22,50 @@ enum {
     XTI_LANE = 16           /* bytes that the shuffles of vectors stay inside: the least side of a square */
 };
 
+/* What plans may do without, and still copy: strategies, by their place in the table, and these. */
+#define XTI_TRICKS(X)                                                                                        \
+    X(MERGE, "merge")           /* steps that share lines, part by part of the destination (assemble.h) */   \
+    X(WINDOW, "window")         /* .. by lists, where it repeats itself (window.c) */                        \
+    X(JOINT, "joint")           /* pieces that make up short rows, in one stage (joint.h) */                 \
+    X(SLABS, "slabs")           /* pieces one after the other for a part of the destination */               \
+    X(OFF_LINE, "off_line")     /* a second plan, for destinations that begin inside a line */               \
+    X(PERMUTED, "permuted")     /* staged blocks by mosaics (mosaic.h) */                                    \
+    X(ABREAST, "abreast")       /* .. of small units side by side (abreast.h) */                             \
+    X(LESS, "less")             /* .. smaller, so that a group of them reads long runs */                    \
+    X(GROUPS, "groups")         /* .. whose sources are fetched as one (group.h) */                          \
+    X(TURNS, "turns")           /* .. whose kernels take turns with what is done beside them */              \
+    X(COLLECT, "collect")       /* tiles of bytes put together in a buffer */                                \
+    X(ONE_RUN, "one_run")       /* .. that are one run of the source */                                      \
+    X(LONG_COLS, "long_cols")   /* .. of longer columns */                                                   \
+    X(WHOLE, "whole")           /* .. of columns of whole lines */                                           \
+    X(UNSTAGED, "unstaged")     /* xti_store.unstaged */                                                     \
+    X(SOURCE_RUN, "source_run") /* xti_tiles.source_run */                                                   \
+    X(SQUARES, "squares")       /* xti_store.squares */                                                      \
+    X(RUNS, "runs")             /* xti_store.runs */                                                         \
+    X(UNEVEN, "uneven")         /* xti_visit.uneven */                                                       \
+    X(KEEPS, "keeps")           /* xti_store.keeps */                                                        \
+    X(STAYS, "stays")           /* what is written in order does not leave a third cache that has room */    \
+    X(LONG_ROWS, "long_rows")   /* transposes that read whole rows of the source */                          \
+    X(APART, "apart")           /* planes of every n-th pixel */                                             \
+    X(FEW, "few")               /* gathers where squares would be filled in part */
+enum { XTI_N_STRATEGIES = 18, XTI_FIRST_TRICK = 32 };
+enum xti_trick {
+    XTI_TRICK_BEFORE = XTI_FIRST_TRICK - 1,
+#define X(id, name) XTI_##id,
+    XTI_TRICKS(X)
+#undef X
+        XTI_TRICK_END
+};
+
 /* How CPU plans are forced away from the model's decisions; 0 everywhere: the model decides. Every choice
  * gives the same bytes. (choice.h) */
 struct xti_choice {
     int8_t stream;     /* 1: streaming stores, -1: none */
     int8_t order;      /* of the loops: enum xti_order */
     int8_t rows, cols; /* cache blocks are 2^rows and 2^cols times the model's */
-    int8_t strategy;   /* so many strategies that apply are passed over */
     int8_t burst;      /* 1: streamed lines of a row leave in pairs, -1: alone */
     int8_t first;      /* 1: tiles and staged blocks are fetched to the first cache, -1: to the second */
+    uint64_t without;  /* bit i: strategy i, or enum xti_trick i; the last strategy stays */
 };
 enum xti_order { XTI_ORDER_MODEL, XTI_ORDER_SOURCE, XTI_ORDER_DESTINATION, XTI_ORDER_SUM, XTI_ORDER_COUNT };
 
@@ -43,6 +78,10 @@ struct xti_target {
     int d_line; /* from a line to where the destination begins, bytes */
     struct xti_choice choice;
 };
+static inline bool xti_may(const struct xti_target *t, enum xti_trick k)
+{
+    return !(t->choice.without >> k & 1);
+}
 static inline struct xti_hints xti_target_hints(const struct xti_target *t)
 {
     struct xti_hints h = t->machine->hints;
@@ -291,7 +330,9 @@ struct xti_strategy {
 
 /* The last row serves everything. (cpu_strategies.c) */
 extern const struct xti_strategy xti_cpu_strategies[];
-extern const int xti_n_cpu_strategies;
+/* The first from s on that a plan may take and that applies. */
+const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const struct xti_strategy *s,
+                                             int piece);
 
 /* Appends a line for every strategy that was asked before the chosen one and said no. */
 void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b);
