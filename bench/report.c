@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -39,14 +40,32 @@ static void first_line(FILE *f, const char *key, char *out, size_t n)
     }
 }
 
-static void machine_json(FILE *f)
+/* "AMD EPYC (family 25, model 17)": the name alone often says no generation. The lines are looked for in
+ * the file's order. */
+static void cpu_name(char *out, size_t n)
 {
-    char cpu[256], commit[64];
-    struct utsname u;
+    char name[128] = "", family[32] = "", model[32] = "";
     FILE *info = fopen("/proc/cpuinfo", "r");
-    first_line(info, "model name", cpu, sizeof cpu);
+    first_line(info, "cpu family", family, sizeof family);
+    first_line(info, "model\t", model, sizeof model);
+    first_line(info, "model name", name, sizeof name);
     if (info)
         fclose(info);
+    if (*family && *model)
+        snprintf(out, n, "%s (family %s, model %s)", name, family, model);
+    else
+        snprintf(out, n, "%s", name);
+}
+
+static void machine_json(FILE *f)
+{
+    char cpu[256], commit[64], date[32] = "";
+    struct utsname u;
+    time_t now = time(NULL);
+    struct tm utc;
+    cpu_name(cpu, sizeof cpu);
+    if (gmtime_r(&now, &utc))
+        strftime(date, sizeof date, "%Y-%m-%d", &utc);
     FILE *git =
         access("bench/workloads.txt", R_OK) ? NULL : popen("git rev-parse --short=12 HEAD 2>/dev/null", "r");
     first_line(git, NULL, commit, sizeof commit);
@@ -55,8 +74,10 @@ static void machine_json(FILE *f)
     uname(&u);
     fprintf(f, "{\"cpu\": ");
     json_string(f, cpu);
-    fprintf(f, ", \"processors\": %ld, \"memory_bytes\": %" PRId64 ", \"page_bytes\": %ld, \"system\": ",
-            sysconf(_SC_NPROCESSORS_ONLN), (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
+    fprintf(f,
+            ", \"date\": \"%s\", \"processors\": %ld, \"memory_bytes\": %" PRId64
+            ", \"page_bytes\": %ld, \"system\": ",
+            date, sysconf(_SC_NPROCESSORS_ONLN), (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE),
             sysconf(_SC_PAGESIZE));
     json_string(f, u.release);
     fprintf(f, ", \"architecture\": ");

@@ -77,6 +77,9 @@ complete() { # words: what bash offers for the last one
 commands=$("$at/bin/xt" help | sed -n 's/^  xt \([a-z]*\).*/\1/p' | awk '!seen[$0]++' | xargs)
 check 'every command completes' test "$(complete xt '')" = "$commands"
 check 'options complete' test "$(complete xt emit --a)" = --arch
+check 'values complete' test "$(complete xt run --backend c)" = 'cpu cuda'
+check 'words complete' test "$(complete xt cache '' | xargs -n 1 | grep -cx -e list -e clear -e path)" = 3
+check 'workloads complete' test "$(complete xt bench kv_ap)" = kv_append
 
 mkdir -p "$dir/stage/opt" && mv "$at" "$dir/stage/opt/xt" && touch "$dir/stage/opt/xt/lib/another"
 check 'uninstall' install uninstall

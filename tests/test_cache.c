@@ -1234,7 +1234,7 @@ int main(int argc, char **argv)
         return 1;
     Suite *s = suite_create("cache");
     TCase *c = tcase_create("disk");
-    tcase_set_timeout(c, 120);
+    tcase_set_timeout(c, 600);
     tcase_add_checked_fixture(c, start, finish);
     tcase_add_test(c, what_was_put_comes_back_in_every_size);
     tcase_add_test(c, an_entry_has_the_bytes_that_its_header_documents);

@@ -329,30 +329,41 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Of the emitter and NVRTC, the least of three: other programs share the caches. */
+static double compile_seconds(const char *line, int *functions)
+{
+    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(90, 0, NULL);
+    double least = 0;
+    for (int again = 0; again < 3; again++) {
+        struct made o;
+        struct xti_code code = {0};
+        double start = cpu_seconds();
+        make(line, &o);
+        if (nvrtc)
+            ck_assert(!xti_nvrtc_compile(nvrtc, o.source.s, "xt_test_00000000", 90, &code, NULL));
+        double seconds = cpu_seconds() - start;
+        least = again && least < seconds ? least : seconds;
+        *functions = o.plan.n_bodies;
+        xti_code_free(&code);
+        drop(&o);
+    }
+    return least;
+}
+
+/* Where nothing else runs; a kernel of one piece, compiled beside them, tells of how much else does. */
 START_TEST(thousands_of_pieces_compile_in_two_seconds)
 {
     static const struct many of[] = {{"rolls", 12}, {"turned", 16}, {"inputs", 60}, {"inputs", 3000}};
-    const struct xti_nvrtc *nvrtc = xti_nvrtc_for(90, 0, NULL);
+    enum { ONES = 25 }; /* in two seconds */
+    int functions;
+    double one = compile_seconds("x: f32[64,64]; x.T", &functions);
+    double limit = one * ONES > 2 ? one * ONES : 2;
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         char *line = many_pieces(&of[i]);
-        struct made o;
-        struct xti_code code = {0};
-        double seconds = 3;
-        for (int again = 0; again < 3 && seconds >= 2; again++) { /* other programs share the caches */
-            if (again) {
-                xti_code_free(&code);
-                drop(&o);
-            }
-            double start = cpu_seconds();
-            make(line, &o);
-            if (nvrtc)
-                ck_assert(!xti_nvrtc_compile(nvrtc, o.source.s, "xt_test_00000000", 90, &code, NULL));
-            seconds = cpu_seconds() - start;
-        }
-        ck_assert_msg(seconds < 2 && o.plan.n_bodies < 20, "%d %s: %.2f s, %d functions", of[i].n, of[i].what,
-                      seconds, o.plan.n_bodies);
-        xti_code_free(&code);
-        drop(&o);
+        double seconds = compile_seconds(line, &functions);
+        ck_assert_msg(seconds < limit && functions < 20, "%d %s: %.2f s, one piece %.2f s, %d functions",
+                      of[i].n, of[i].what, seconds, one, functions);
+        printf("%d %s: %.2f s, one piece %.2f s\n", of[i].n, of[i].what, seconds, one);
         xti_free(line);
     }
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MAX_ARCHS = 32 };
 
@@ -102,10 +103,12 @@ static int cmd_pack(int argc, char **argv)
     int status = read_list(&p, argv[first]);
     if (!status && xt_ctx_new(NULL, &ctx))
         status = fail_last("pack");
+    if (!status && isatty(2))
+        fprintf(stderr, "xt: compiles %d chains for %s: a second each, or less\n", p.n, archs);
     if (!status && xt_pack(ctx, p.n, (const struct xt_graph *const *)p.graph, n_archs, arch, out))
         status = fail_last("pack");
     if (!status)
-        printf("%s: %d chains for %d architectures\n", out, p.n, n_archs);
+        printf("%s: %d chains for %s\n", out, p.n, archs);
     for (int i = 0; i < p.n; i++)
         xt_graph_free(p.graph[i]);
     free(p.graph);

@@ -67,31 +67,87 @@ def commands(help_text):
     return list(dict.fromkeys(re.findall(r"^  xt ([a-z]+)", help_text, flags=re.M)))
 
 
-def options(help_text):
-    """Of one command, from the lines "  -o, --output FILE  .."."""
-    return [o for line in re.findall(r"^  (?:-\w,|   ) --.*", help_text, flags=re.M)
-            for o in re.findall(r"--?[a-z][a-z-]*", re.split(r"  +(?=\S)", line.strip() + "  ")[0])]
+def option_rows(help_text):
+    """(names, placeholder) of each option of a command, from the lines "  -o, --output FILE  ..": its
+    placeholder is "" where it takes no value."""
+    for row in re.findall(r"^  ((?:-\w,|   ) --.*?)(?:  .*)?$", help_text, flags=re.M):
+        names = re.findall(r"--?[a-z][a-z-]*", row)
+        yield names, row.rpartition(names[-1])[2].strip()
+
+
+def completions(helps, workloads):
+    """By what stands before the word: a command, or "COMMAND --option", whose values a placeholder lists."""
+    found = {}
+    for name, text in helps.items():
+        rows = list(option_rows(text))
+        alternatives = re.match(r"xt \w+ \[([^]]* \| [^]]*)\]", text)
+        words = [w.strip() for w in alternatives[1].split("|")] if alternatives else []
+        named = {"COMMAND": list(helps), "NAME": workloads}  # of the others, files: nothing is offered
+        found[name] = ([o for names, _ in rows for o in names],
+                       [w for word in words for w in named.get(word, [word] if word.islower() else [])])
+        for names, placeholder in rows:
+            for o in names if "|" in placeholder else ():
+                found[f"{name} {o}"] = ([], placeholder.split("|"))
+    found["bench"] = (found["bench"][0], workloads)
+    return found
+
+
+def cases(found, is_value, body):
+    return "".join(f"    {body(key.replace(' ', chr(92) + ' '), *lists)} ;;\n" for key, lists in found.items()
+                   if (" " in key) == is_value)
 
 
 def bash(found):
-    cases = "".join(f"    {name}) options='{' '.join(options)}' ;;\n" for name, options in found.items())
-    return (f"# Completion of xt for bash. Generated from `xt help`.\n"
-            f"_xt()\n{{\n    local word=${{COMP_WORDS[COMP_CWORD]}} options=\n    COMPREPLY=()\n"
-            f"    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-            f"        COMPREPLY=($(compgen -W '{' '.join(found)}' -- \"$word\"))\n        return\n    fi\n"
-            f"    case ${{COMP_WORDS[1]}} in\n{cases}    esac\n"
-            f"    case $word in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
-            f"    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}}\n"
-            f"complete -o filenames -F _xt xt\n")
+    """An option's values where one stands before the word, else options, or words and files."""
+    commands = " ".join(key for key in found if " " not in key)
+    values = cases(found, True, lambda key, _, words: f"{key}) words='{' '.join(words)}' files=")
+    others = cases(found, False, lambda key, options, words:
+                   f"{key}) options='{' '.join(options)}' words='{' '.join(words)}'")
+    return f"""# Completion of xt for bash. Generated from `xt help`.
+_xt()
+{{
+    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} options= words= files=-f
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W '{commands}' -- "$word"))
+        return
+    fi
+    case ${{COMP_WORDS[1]}} in
+{others}    esac
+    case "${{COMP_WORDS[1]}} $before" in
+{values}    esac
+    case $word in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -W "$words" $files -- "$word")) ;;
+    esac
+}}
+complete -o filenames -F _xt xt
+"""
 
 
 def zsh(found):
-    cases = "".join(f"    {name}) options=({' '.join(options)}) ;;\n" for name, options in found.items())
-    return (f"#compdef xt\n# Completion of xt for zsh. Generated from `xt help`.\n"
-            f"local -a options\n"
-            f"if (( CURRENT == 2 )); then\n    compadd -- {' '.join(found)}\n    return\nfi\n"
-            f"case $words[2] in\n{cases}esac\n"
-            f"if [[ $PREFIX == -* ]]; then\n    compadd -- $options\nelse\n    _files\nfi\n")
+    commands = " ".join(key for key in found if " " not in key)
+    values = cases(found, True, lambda key, _, words: f"{key}) compadd -- {' '.join(words)}; return")
+    others = cases(found, False, lambda key, options, words:
+                   f"{key}) options=({' '.join(options)}) others=({' '.join(words)})")
+    return f"""#compdef xt
+# Completion of xt for zsh. Generated from `xt help`.
+local -a options others
+if (( CURRENT == 2 )); then
+    compadd -- {commands}
+    return
+fi
+case "$words[2] $words[CURRENT-1]" in
+{values}esac
+case $words[2] in
+{others}esac
+if [[ $PREFIX == -* ]]; then
+    compadd -- $options
+else
+    compadd -- $others
+    _files
+fi
+"""
 
 
 # ---------------------------------------------------------------------------------------------- the library
@@ -162,7 +218,8 @@ def main():
     version = re.search(r'#define XT_VERSION "([^"]+)"', headers[0].read_text())[1]
     help_text, out = said_by(args.xt, "help"), args.out
     helps = {name: said_by(args.xt, "help", name) for name in commands(help_text)}
-    found = {name: options(text) for name, text in helps.items()}
+    workloads = [line.split()[0] for line in said_by(args.xt, "bench", "--list").splitlines() if line.strip()]
+    found = completions(helps, workloads)
     write(out / "man1/xt.1", command_page(help_text, helps, said_by(args.xt, "help", "chain"),
                                             said_by(args.xt, "env"), version))
     write(out / "man3/libxtview.3", library_page(headers, version))
