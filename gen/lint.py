@@ -165,21 +165,34 @@ def public_names(text):
         yield from re.findall(r"\bXT_\w+", body)
 
 
+def signatures(text):
+    """{function: its type}: what is returned and taken, without the arguments' names."""
+    for result, name, taken in re.findall(r"XT_API\s+([^;]*?)\b(xt_\w+)\(((?:[^()]|\([^()]*\))*)\);", text, re.S):
+        args = [re.sub(r"(?<=[\w*] )\w+$|(?<=\*)\w+$|\b\w+(?=\[)", "", " ".join(a.split()))
+                for a in re.split(r",(?![^(]*\))", taken)]
+        kind = f"{' '.join(result.split())} ({', '.join(a.strip() for a in args)})"
+        yield name, kind
+
+
 def check_abi(cc):
-    """What programs were built with (tests/abi.txt, of x86-64) is so still. With --abi: prints what is."""
+    """What programs were built with (tests/abi.txt, of x86-64) is so still: sizes, places, constants, types of
+    functions. With --abi: prints what is."""
     path = "tests/abi.txt"
     with open("include/xt/xt.h") as f:
-        names = list(dict.fromkeys(public_names(re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S))))
+        text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
+    names = list(dict.fromkeys(public_names(text)))
     rows = "\n".join(f'printf("%s %lld\\n", "{n}", (long long)({n}));' for n in names)
     with tempfile.TemporaryDirectory() as d:
         with open(d + "/abi.c", "w") as f:
             f.write("#include <stdio.h>\n#include <xt/xt.h>\nint main(void) {\n" + rows + "\n}\n")
         subprocess.run(cc + ["-Iinclude", d + "/abi.c", "-o", d + "/abi"], check=True)
         now = subprocess.run([d + "/abi"], capture_output=True, text=True, check=True).stdout
+    now += "".join(f"{name}: {kind}\n" for name, kind in signatures(text))
     if "--abi" in sys.argv:
         sys.exit(print(now, end=""))
     with open(path) as f:
-        was, is_now = [dict(line.rsplit(" ", 1) for line in t.splitlines()) for t in (f.read(), now)]
+        was, is_now = [dict(re.split(r": | (?=-?\d+$)", line, maxsplit=1) for line in t.splitlines())
+                       for t in (f.read(), now)]
     for name in was:
         if is_now.get(name) != was[name]:
             say(path, 1, f"{name} was {was[name]} and is {is_now.get(name, 'gone')}: programs break, "
@@ -197,6 +210,33 @@ def check_exports():
         name = line.split(" ")[-1].split("@")[0]
         if name and not name.startswith("XTVIEW_") and not re.match(r"xt_|_init$|_fini$", name):
             say(lib, 1, f"exports {name}")
+    check_dynamic(lib)
+
+
+# Run when the library is loaded: the C runtime's, and libgcc's question to cpuid. None of xt's.
+STARTERS = {"frame_dummy", "__cpu_indicator_init"}
+
+
+def check_dynamic(lib):
+    """How it is loaded: it stays once it is there, runs nothing of its own, needs the C library alone, and has
+    neither a stack to execute nor text to write."""
+    read = lambda tool, *args: subprocess.run([tool, *args, lib], capture_output=True, text=True).stdout
+    dynamic, segments = read("readelf", "-dW"), read("readelf", "-lW")
+    for what in "NODELETE", "NOW", "[libxtview.so.0]":
+        if what not in dynamic:
+            say(lib, 1, f"is not linked with {what}")
+    for name in re.findall(r"NEEDED.*\[(.*?)\]", dynamic):
+        if not re.match(r"(libc|libm|libdl|libpthread|ld-linux[-\w]*)\.so", name):
+            say(lib, 1, f"needs {name}")
+    if "TEXTREL" in dynamic or not re.search(r"GNU_STACK.* RW ", segments) or "GNU_RELRO" not in segments:
+        say(lib, 1, "has text relocations, a stack to execute or no RELRO")
+    span = re.search(r"\(INIT_ARRAY\)\s+0x(\w+)\s.*?\(INIT_ARRAYSZ\)\s+(\d+)", dynamic, re.S)
+    if span and os.uname().machine == "x86_64":
+        first, last = int(span[1], 16), int(span[1], 16) + int(span[2])
+        names = {int(v, 16): n for v, n in re.findall(r"^(\w+) [tT] (\w+)$", read("nm"), re.M)}
+        for at, to in re.findall(r"^(\w+)\s+\w+\s+R_X86_64_RELATIVE\s+(\w+)", read("readelf", "-rW"), re.M):
+            if first <= int(at, 16) < last and names.get(int(to, 16)) not in STARTERS:
+                say(lib, 1, f"runs {names.get(int(to, 16), to)} when it is loaded")
 
 
 NO_CIRCLES = ["base", "graph", "plan"]

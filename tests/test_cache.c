@@ -761,6 +761,32 @@ static int store_above_the_file_limit(void *arg)
     return xti_disk_get(d, "k", 1, &b) || stats_of(d).store_failed != 1;
 }
 
+/* Each file that is opened gets descriptor 0, and errno is what a caller left there. */
+static int work_on_descriptor_0(void *arg)
+{
+    struct xti_disk *d = open_dir(arg);
+    struct listed list = {0};
+    int64_t removed = 0;
+    close(0);
+    errno = EINTR;
+    put_text(d, victim, content);
+    int bad = get_text(d, victim, content) != 1;
+    bad += 2 * (xti_disk_list(d, note_entry, &list, NULL) != XT_OK || list.n != 1);
+    xti_disk_drop(d, victim, strlen(victim));
+    bad += 4 * (get_text(d, victim, content) != 0 || stats_of(d).store_failed != 0);
+    put_text(d, victim, content);
+    bad += 8 * (xti_disk_clear(d, &removed, NULL) != XT_OK || removed != 1);
+    bad += 16 * (dup(1) != 0); /* nobody kept it */
+    xti_disk_close(d);
+    return bad;
+}
+
+START_TEST(a_host_without_standard_input_has_a_cache)
+{
+    ck_assert_int_eq(in_child(work_on_descriptor_0, dir, 0), 0);
+}
+END_TEST
+
 START_TEST(a_file_size_limit_does_not_kill_the_host)
 {
     ck_assert_int_eq(in_child(store_above_the_file_limit, NULL, 0), 0);
@@ -1255,6 +1281,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, a_directory_that_cannot_be_written_still_gives_hits);
     tcase_add_test(c, a_read_only_file_system_and_a_full_one_fail_no_call);
     tcase_add_test(c, a_directory_deleted_or_descriptors_closed_meanwhile_do_no_harm);
+    tcase_add_test(c, a_host_without_standard_input_has_a_cache);
     tcase_add_test(c, a_file_size_limit_does_not_kill_the_host);
     tcase_add_test(c, a_setuid_program_has_no_disk_cache);
     tcase_add_test(c, stale_temporary_files_are_swept_and_fresh_ones_stay);

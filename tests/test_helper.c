@@ -323,6 +323,75 @@ START_TEST(a_helper_ends_with_its_host)
 }
 END_TEST
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 }; /* their shadows take terabytes of addresses */
+#else
+enum { SANITIZED = 0 };
+#endif
+
+/* The whole of a file of /proc, NUL bytes as lines' ends. */
+static void read_proc(const char *pid, const char *name, char *text, size_t size)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/%s/%s", pid, name);
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, size - 1, f) : 0;
+    for (size_t i = 0; i < n; i++)
+        text[i] = text[i] ? text[i] : '\n';
+    text[n] = 0;
+    if (f)
+        fclose(f);
+}
+
+/* Has limited itself: how it is, and no longer how it was begun. */
+static bool is_limited(const char *pid)
+{
+    char text[4096];
+    read_proc(pid, "status", text, sizeof text);
+    if (!strstr(text, "NoNewPrivs:\t1"))
+        return false;
+    read_proc(pid, "limits", text, sizeof text);
+    if (!strstr(text, "Max core file size        0 "))
+        return false;
+    const char *cpu = strstr(text, "Max cpu time"), *memory = strstr(text, "Max address space");
+    return cpu && atoi(cpu + 26) == 60 && memory && (SANITIZED || atoll(memory + 26) == (long long)4 << 30);
+}
+
+/* post: while it compiles it may gain no rights, has a limit of time and of memory, writes no core, and knows
+ * of its host's environment nothing but where libraries lie. */
+START_TEST(a_helper_has_limits_and_no_environment)
+{
+    char dir[] = "/tmp/xt-helper-XXXXXX", path[64], env[4096] = "?";
+    bool limited = false;
+    if (cuda_skipped())
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    copy_helper(dir, path);
+    setenv("XT_SECRET", "of the host", 1);
+    pid_t child = fork();
+    if (!child) {
+        struct xti_err err = {0};
+        for (;;)
+            compile(path, &err);
+    }
+    for (int64_t until = xti_now_ns() + 30000000000; !limited && xti_now_ns() < until;) {
+        DIR *d = opendir("/proc");
+        for (struct dirent *e; !limited && (e = readdir(d));)
+            if (is_helper(e->d_name) && is_limited(e->d_name)) {
+                read_proc(e->d_name, "environ", env, sizeof env);
+                limited = is_helper(e->d_name); /* it is there still: what was read was its own */
+            }
+        closedir(d);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    ck_assert(limited);
+    ck_assert_msg(!*env || (!strncmp(env, "LD_LIBRARY_PATH=", 16) && !strstr(env, "XT_SECRET")), "%s", env);
+    unlink(path);
+    rmdir(dir);
+}
+END_TEST
+
 static const struct bad_helper {
     const char *text; /* a script; NULL: no file */
     int mode;
@@ -497,6 +566,7 @@ int main(void)
     tcase_add_test(c, a_host_that_ignores_its_children_compiles);
     tcase_add_test(c, a_host_that_waits_for_every_child_compiles);
     tcase_add_test(c, a_host_without_descriptors_or_directory_compiles_or_is_told);
+    tcase_add_test(c, a_helper_has_limits_and_no_environment);
     tcase_add_test(c, a_helper_ends_with_its_host);
     tcase_add_loop_test(c, a_helper_that_is_none_is_told_from_one, 0,
                         (int)(sizeof bad_helpers / sizeof *bad_helpers));

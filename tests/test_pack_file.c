@@ -172,6 +172,10 @@ START_TEST(rows_that_lie_are_refused)
         xti_sha256_of(whole, ROWS_END, whole + ROWS_END);
         write_bytes(whole, whole_bytes);
         ck_assert_msg(found_in_file() == -1, "count %zu", i);
+        struct xti_pack *p;
+        struct xti_err err = {0};
+        ck_assert_int_eq(xti_pack_open(path, &p, &err), XT_EIO);
+        ck_assert_msg(strstr(err.e.message, i == 0 ? "checksum" : i == 1 ? "shorter" : "too many"), "%s", err.e.message);
     }
 }
 END_TEST
