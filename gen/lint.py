@@ -167,7 +167,8 @@ def public_names(text):
 
 def signatures(text):
     """{function: its type}: what is returned and taken, without the arguments' names."""
-    for result, name, taken in re.findall(r"XT_API\s+([^;]*?)\b(xt_\w+)\(((?:[^()]|\([^()]*\))*)\);", text, re.S):
+    declared = r"XT_API\s+([^;]*?)\b(xt_\w+)\(((?:[^()]|\([^()]*\))*)\);"
+    for result, name, taken in re.findall(declared, text, re.S):
         args = [re.sub(r"(?<=[\w*] )\w+$|(?<=\*)\w+$|\b\w+(?=\[)", "", " ".join(a.split()))
                 for a in re.split(r",(?![^(]*\))", taken)]
         kind = f"{' '.join(result.split())} ({', '.join(a.strip() for a in args)})"
@@ -175,8 +176,8 @@ def signatures(text):
 
 
 def check_abi(cc):
-    """What programs were built with (tests/abi.txt, of x86-64) is so still: sizes, places, constants, types of
-    functions. With --abi: prints what is."""
+    """What programs were built with (tests/abi.txt, of x86-64) is so still: sizes, places, constants, types
+    of functions. With --abi: prints what is."""
     path = "tests/abi.txt"
     with open("include/xt/xt.h") as f:
         text = re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
@@ -218,8 +219,8 @@ STARTERS = {"frame_dummy", "__cpu_indicator_init"}
 
 
 def check_dynamic(lib):
-    """How it is loaded: it stays once it is there, runs nothing of its own, needs the C library alone, and has
-    neither a stack to execute nor text to write."""
+    """How it is loaded: it stays once it is there, runs nothing of its own, needs the C library alone, and
+    has neither a stack to execute nor text to write."""
     read = lambda tool, *args: subprocess.run([tool, *args, lib], capture_output=True, text=True).stdout
     dynamic, segments = read("readelf", "-dW"), read("readelf", "-lW")
     for what in "NODELETE", "NOW", "[libxtview.so.0]":
@@ -234,7 +235,8 @@ def check_dynamic(lib):
     if span and os.uname().machine == "x86_64":
         first, last = int(span[1], 16), int(span[1], 16) + int(span[2])
         names = {int(v, 16): n for v, n in re.findall(r"^(\w+) [tT] (\w+)$", read("nm"), re.M)}
-        for at, to in re.findall(r"^(\w+)\s+\w+\s+R_X86_64_RELATIVE\s+(\w+)", read("readelf", "-rW"), re.M):
+        moved = re.findall(r"^(\w+)\s+\w+\s+R_X86_64_RELATIVE\s+(\w+)", read("readelf", "-rW"), re.M)
+        for at, to in moved:
             if first <= int(at, 16) < last and names.get(int(to, 16)) not in STARTERS:
                 say(lib, 1, f"runs {names.get(int(to, 16), to)} when it is loaded")
 

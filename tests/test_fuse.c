@@ -366,6 +366,20 @@ START_TEST(a_dead_floor_takes_the_digits_that_use_it)
 }
 END_TEST
 
+/* Digits of a floor are looked for from the dim with the largest step down: in another order one box more. */
+START_TEST(a_floors_dims_are_taken_by_size)
+{
+    struct xti_map m;
+    map_of("x: u8[4,4]; y: u8[3,2,5,3,2]; t9 = x.permute(1,0).unsqueeze(2).pad((2,3),(3,0),(0,0), value=153)"
+           ".expand(9,7,1).unsqueeze(2).tile(1,1,2,1).repeat(2,3)[3::3, 2:, :1, 1:].expand(3,2,5,3,1); "
+           "t12 = concat(4, t9, t9[:], y); stack(5, t12, t12).reshape(36,20).permute(1,0).repeat(3,1)"
+           ".roll(3,1)",
+           &m);
+    ck_assert_int_eq(m.n_pieces, 15);
+    xti_map_free(&m);
+}
+END_TEST
+
 START_TEST(a_guard_that_always_holds_is_none)
 {
     struct xti_map m;
@@ -677,6 +691,7 @@ static Suite *fuse_suite(void)
     tcase_add_test(t, too_many_floors_are_refused);
     tcase_add_test(t, digits_of_a_dead_floor_are_forgotten);
     tcase_add_test(t, a_dead_floor_takes_the_digits_that_use_it);
+    tcase_add_test(t, a_floors_dims_are_taken_by_size);
     tcase_add_test(t, a_guard_that_always_holds_is_none);
     tcase_add_test(t, a_row_that_was_dropped_is_the_next_that_is_given);
     tcase_add_test(t, fills_of_unlike_values_stay_apart);
