@@ -310,7 +310,7 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
     fputs("\nRatios: their time / xt's time, so more is better.\n"
           "  x limit   the same lines of memory read and written as contiguous streams, by as many threads, "
           "the "
-          "fastest way\n            there is: 1 is the best possible\n"
+          "fastest way\n            there is: about 1 is the best there can be\n"
           "  x memcpy  of the bytes written, one thread\n"
           "  x naive   step by step: each moving step (steps) a plain strided copy, one thread\n"
           "  bytes     what these steps move / what xt moves; x/bytes: x naive / that\n",

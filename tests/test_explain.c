@@ -335,6 +335,53 @@ static const char *const small[] = {
     "x: u8[2,3,4]; x.permute(2,0,1)",
 };
 
+/* What the first screen says, in its order: as text, and where svg is set, in the picture, too. */
+static const struct {
+    const char *line;
+    struct {
+        const char *text;
+        bool svg;
+    } said[6];
+} screens[] = {
+    {"x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)",
+     {{"3 operations became 1 copy: 192 bytes read and written; step by step 384 bytes in 2 copies (2.0 "
+       "times)",
+       0},
+      {"a transpose", 1}}},
+    {"x: u8[8,8]; x.permute(1,0)", {{"1 operation became 1 copy: 128 bytes read and written\n", 0}}},
+    {"x: u8[16]; x.reshape(4,4).reshape(2,8)",
+     {{"2 operations became 1 copy: 32 bytes read and written\n", 0}}},
+    {"x: f32[2,3]; y: f32[4,3]; concat(0, x, y).pad((0,0),(1,1), value=7)",
+     {{"2 operations became 1 copy: 192 bytes", 1},
+      {"20.0 % of the result", 1},
+      {"40.0 % of the result", 1},
+      {"40.0 % of the result", 1}}},
+    {"x: f32[6]; x.roll(2,0)", {{"the largest of 2 pieces, 66.7 % of the result", 1}}},
+    {"x: f32[4,4]; x.tril(0)",
+     {{"element by element 128 bytes (1.2 times)", 1}, {"divisions or conditions say where", 1}}},
+};
+
+START_TEST(the_first_screen_says_what_there_is_of_every_input)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, screens[_i].line);
+    char *text = explained(k, 0), *svg = explained(k, XT_SVG);
+    const char *at = text, *in_svg = svg;
+    for (int i = 0; i < 6 && screens[_i].said[i].text; i++) {
+        const char *want = screens[_i].said[i].text;
+        at = strstr(at, want);
+        ck_assert_msg(at, "%s in %s", want, text);
+        at += strlen(want);
+        in_svg = screens[_i].said[i].svg ? strstr(in_svg, want) : in_svg;
+        ck_assert_msg(in_svg, "%s in %s", want, svg);
+    }
+    free(text);
+    free(svg);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 /* Sources hold the numbers that the picture gives their elements. */
 START_TEST(the_elements_of_the_picture_are_those_that_are_copied)
 {
@@ -466,6 +513,8 @@ int main(void)
     tcase_add_test(loops, blocks_are_printed_as_far_apart_as_they_lie);
     tcase_add_loop_test(loops, places_lead_back_to_the_strides_and_tiles_have_their_bytes, 0,
                         (int)(sizeof nests / sizeof *nests));
+    tcase_add_loop_test(loops, the_first_screen_says_what_there_is_of_every_input, 0,
+                        (int)(sizeof screens / sizeof *screens));
     tcase_add_loop_test(loops, the_elements_of_the_picture_are_those_that_are_copied, 0,
                         (int)(sizeof small / sizeof *small));
     tcase_add_loop_test(loops, as_many_threads_are_told_as_run, 0, 5);

@@ -12,13 +12,15 @@ enum { XTI_EXPLAIN_MOST = 12 };
 
 struct xti_cost_of_steps {
     int operations; /* of the chain, that its result needs */
-    double bytes;   /* read and written when each makes its result whole; reshapes of dense data are free */
+    int copies;     /* of them that move anything: reshapes of dense data do not */
+    double bytes;   /* read and written when each makes its result whole, a read for each write but where it
+                       pads */
 };
 /* False: there is no memory. */
 bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out);
 
 void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" */
-/* "3 operations became 1 copy: 192 bytes moved, 384 if each step were a copy (2.0 times)" */
+/* "3 operations became 1 copy: 192 bytes read and written; step by step 384 bytes in 2 copies (2.0 times)" */
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
 const char *xti_kernel_way(const struct xt_kernel *k); /* "a transpose" */
 /* "a transpose: inner run 4 bytes of a 64-byte line, so squares are turned in registers; 1 thread" */
@@ -28,6 +30,13 @@ void xti_explain_way(const struct xt_kernel *k, struct xti_str *b);
 
 /* The piece that copies the most bytes, or, where none reads, that fills them; NULL: there is none. */
 const struct xti_piece *xti_main_piece(const struct xti_map *m);
+/* The piece that copies the most of an input, or, src -1, that fills the most; NULL: there is none. */
+const struct xti_piece *xti_piece_from(const struct xti_map *m, int src);
+/* "the largest of 2 pieces, 66.7 % of the result" */
+void xti_share_text(const struct xti_map *m, const struct xti_piece *p, struct xti_str *b);
+/* "11.1 % of the result"; nothing where nothing is filled, or conditions say what is. */
+void xti_filled_text(const struct xti_map *m, struct xti_str *b);
+enum { XTI_INPUTS_SHOWN = 4 };
 /* Elements that are side by side on both sides. */
 int64_t xti_common_run(const struct xti_piece *p);
 
@@ -57,9 +66,11 @@ void xti_explain_picture(const struct xt_kernel *k, struct xti_str *b);
 /* The same as a self-contained SVG, for light and dark pages. */
 void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b);
 
+/* Why there are no axes of an input whose piece is not affine. */
+#define XTI_NO_AXES "no axes: divisions or conditions say where an element comes from, as in tril or a window"
 /* "runs of 4 bytes; the next one is 24 bytes back in x, 4 bytes on in the result". p: affine, reads */
 void xti_explain_walk(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b);
-/* "64 runs of 8000 bytes are read, ..": nothing where there are no tiles. */
+/* "64 stretches of 8000 bytes are read, ..": nothing where there are no tiles. */
 void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b);
 
 /* Tensors that are small enough to show each element: for each of the result's the input (-1: of a fill) and

@@ -3,6 +3,7 @@
 #include "api/explain.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -131,14 +132,6 @@ static void title_text(const struct xt_kernel *k, int input, struct xti_str *b)
     xti_str_list(b, l.rank, l.shape);
 }
 
-static bool has_fill(const struct xt_kernel *k)
-{
-    for (int i = 0; i < k->map->n_pieces; i++)
-        if (k->map->piece[i].src < 0)
-            return true;
-    return false;
-}
-
 /* Tensors side by side: input i's elements are numbered, or, i == -1, the result's are told. */
 struct column {
     struct xti_layout l;
@@ -159,8 +152,8 @@ static void column_of(const struct xt_kernel *k, int input, const struct xti_cel
         c->cell[i] = input < 0 ? result[i] : (struct xti_cell){input, i};
     title_text(k, input, &c->title);
     if (input < 0)
-        xti_str_add(&c->title, has_fill(k) ? ": where each element comes from; . is filled"
-                                            : ": where each element comes from");
+        xti_str_add(&c->title, xti_piece_from(k->map, -1) ? ": where each element comes from; . is filled"
+                                                          : ": where each element comes from");
     int cells = (int)last_axis(&c->l) * (3 + letters(k));
     c->width = cells > (int)c->title.n + 1 ? cells : (int)c->title.n + 1;
 }
@@ -201,10 +194,16 @@ static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, stru
     xti_packed_output(k->packed, &out);
     xti_packed_input(k->packed, p->src, &in);
     xti_str_addf(b, "  axes     extent  in the result              %s", xti_packed_name(k->packed, p->src));
-    if (k->map->n_pieces > 1)
-        xti_str_addf(b, "   (%.1f %% of the result)",
-                     100 * (double)xti_piece_numel(p) / (double)k->map->numel);
+    if (k->map->n_pieces > 1 && xti_piece_affine(p)) {
+        xti_str_add(b, "   (");
+        xti_share_text(k->map, p, b);
+        xti_str_add(b, ")");
+    }
     xti_str_add(b, "\n");
+    if (!xti_piece_affine(p)) {
+        xti_str_add(b, "           " XTI_NO_AXES "\n");
+        return;
+    }
     for (int i = 0; i < p->n_dims; i++) {
         struct xti_str place = {0};
         xti_place_text(&out, p->dim[i].n, p->dim[i].d, &place);
@@ -243,9 +242,9 @@ void xti_explain_walk(const struct xt_kernel *k, const struct xti_piece *p, stru
     step_text(p->dim[next].d * e, "the result", b);
 }
 
-static void runs_text(int64_t n, int64_t bytes, struct xti_str *b)
+static void stretches_text(int64_t n, int64_t bytes, struct xti_str *b)
 {
-    xti_str_addf(b, "%" PRId64 " run%s of ", n, n == 1 ? "" : "s");
+    xti_str_addf(b, "%" PRId64 " stretch%s of ", n, n == 1 ? "" : "es");
     xti_add_bytes((double)bytes, b);
 }
 
@@ -257,14 +256,15 @@ void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
     if (s && xti_tile_of(k, s, &t)) {
         double tiles = (double)s->bytes / (double)t.bytes;
         if (t.reads) {
-            runs_text(t.reads, t.read_bytes, b);
+            stretches_text(t.reads, t.read_bytes, b);
             xti_str_add(b, t.reads == 1 ? " is read, " : " are read, ");
         }
-        runs_text(t.writes, t.write_bytes, b);
+        stretches_text(t.writes, t.write_bytes, b);
         if (tiles > 1)
-            xti_str_addf(b, " written; %.0f such tiles", tiles + 0.49);
+            xti_str_addf(b, " written; %.*f such tiles", tiles < 99 && tiles > floor(tiles), tiles);
         else
-            xti_str_add(b, " written: all in one");
+            xti_str_add(b, k->plan->n_steps == 1 ? " written: the whole copy"
+                                                 : " written: all of the largest part");
     } else if (c && c->family == XTI_CUDA_TILE) {
         xti_str_add(b, "a box of ");
         xti_cuda_box_text(k->cuda, c, b);
@@ -279,7 +279,7 @@ static void memory_text(const struct xt_kernel *k, const struct xti_piece *p, st
     xti_str_add(b, "  memory   |");
     for (int i = 0; i < XTI_LINE; i += 4)
         xti_str_add(b, i < run ? "#" : ".");
-    xti_str_add(b, "| of a line: ");
+    xti_str_addf(b, "| of a line of %d bytes: ", XTI_LINE);
     xti_explain_walk(k, p, b);
     xti_str_add(b, "\n");
 }
@@ -287,7 +287,7 @@ static void memory_text(const struct xt_kernel *k, const struct xti_piece *p, st
 void xti_explain_picture(const struct xt_kernel *k, struct xti_str *b)
 {
     struct xti_cell cell[XTI_SMALL];
-    struct xti_str tile = {0};
+    struct xti_str tile = {0}, filled = {0};
     const struct xti_piece *p = xti_main_piece(k->map);
     bool small = p && xti_small_cells(k, cell);
     if (!p)
@@ -295,18 +295,24 @@ void xti_explain_picture(const struct xt_kernel *k, struct xti_str *b)
     size_t before = b->n;
     if (small)
         small_text(k, cell, b);
-    if (p->src >= 0 && xti_piece_affine(p)) {
-        xti_str_add(b, b->n > before ? "\n" : "");
-        axes_text(k, p, b);
-        memory_text(k, p, b);
-    } else if (p->src >= 0) {
-        xti_str_add(b,
-                    "  memory   the result in its order; the map below says by divisions and conditions what "
-                    "each element is\n");
+    for (int i = 0; i < k->map->n_srcs && i < XTI_INPUTS_SHOWN; i++) {
+        const struct xti_piece *from = xti_piece_from(k->map, i);
+        if (from) {
+            xti_str_add(b, b->n > before ? "\n" : "");
+            axes_text(k, from, b);
+        }
     }
+    if (k->map->n_srcs > XTI_INPUTS_SHOWN)
+        xti_str_addf(b, "  .. and of %d more inputs\n", k->map->n_srcs - XTI_INPUTS_SHOWN);
+    xti_filled_text(k->map, &filled);
+    if (filled.s)
+        xti_str_addf(b, "  filled   %s\n", filled.s);
+    if (p->src >= 0 && xti_piece_affine(p))
+        memory_text(k, p, b);
     xti_explain_tile(k, &tile);
     if (tile.s)
         xti_str_addf(b, "  a tile   %s\n", tile.s);
-    b->failed |= tile.failed;
+    b->failed |= tile.failed | filled.failed;
     xti_str_free(&tile);
+    xti_str_free(&filled);
 }

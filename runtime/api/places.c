@@ -17,6 +17,42 @@ const struct xti_piece *xti_main_piece(const struct xti_map *m)
     return best;
 }
 
+const struct xti_piece *xti_piece_from(const struct xti_map *m, int src)
+{
+    const struct xti_piece *best = NULL;
+    for (int i = 0; i < m->n_pieces; i++)
+        if (m->piece[i].src == src && (!best || xti_piece_numel(&m->piece[i]) > xti_piece_numel(best)))
+            best = &m->piece[i];
+    return best;
+}
+
+static void percent(double part, const struct xti_map *m, struct xti_str *b)
+{
+    xti_str_addf(b, "%.1f %% of the result", 100 * part / (double)m->numel);
+}
+
+void xti_share_text(const struct xti_map *m, const struct xti_piece *p, struct xti_str *b)
+{
+    int n = 0;
+    for (int i = 0; i < m->n_pieces; i++)
+        n += m->piece[i].src == p->src;
+    if (n > 1)
+        xti_str_addf(b, "the largest of %d pieces, ", n);
+    percent((double)xti_piece_numel(p), m, b);
+}
+
+void xti_filled_text(const struct xti_map *m, struct xti_str *b)
+{
+    double filled = 0;
+    bool affine = true;
+    for (int i = 0; i < m->n_pieces; i++) {
+        filled += m->piece[i].src < 0 ? (double)xti_piece_numel(&m->piece[i]) : 0;
+        affine &= xti_piece_affine(&m->piece[i]);
+    }
+    if (filled > 0 && affine)
+        percent(filled, m, b);
+}
+
 int64_t xti_common_run(const struct xti_piece *p)
 {
     const struct xti_dim *inner = p->n_dims ? &p->dim[p->n_dims - 1] : NULL;

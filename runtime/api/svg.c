@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { WIDTH = 600, MARGIN = 20, CHARS = 68 };
+enum { WIDTH = 600, MARGIN = 20, CHARS = 72 };
 
 /* Scoped: several pictures, and other things, may stand in one page. */
 static const char style[] =
@@ -119,6 +119,7 @@ static void elements(struct page *p)
 {
     struct xti_cell c[XTI_SMALL];
     struct xti_layout l;
+    struct xti_str words = {0};
     int x = MARGIN, bottom = p->y;
     if (!xti_small_cells(p->k, c))
         return;
@@ -129,10 +130,13 @@ static void elements(struct page *p)
     xti_packed_output(p->k->packed, &l);
     grid(p, &l, "result", -1, c, &x, &bottom);
     p->y = bottom;
-    paragraph(p, "s",
-              p->k->map->n_srcs > 1 ? "letter: the input; number: the element's place in it; blank: filled"
-                                    : "number: the element's place in the input; blank: filled",
-              CHARS, 2);
+    xti_str_add(&words, p->k->map->n_srcs > 1 ? "letter: the input; number: the element's place in it"
+                                              : "number: the element's place in the input");
+    if (xti_piece_from(p->k->map, -1))
+        xti_str_add(&words, "; blank: filled");
+    paragraph(p, "s", words.s, CHARS, 2);
+    p->body.failed |= words.failed;
+    xti_str_free(&words);
     p->y += 12;
 }
 
@@ -172,9 +176,13 @@ static void axes(struct page *p, const struct xti_piece *q)
     put(p, "s", MARGIN, p->y, text.s ? text.s : "", text.n);
     text.n = 0;
     title(&out, "result", &text);
-    if (p->k->map->n_pieces > 1)
-        xti_str_addf(&text, ", %.1f %%", 100 * (double)xti_piece_numel(q) / (double)p->k->map->numel);
     put(p, "s", RIGHT, p->y, text.s ? text.s : "", text.n);
+    if (p->k->map->n_pieces > 1) {
+        text.n = 0;
+        xti_share_text(p->k->map, q, &text);
+        put(p, "s", RIGHT, p->y + 20, text.s ? text.s : "", text.n);
+        top += 20;
+    }
     for (int i = 0; i < q->n_dims; i++)
         if (q->dim[i].s)
             ribbon(p, top, xti_place_of(&in, q->dim[i].n, q->dim[i].s), in.rank, i);
@@ -199,6 +207,28 @@ static void axes(struct page *p, const struct xti_piece *q)
     xti_str_free(&text);
 }
 
+/* Of each input the piece that copies most of it. */
+static void all_axes(struct page *p)
+{
+    struct xti_str filled = {0};
+    const struct xti_map *m = p->k->map;
+    for (int i = 0; i < m->n_srcs && i < XTI_INPUTS_SHOWN; i++) {
+        const struct xti_piece *q = xti_piece_from(m, i);
+        if (q && xti_piece_affine(q))
+            axes(p, q);
+        else if (q)
+            paragraph(p, "s", XTI_NO_AXES, CHARS, 2);
+    }
+    xti_filled_text(m, &filled);
+    if (filled.s) {
+        xti_str_add(&filled, " is filled with a value");
+        paragraph(p, "s", filled.s, CHARS, 1);
+        p->y += 12;
+    }
+    p->body.failed |= filled.failed;
+    xti_str_free(&filled);
+}
+
 /* ---- memory */
 
 /* A line of 64 bytes, what moves together in colour. */
@@ -206,8 +236,10 @@ static void line(struct page *p, const struct xti_piece *q)
 {
     int64_t run = xti_common_run(q) * p->k->map->esize, bytes = run < XTI_LINE ? run : XTI_LINE;
     struct xti_str text = {0};
-    static const char what[] = "of a cache line, 64 bytes, these move together";
-    put(p, "s", MARGIN, p->y, what, sizeof what - 1);
+    xti_str_addf(&text, "contiguous in source and result: %" PRId64 " of the 64 bytes of a cache line",
+                 bytes);
+    put(p, "s", MARGIN, p->y, text.s ? text.s : "", text.n);
+    text.n = 0;
     xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\"/>\n", MARGIN,
                  p->y + 10, (int)(bytes * (WIDTH - 2 * MARGIN) / XTI_LINE));
     for (int i = 0; i < 16; i++)
@@ -221,16 +253,21 @@ static void line(struct page *p, const struct xti_piece *q)
     p->y += 12;
 }
 
-/* Runs of one side as bars, the longer ones wider; of many the first. */
+/* Stretches of one side as bars, as long as they are; of many the first. */
 static void bars(struct page *p, int x, int64_t n, int64_t bytes, int64_t widest)
 {
     enum { MOST = 8 };
-    int width = (int)(30 + 190 * ((double)bytes / (double)widest));
+    int width = (int)(4 + 216 * ((double)bytes / (double)widest));
     for (int i = 0; i < n && i < MOST; i++)
         xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"7\" rx=\"2\"/>\n",
                      x, p->y + 10 * i, width);
-    if (n > MOST)
-        put(p, "s", x, p->y + 10 * MOST + 8, "..", 2);
+    if (n > MOST) {
+        struct xti_str more = {0};
+        xti_str_addf(&more, "and %" PRId64 " more", n - MOST);
+        put(p, "s", x, p->y + 10 * MOST + 10, more.s ? more.s : "", more.n);
+        p->body.failed |= more.failed;
+        xti_str_free(&more);
+    }
 }
 
 static void tile(struct page *p)
@@ -240,7 +277,7 @@ static void tile(struct page *p)
     const struct xti_step *s = xti_main_step(p->k);
     xti_explain_tile(p->k, &text);
     if (text.s) {
-        static const char what[] = "a tile, one piece of the work; bars are not to scale";
+        static const char what[] = "a tile, what one call of a kernel copies";
         put(p, "s", MARGIN, p->y, what, sizeof what - 1);
         p->y += 12;
         if (s && xti_tile_of(p->k, s, &t) && t.reads) {
@@ -274,15 +311,14 @@ void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b)
     paragraph(&p, "t", way.s, CHARS, 5);
     p.y += 14;
     elements(&p);
-    if (q && q->src >= 0 && xti_piece_affine(q)) {
-        axes(&p, q);
+    all_axes(&p);
+    if (q && q->src >= 0 && xti_piece_affine(q))
         line(&p, q);
-    }
     tile(&p);
     xti_str_addf(b,
                  "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"xt\" viewBox=\"0 0 %d %d\" "
-                 "style=\"max-width:%dpx\" role=\"img\">\n<title>",
-                 WIDTH, p.y, WIDTH * 3 / 2);
+                 "width=\"%d\" height=\"%d\" style=\"max-width:100%%;height:auto\" role=\"img\">\n<title>",
+                 WIDTH, p.y, WIDTH, p.y);
     escaped(chain.s ? chain.s : "", chain.n, b);
     xti_str_add(b, "</title>\n<desc>");
     escaped(saved.s ? saved.s : "", saved.n, b);

@@ -72,8 +72,10 @@ bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out)
             for (int j = 0; j < x->n_args; j++)
                 used[x->arg[j]] = true;
             out->operations += x->op != XT_OP_INPUT;
+            out->copies += moved_by(g, x) > 0;
             out->bytes += moved_by(g, x);
         }
+        out->copies += !has_writer(g);
         out->bytes += has_writer(g) ? 0 : 2 * bytes_of(&g->node[g->out]);
     }
     xti_free(used);
@@ -111,16 +113,14 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
     }
     xti_str_add(b, "1 copy: ");
     xti_add_bytes(moved, b);
-    xti_str_add(b, " moved, ");
-    if (steps.bytes == moved) {
-        xti_str_add(b, "as many if each step were a copy");
+    xti_str_add(b, " read and written");
+    if (steps.bytes == moved)
         return;
-    }
-    if (steps.bytes < 9999.5)
-        xti_str_addf(b, "%.0f", steps.bytes);
-    else
-        xti_add_bytes(steps.bytes, b);
-    xti_str_addf(b, " if each step were a copy (%.1f times)", steps.bytes / moved);
+    xti_str_add(b, steps.copies == 1 ? "; element by element " : "; step by step ");
+    xti_add_bytes(steps.bytes, b);
+    if (steps.copies > 1)
+        xti_str_addf(b, " in %d copies", steps.copies);
+    xti_str_addf(b, " (%.1f times)", steps.bytes / moved);
 }
 
 /* ---- the way */

@@ -108,16 +108,31 @@ bool xti_hint_operation(struct xti_parser *p, struct xti_token word)
     return fail_unknown(p, XT_ESYNTAX, word, "there is no operation ", "", &best);
 }
 
+/* ": the inputs are x, y" where the names are few. */
+static void declared_text(const struct xti_parser *p, char *out, size_t size)
+{
+    enum { MOST = 4 };
+    size_t at = 0;
+    out[0] = 0;
+    for (int i = 0; i < p->n_symbols && p->n_symbols <= MOST; i++)
+        if (at < size)
+            at += (size_t)snprintf(out + at, size - at, "%s%.*s",
+                                   i                  ? ", "
+                                   : p->n_symbols > 1 ? ": there are "
+                                                      : ": there is ",
+                                   (int)p->symbol[i].n, p->symbol[i].s);
+}
+
 bool xti_hint_name(struct xti_parser *p, struct xti_token word)
 {
     struct nearest best = nothing_near(word);
+    char after[256] = " is not declared: inputs come first, as in x: f32[2,3]; x.permute(1,0)", names[128];
     for (int i = 0; i < p->n_symbols; i++)
         consider(&best, p->symbol[i].s, p->symbol[i].n);
-    return fail_unknown(p, XT_ESYNTAX, word, "",
-                        p->n_symbols
-                            ? " is not declared"
-                            : " is not declared: inputs come first, as in x: f32[2,3]; x.permute(1,0)",
-                        &best);
+    declared_text(p, names, sizeof names);
+    if (p->n_symbols)
+        snprintf(after, sizeof after, " is not declared%s", best.n ? "" : names);
+    return fail_unknown(p, XT_ESYNTAX, word, "", after, &best);
 }
 
 bool xti_hint_dtype(struct xti_parser *p, struct xti_token word)
