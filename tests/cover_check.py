@@ -5,10 +5,14 @@ conditions that alone decided (MC/DC). `make check-cover` builds and calls it.
                                    goes unreached than the table allows fails
   cover_check.py --update TEST..   writes the table anew
   cover_check.py --show FILE       the lines of a file on which something was not reached, of the last run
+  cover_check.py --why             what was not reached in the last run, by reason; what has none
 
-B: build directory with the instrumented library. What is not reached, and why: tests/coverage-exceptions.md.
-A few branches depend on the machine and on timing (threads, locks): a file may vary by SLACK.
+B: build directory with the instrumented library. What is not reached, and why: tests/coverage-exceptions.md;
+tests/coverage-rules.txt gives places their reason, by file and words of a line. A place without one fails. A
+few branches depend on the machine and on timing (threads, locks): a file may vary by SLACK.
 """
+import collections
+import fnmatch
 import json
 import os
 import re
@@ -18,6 +22,7 @@ import tempfile
 
 B = os.environ.get("B", "build/cover")
 LIB, DATA, TABLE = f"{B}/libxtview.so.0", f"{B}/all.profdata", "tests/coverage.json"
+RULES = "tests/coverage-rules.txt"
 LAYERS = ["base", "graph", "map", "plan", "cache", "api"]
 KINDS = ["lines", "branches", "mcdc"]
 SLACK = 3
@@ -47,6 +52,55 @@ def measure():
         files[f["filename"].split("/runtime/")[-1]] = {
             k: [s[k]["count"] - s[k]["covered"], s[k]["count"]] for k in KINDS}
     return files
+
+
+def places():
+    """Each side of a branch and each condition (MC/DC) that was not reached: (file, line, what, source)."""
+    out = subprocess.run(["llvm-cov-19", "export", LIB, f"-instr-profile={DATA}"] +
+                         [f"runtime/{layer}" for layer in LAYERS], capture_output=True, text=True, check=True)
+    for f in json.loads(out.stdout)["data"][0]["files"]:
+        name = f["filename"].split("/runtime/")[-1].removeprefix("runtime/")
+        with open("runtime/" + name) as source:
+            lines = [""] + source.read().split("\n")
+        text = lambda first, last: " ".join(line.strip() for line in lines[first:last + 1])
+        for line, _, end, _, true, false, *_ in f["branches"]:
+            for count, side in (true, "true"), (false, "false"):
+                if not count:
+                    yield name, line, side, text(line, end)
+        for line, _, end, *_, conditions in f.get("mcdc_records", []):
+            for i, reached in enumerate(conditions):
+                if not reached:
+                    yield name, line, f"condition {i + 1}", text(line, end)
+
+
+def reasons():
+    """[(letter, files, words of the line)], in the order in which they are asked."""
+    with open(RULES) as f:
+        rows = [line.rstrip("\n").split(None, 2) for line in f if line.strip() and line[0] != "#"]
+    return [(letter, files, re.compile(words)) for letter, files, words in rows]
+
+
+def why(found, rules):
+    """({letter: places}, places without a reason, rules that nothing needs)."""
+    by, none, used = collections.Counter(), [], set()
+    for p in found:
+        rule = next((r for r in rules if fnmatch.fnmatch(p[0], r[1]) and r[2].search(p[3])), None)
+        by.update([rule[0]] if rule else [])
+        used.add(rule)
+        if not rule:
+            none.append(p)
+    return by, none, [r for r in rules if r not in used]
+
+
+def show_reasons():
+    found = list(places())
+    by, none, idle = why(found, reasons())
+    print("reasons: " + ", ".join(f"{letter} {n}" for letter, n in sorted(by.items())), "none", len(none))
+    for name, line, what, text in none:
+        print(f"{name}:{line}: {what}: no reason: {text[:120]}")
+    for letter, files, words in idle:
+        print(f"note: rule {letter} {files} {words.pattern}: nothing needs it")
+    return len(none)
 
 
 def totals(files):
@@ -86,6 +140,8 @@ def show(path):
 def main(args):
     if args[:1] == ["--show"]:
         return show(args[1])
+    if args[:1] == ["--why"]:
+        sys.exit(1 if show_reasons() else 0)
     update = args[:1] == ["--update"]
     failed = run_tests(args[update:])
     files = measure()
@@ -100,8 +156,9 @@ def main(args):
         worse = compare(files, json.load(f))
     for line in worse:
         print(line)
-    print(f"{len(files) - len(worse)} passed, {len(worse) + len(failed)} failed")
-    sys.exit(1 if worse or failed else 0)
+    none = show_reasons()
+    print(f"{len(files) - len(worse)} passed, {len(worse) + len(failed) + none} failed")
+    sys.exit(1 if worse or failed or none else 0)
 
 
 main(sys.argv[1:])

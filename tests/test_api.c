@@ -114,6 +114,52 @@ END_TEST
 
 static void no_entry(void *arg, const char *file, int64_t bytes, const char *what) { ++*(int *)arg; }
 
+START_TEST(a_variable_that_nobody_understands_is_refused_by_its_name)
+{
+    static const char *const bad[][3] = {
+        {"XT_ISA", "sse9", "'sse9' is not scalar, avx2, avx512 or neon"},
+        {"XT_MACHINE", "abacus", "'abacus' is none of "},
+        {"XT_JIT", "soon", "'soon' is not sync, async or generic"},
+        {"XT_THREADS", "many", "'many' is not a number"},
+    };
+    struct xt_options o = {.size = sizeof o, .cache_dir = ""};
+    struct xt_ctx *ctx;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        setenv(bad[i][0], bad[i][1], 1);
+        expect(XT_EINVAL, xt_ctx_new(&o, &ctx));
+        ck_assert_msg(!ctx && says(bad[i][0]) && says(bad[i][2]), "%s", xt_last_error()->message);
+        setenv(bad[i][0], "", 1); /* as if it were not there */
+        expect(XT_OK, xt_ctx_new(&o, &ctx));
+        xt_ctx_free(ctx);
+        unsetenv(bad[i][0]);
+    }
+}
+END_TEST
+
+/* post: XT_DEBUG tells of each compile, its graph, its map, its plan, and on stderr alone. */
+START_TEST(a_compile_is_told_of_when_it_is_asked_for)
+{
+    static const char *const want[] = {"graph: x: f32[4,6]; x.permute(1,0)\n", "map: affine ", "piece 0: ",
+                                       "plan: ", "; refused:\n"};
+    char said[8192] = "";
+    FILE *to = tmpfile();
+    int saved = dup(2);
+    ck_assert(to && saved >= 0 && dup2(fileno(to), 2) == 2);
+    setenv("XT_DEBUG", "graph,map,plan", 1);
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    xt_kernel_free(compile_line(ctx, "x: f32[4,6]; x.permute(1,0)"));
+    xt_ctx_free(ctx);
+    setenv("XT_DEBUG", "", 1);
+    dup2(saved, 2);
+    close(saved);
+    rewind(to);
+    said[fread(said, 1, sizeof said - 1, to)] = 0;
+    fclose(to);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        ck_assert_msg(strstr(said, want[i]), "%s not in: %s", want[i], said);
+}
+END_TEST
+
 START_TEST(cache_calls_refuse_null_and_say_why_there_is_none)
 {
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
@@ -843,6 +889,8 @@ int main(void)
     tcase_add_test(c, a_context_refuses_options_out_of_their_domain);
     tcase_add_test(c, a_context_that_is_not_there_says_why);
     tcase_add_test(c, the_environment_fills_in_what_options_leave_open);
+    tcase_add_test(c, a_variable_that_nobody_understands_is_refused_by_its_name);
+    tcase_add_test(c, a_compile_is_told_of_when_it_is_asked_for);
     tcase_add_test(c, cache_calls_refuse_null_and_say_why_there_is_none);
     tcase_add_test(c, the_environment_table_has_names_and_ends);
     tcase_add_test(c, compiling_refuses_null_bad_sizes_and_graphs_without_an_output);

@@ -9,7 +9,18 @@
 
 #include "support/random_graph.h"
 
-enum { CHAINS = 240, ALL_CHAINS = 10000, COMPILE_MS = 250, EXPLAIN_MS = 1000, COMPILE_KB = 64 << 10 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__LLVM_INSTR_PROFILE_GENERATE)
+enum { SLOWER = 8 }; /* every branch counts, or every access is checked */
+#else
+enum { SLOWER = 1 };
+#endif
+enum {
+    CHAINS = 240,
+    ALL_CHAINS = 10000,
+    COMPILE_MS = 250 * SLOWER,
+    EXPLAIN_MS = 1000 * SLOWER,
+    COMPILE_KB = 64 << 10
+};
 
 /* A problem line that grows. */
 struct line {

@@ -95,7 +95,7 @@ static void pack_by_command(void)
     fprintf(f, "# chains\n%s\nname | where | %s | x: u8[1]; x\n%s # the last\n", lines[0], lines[1],
             lines[2]);
     fclose(f);
-    snprintf(command, sizeof command, "'%s' pack %s --arch sm_80,sm_90 -o %s | grep -q '3 chains for 2 arch'",
+    snprintf(command, sizeof command, "'%s' pack %s --arch sm_80,sm_90 -o %s | grep -q '3 chains for sm_80,sm_90'",
              xt, list, file);
     ck_assert_msg(system(command) == 0, "%s", command);
 }
@@ -200,7 +200,9 @@ START_TEST(arguments_of_xt_pack_are_checked)
     const char *arch[] = {"sm_90"}, *bad[] = {"sm_x"};
     expect(XT_EINVAL, xt_pack(NULL, 1, one, 1, arch, file));
     expect(XT_EINVAL, xt_pack(ctx, 1, NULL, 1, arch, file));
+    expect(XT_EINVAL, xt_pack(ctx, -1, one, 1, arch, file));
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 0, arch, file));
+    expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, NULL, file));
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, arch, NULL));
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, bad, file));
     expect(XT_EIO, xt_pack(ctx, 1, one, 1, arch, "/nonexistent/dir/a.xtpack"));
