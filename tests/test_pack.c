@@ -95,8 +95,8 @@ static void pack_by_command(void)
     fprintf(f, "# chains\n%s\nname | where | %s | x: u8[1]; x\n%s # the last\n", lines[0], lines[1],
             lines[2]);
     fclose(f);
-    snprintf(command, sizeof command, "'%s' pack %s --arch sm_80,sm_90 -o %s | grep -q '3 chains for sm_80,sm_90'",
-             xt, list, file);
+    snprintf(command, sizeof command,
+             "'%s' pack %s --arch sm_80,sm_90 -o %s | grep -q '3 chains for sm_80,sm_90'", xt, list, file);
     ck_assert_msg(system(command) == 0, "%s", command);
 }
 
