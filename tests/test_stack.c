@@ -20,7 +20,7 @@ enum { SANITIZED = 0 };
 /* One for every way to run a plan that keeps something on the stack. */
 static const char *const deep[] = {
     "x: u8[3001,3011]; x.permute(1,0)",                                                    /* tile */
-    "x: u8[60,15,16,15,5,48]; x.permute(1,4,0,5,3,2)",                                     /* collected */
+    "x: u8[60,15,16,15,5,48]; x.permute(1,4,0,5,3,2)",                                     /* bytes in long columns */
     "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",                                    /* buffered */
     "x: u8[3,301000,33]; x.permute(1,0,2)",                                                /* buffered */
     "x: f16[400,300,43]; x.permute(1,0,2)",                                                /* braid */

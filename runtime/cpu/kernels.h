@@ -30,32 +30,6 @@ struct xtk_source {
 };
 enum { XTK_SOURCES = 32 };
 
-/* Rows of tiles are put together in one buffer, some at a time, while those in the other are streamed and the
- * source of the next job is fetched. A buffer has room for 16 rows at least: they have at most 1856 bytes.
- * (templates/cpu/collect.c.j2) */
-enum { XTK_COLLECT_BYTES = 19 << 10 };
-struct xtk_collect {
-    /* Rows that are streamed: */
-    char *d;                            /* of their job */
-    const struct xti_offset *row, *end; /* not begun yet */
-    int64_t bytes, pitch;               /* of one; from one to the next in the buffer */
-    char *to;                           /* where those that are begun go on, */
-    const char *from;                   /* from here, */
-    int64_t left;                       /* for so many bytes */
-    /* The job's source that is fetched: */
-    const char *next;
-    int64_t run, done; /* a run of xtk_next.runs, and bytes of it */
-    int turn;          /* the buffer that is free */
-    /* Rows are written beyond their ends. */
-    char buffer[2][XTK_COLLECT_BYTES + 64] __attribute__((aligned(64)));
-};
-static inline void xtk_collect_begin(struct xtk_collect *c)
-{
-    c->row = c->end = NULL;
-    c->bytes = c->left = c->done = c->turn = 0;
-    c->run = INT64_MAX; /* nothing to fetch yet */
-}
-
 /* Strides inside groups of 32 bytes of columns (s, of the source) and of rows (d, of the destination), where
  * lists replace strides; 0: they differ. */
 struct xtk_groups {
@@ -73,7 +47,6 @@ struct xtk_next {
     int64_t s, d;          /* from this job to the next one; 0: unknown */
     int64_t run;           /* tile, unstaged or of 4 bytes and more: of a job's source, one run, which is
                             * fetched a job ahead; 0: by columns alone */
-    struct xti_fetch runs; /* with a collect: of a job's source */
     int64_t ahead;         /* with a part, splice: bytes from what is loaded */
 };
 
@@ -98,7 +71,6 @@ struct xtk_beside {
      * is to write them, first before it writes anything. */
     void (*between)(const struct xtk_job *j, int64_t turns);
     struct xti_buffered *buffered; /* of a block's kernel (cpu/buffered.c) */
-    struct xtk_collect *collect;   /* tile, of bytes: with lists alone. At last a job without rows */
     struct xti_splice *splice;     /* of a cursor that is listened to (cpu/splice.c) */
     struct xtk_part *part;         /* the destination is in its buffer; NULL: is the destination */
 };

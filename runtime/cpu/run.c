@@ -237,8 +237,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .machine.deep = target->machine->habits.prefetch_deep,
                             .layer.n = step->visit.uneven ? layer->n : 0,
                             .layer.s = layer->s,
-                            .layer.d = layer->d,
-                            .next.runs = step->tile.fetch};
+                            .layer.d = layer->d};
 }
 
 /* The share of a loop that the kernel goes over. False: nothing. */
@@ -334,21 +333,6 @@ static __attribute__((noinline)) void run_in_order(const struct xti_copy *c, con
     xti_cursor_run(&cursor, &job, c->dst, 0, hi);
 }
 
-/* Tiles whose rows are put together in a buffer. */
-static __attribute__((noinline)) void run_collected(const struct xti_step *step,
-                                                    const struct xti_target *target, char *d, const char *s,
-                                                    struct xti_share share)
-{
-    struct xtk_job job = xti_job_of(step, target, NULL);
-    xtk_fn kernel = xti_kernel_of(step, target);
-    struct xtk_collect collect; /* 34 KB */
-    xtk_collect_begin(&collect);
-    job.beside.collect = &collect;
-    xti_run_nest(step, kernel, &job, d, s, share);
-    job.rows = 0;
-    kernel(&job, d, s);
-}
-
 static __attribute__((noinline)) void run_straight(const struct xti_copy *c, const struct xti_step *step,
                                                    const char *src, struct xti_share share)
 {
@@ -374,8 +358,6 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
         xti_run_buffered(c, step, share);
     else if (step->kernel == XTI_CPU_MOSAIC)
         xti_run_mosaic(step, &p->target, c->dst + step->d_byte, src, share);
-    else if (step->tile.collect)
-        run_collected(step, &p->target, c->dst + step->d_byte, src, share);
     else
         run_straight(c, step, src, share);
 }
@@ -412,7 +394,7 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
     if (p->n_steps != 1 || p->off_line || p->assembled || step->general || loops_of(step) > 1 ||
-        step->split >= 0 || step->stage.serves || step->tile.collect || step->kernel == XTI_CPU_MOSAIC)
+        step->split >= 0 || step->stage.serves || step->kernel == XTI_CPU_MOSAIC)
         return;
     const struct xti_loop *l = loops_of(step) ? &step->loop[0] : &one_layer;
     if (l->cuts != XTI_CUTS_NONE)

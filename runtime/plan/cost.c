@@ -180,7 +180,7 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
     int few = step->list.col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
     bool near = !step->list.col_dims && xti_abs64(col->s) < NEAR;
     return xti_may(t, XTI_UNSTAGED) && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 &&
-           step->kernel == XTI_CPU_TILE && step->store.stream && !step->tile.collect &&
+           step->kernel == XTI_CPU_TILE && step->store.stream &&
            step->unit <= WIDEST && col->s % few && !near;
 }
 

@@ -14,7 +14,6 @@ enum {
     ROW_BYTES = 1024,      /* of the source in a run */
     ROW_ENTRIES = 1024,    /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
     WIDE_UNIT = 8,         /* wider and equal ones want tiles: see wide_columns_apart */
-    COLLECT_BYTES = 1024,  /* of rows that are put together in a buffer, at most */
     FED_UNIT = 2,          /* narrower and equal ones are streamed as in fed.c.j2 .. */
     FED_RUN = 256,         /* .. which a dim of shorter runs gains by, */
     FED_COL_BYTES = 4096,  /* and longer columns, .. */
@@ -32,12 +31,11 @@ static void make_long(struct xti_sides *x, struct xti_side *a, int64_t most)
 }
 
 /* Bytes of a run on either side, in the order in which they are worth having. A tile and the next one stay in
- * the second cache; rows that are put together in a buffer follow each other in the first. */
+ * the second cache. */
 enum { WANTED = 3 };
 static const struct wanted {
     int col, row;
-} want[WANTED] = {{64, 64}, {512, 512}, {COL_BYTES, ROW_BYTES}},
-  want_collected[WANTED] = {{64, 64}, {256, 128}, {COLLECT_BYTES / 2, 256}};
+} want[WANTED] = {{64, 64}, {512, 512}, {COL_BYTES, ROW_BYTES}};
 
 /* Whole lines of columns come before longer rows, which would take the dim that makes them up: then lines at
  * the edges of tiles go through the cache. Rows of few units need that dim more. */
@@ -51,14 +49,14 @@ static void make_up_lines(struct xti_sides *x)
         xti_side_widen(x, &x->col, whole, COL_ENTRIES);
 }
 
-static void widen(struct xti_sides *x, const struct wanted *w, bool lines)
+static void widen(struct xti_sides *x, bool lines)
 {
     x->even = true;
     for (int i = 0; i < WANTED; i++) {
-        xti_side_widen(x, &x->col, w[i].col, COL_ENTRIES);
+        xti_side_widen(x, &x->col, want[i].col, COL_ENTRIES);
         if (lines && i)
             make_up_lines(x);
-        xti_side_widen(x, &x->row, w[i].row, ROW_ENTRIES);
+        xti_side_widen(x, &x->row, want[i].row, ROW_ENTRIES);
     }
 }
 
@@ -120,7 +118,7 @@ static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
         return;
     const struct xti_target *t = &p->target;
     bool deep = t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(p);
-    widen(x, want, t->machine->habits.prefetch_deep && xti_may(t, XTI_WHOLE));
+    widen(x, t->machine->habits.prefetch_deep && xti_may(t, XTI_WHOLE));
     if (deep && (one_run(x) || !xti_sides_ragged(x) || !make_run(p, piece, x)))
         long_columns(p, x);
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
@@ -214,29 +212,10 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     return !transposed(p, &x, why);
 }
 
-/* Another tile, for bytes whose rows are short and begin anywhere in a line; what has got longer columns
- * stays as it is. */
-static bool collected_of(const struct xti_plan *p, int piece, struct xti_sides *x)
-{
-    struct xti_sides tile = *x;
-    if (!xti_may(&p->target, XTI_COLLECT) || !p->target.machine->habits.prefetch_deep ||
-        p->target.isa != XTI_ISA_AVX512 || !xti_cost_lies_alone(p, piece) || x->t.unit > 1 ||
-        !xti_cost_stream(p) || !xti_sides_ragged(x) || x->col.bytes > COLLECT_BYTES)
-        return false;
-    xti_sides_begin(&p->map, piece, x);
-    x->lists = true;
-    widen(x, want_collected, false);
-    if (x->col.bytes <= COLLECT_BYTES && xti_sides_list_fits(x))
-        return true;
-    *x = tile;
-    return false;
-}
-
 void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
     tile_of(p, piece, &x);
-    step->tile.collect = collected_of(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_TILE, step);
 }
 

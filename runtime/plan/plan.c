@@ -42,45 +42,6 @@ static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *a
     }
 }
 
-/* The step's columns by their stride in the source, outermost first and ascending. Returns how far from the
- * first one the lowest lies. */
-static int64_t by_source(const struct xti_step *step, struct xti_loop *dim)
-{
-    int64_t lowest = 0;
-    for (int i = 0, k; i < step->list.col_dims; i++) {
-        struct xti_loop l = step->loop[step->n_loops + step->list.row_dims + i];
-        lowest += l.s < 0 ? (l.n - 1) * l.s : 0;
-        l.s = (int64_t)xti_abs64(l.s);
-        for (k = i; k > 0 && dim[k - 1].s < l.s; k--)
-            dim[k] = dim[k - 1];
-        dim[k] = l;
-    }
-    return lowest;
-}
-
-/* Here and elsewhere in plan/, functions that have a list of loops or sides, of 4 KB, and call nothing that
- * needs much are not inlined into those that call deeper: xt_compile fits a small stack. */
-static __attribute__((noinline)) xt_status list_runs(struct xti_plan *p, struct xti_step *step,
-                                                     struct xti_err *err)
-{
-    struct xti_loop dim[XTI_MAX_DIMS];
-    int64_t lowest = by_source(step, dim), bytes = step->tile.rows * step->unit, runs = 1;
-    int n = step->list.col_dims;
-    for (; n && dim[n - 1].s == bytes; n--)
-        bytes *= dim[n - 1].n;
-    for (int i = 0; i < n; i++)
-        runs *= dim[i].n;
-    struct xti_offset *at = xti_arena_alloc(&p->arena, (size_t)runs * sizeof *at);
-    int32_t *list = xti_arena_alloc(&p->arena, (size_t)runs * sizeof *list);
-    if (!at || !list)
-        return xti_fail(err, XT_ENOMEM, "list of %lld runs", (long long)runs);
-    list_offsets(dim, n, at);
-    for (int64_t i = 0; i < runs; i++)
-        list[i] = (int32_t)(at[i].s + lowest);
-    step->tile.fetch = (struct xti_fetch){list, runs, bytes};
-    return XT_OK;
-}
-
 /* Rows begin with the lowest column. */
 static xt_status list_places(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
@@ -114,7 +75,7 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     for (int64_t i = 0; i < cols; i++)
         step->list.col_at[i] = (int32_t)at[rows + i].s;
     step->list.col_at = cols ? step->list.col_at : NULL;
-    return step->tile.collect ? list_runs(p, step, err) : p->abreast_unit ? list_places(p, step, err) : XT_OK;
+    return p->abreast_unit ? list_places(p, step, err) : XT_OK;
 }
 
 static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, int, struct xti_step *))

@@ -34,7 +34,6 @@ enum {
     X(LESS, "less")             /* .. smaller, so that a group of them reads long runs */                    \
     X(GROUPS, "groups")         /* .. whose sources are fetched as one (group.h) */                          \
     X(TURNS, "turns")           /* .. whose kernels take turns with what is done beside them */              \
-    X(COLLECT, "collect")       /* tiles of bytes put together in a buffer */                                \
     X(ONE_RUN, "one_run")       /* .. that are one run of the source */                                      \
     X(LONG_COLS, "long_cols")   /* .. of longer columns */                                                   \
     X(WHOLE, "whole")           /* .. of columns of whole lines */                                           \
@@ -146,12 +145,6 @@ struct xti_offset {
     int64_t s, d; /* bytes */
 };
 
-/* What a job reads, as runs of `bytes` each, from its first unit, ascending. */
-struct xti_fetch {
-    const int32_t *at;
-    int64_t runs, bytes;
-};
-
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
 
 /* What an assembled plan may have: steps, and numbers of xti_cursor_room in all of them, where it repeats
@@ -190,8 +183,6 @@ struct xti_tiles {
     int64_t rows, cols; /* cache block of rows and columns, in units; 0: whole. For explain */
     int64_t source_run; /* unstaged or of wide units: bytes of its source, one run, which is fetched a tile
                          * ahead; 0: it is none */
-    bool collect;       /* rows are put together in a buffer */
-    struct xti_fetch fetch; /* with it; the list is owned by the plan's arena */
 };
 
 /* Rows and columns are a block that is put together in a buffer; the step's unit is a run, of any length. */

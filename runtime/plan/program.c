@@ -119,9 +119,6 @@ static void leaf_text(const struct xti_plan *p, const struct xti_step *s, struct
             xti_str_addf(b, ", %s", modes[i].word);
     if (s->visit.together > 1)
         xti_str_addf(b, ", %d rows share loads", s->visit.together);
-    if (s->tile.collect)
-        xti_str_addf(b, ", pack rows, fetch %" PRId64 " runs of %" PRId64, s->tile.fetch.runs,
-                     s->tile.fetch.bytes);
     if (s->tile.source_run)
         xti_str_addf(b, ", fetch a run of %" PRId64, s->tile.source_run);
     if (s->store.stream && s->kernel == XTI_CPU_TILE)

@@ -127,16 +127,6 @@ static void make_lists(struct kernel_job *j)
     }
 }
 
-/* Rows go through a buffer; what is fetched does not matter. */
-static void collect(struct kernel_job *j)
-{
-    xtk_collect_begin(&j->collect);
-    j->job.beside.collect = &j->collect;
-    j->job.col_at = j->col_at;
-    j->job.row_at = j->row_at;
-    j->job.next.runs = (struct xti_fetch){j->col_at, j->job.cols, j->job.rows};
-}
-
 /* What beside.c.j2 asks for. */
 static bool may_take_turns(const struct kernel_job *j)
 {
@@ -300,8 +290,6 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.run = j->units;
     if ((op == XTI_CPU_GATHER || op == XTI_CPU_TILE || op == XTI_CPU_BRAID) && pitch.d_down)
         j->job.row_at = j->row_at;
-    if (op == XTI_CPU_TILE && k->unit == 1 && stream && (rows / 2 + cols / 16) % 2)
-        collect(j);
     if (op == XTI_CPU_TILE && pitch.round == 1) { /* the lists' own, told or not */
         j->job.group.s = group_stride(j, cols, j->job.s_col);
         j->job.group.d = group_stride(j, rows, j->job.d_row);
@@ -365,9 +353,6 @@ void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
         part.after = 0;
     }
     j->row->fn(&part, d, s);
-    part.rows = 0;
-    if (part.beside.collect)
-        j->row->fn(&part, d, s);
 }
 
 int64_t kernel_job_bytes(const struct kernel_job *j)
