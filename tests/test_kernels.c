@@ -153,22 +153,6 @@ START_TEST(every_row_copies_from_and_to_every_alignment)
 }
 END_TEST
 
-/* Streamed blocks of four lines a row, of one and of two blocks' rows and some more, from columns that share
- * sets of the first cache (fours.c.j2): upwards and downwards. */
-START_TEST(streamed_fours_of_few_sets_copy_every_tail)
-{
-    for (int u = 1; u <= 4; u *= 2) {
-        const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_TRANSPOSE, u, 0);
-        int64_t cols = 4 * LINE / u, block = u == 1 ? 128 : 64;
-        struct kernel_layout l = {.pitch = {.round = 1024 * u}, .stream = true, .s_align = KERNEL_FLUSH};
-        for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 64; i++) {
-            l.pitch.s_down = i & 1, l.pitch.d_down = i & 2, l.at_end = i & 4;
-            check_box(k, block * (1 + i / 32) + i / 8 % 4, cols + i % 8, &l);
-        }
-    }
-}
-END_TEST
-
 /* Transposed rows of whole lines that follow each other, from every byte of a line on: those they share. */
 START_TEST(streamed_lines_of_two_rows_are_put_together)
 {
@@ -195,17 +179,6 @@ START_TEST(squares_of_any_number_are_copied_kept_and_not)
             check_extent(k, (1 + i % 4) * LINE / u + i / 16 % 4, (1 + i / 4 % 4) * LINE / u + i / 64);
         for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 64; i++) /* so many that the next is fetched */
             check_extent(k, (5 + i % 2) * LINE / u + i / 2 % 4, (5 + i / 8 % 4) * LINE / u + i / 32);
-    }
-}
-END_TEST
-
-/* Strips of fewer and of more than eight squares, each in one and two rows of them and some more. */
-START_TEST(strips_of_any_number_of_squares_are_copied)
-{
-    for (int u = 1; u <= 4; u *= 2) {
-        const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_TRANSPOSE, u, 0);
-        for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 64; i++)
-            check_extent(k, (1 + i % 2) * LINE / u + i / 2 % 2, (1 + i / 4) * LINE / u + 7 * (i / 4 % 3));
     }
 }
 END_TEST
@@ -288,9 +261,7 @@ int main(void)
     tcase_add_loop_test(t, streamed_lines_of_two_rows_are_put_together, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
-    tcase_add_test(t, streamed_fours_of_few_sets_copy_every_tail);
     tcase_add_test(t, squares_of_any_number_are_copied_kept_and_not);
-    tcase_add_test(t, strips_of_any_number_of_squares_are_copied);
     tcase_add_test(t, units_abreast_are_copied_in_any_number);
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);

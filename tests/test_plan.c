@@ -628,28 +628,28 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
 {
     static const struct {
         const char *line;
-        bool squares, runs;
-    } copies[] = {{"x: f32[256,512]; x.permute(1,0)", true, false},
-                  {"x: f32[1024,512]; x.permute(1,0)", true, true}, /* one set of all rows */
-                  {"x: f32[512,512]; x.permute(1,0)", true, false}, /* two of them */
-                  {"x: u8[2048,512]; x.permute(1,0)", true, true},
-                  {"x: f64[512,512]; x.permute(1,0)", true, false},   /* squares of few rows */
-                  {"x: f32[1024,1024]; x.permute(1,0)", true, false}, /* columns share a set, too */
-                  {"x: f16[1024,512]; x.permute(1,0)", true, true},
-                  {"x: f16[1024,1024]; x.permute(1,0)", true, false},
-                  {"x: f16[2048,1024]; x.permute(1,0)", true, true}, /* twice as many rows share one */
-                  {"x: u8[1024,512]; x.permute(1,0)", true, false},
-                  {"x: u8[2048,2048]; x.permute(1,0)", true, true},
-                  {"x: c128[256,256]; x.permute(1,0)", true, false},
-                  {"x: f32[250,512]; x.permute(1,0)", true, false},   /* the source's rows alone share sets */
-                  {"x: f32[250,510]; x.permute(1,0)", true, false},   /* nothing does */
-                  {"x: f32[1250,510]; x.permute(1,0)", false, false}, /* .. beyond the second cache */
-                  {"x: f32[18,510]; x.permute(1,0)", false, false},   /* squares twice as high */
-                  {"x: f32[64,128]; x.permute(1,0)", true, false},    /* about the first cache */
-                  {"x: f32[65,100]; x.permute(1,0)", false, false},   /* .. which they fit badly */
-                  {"x: f32[4096,4096]; x.permute(1,0)", false, false}, /* streamed */
-                  {"x: f32[1024,2048]; x.permute(1,0)", false, true},  /* in the third cache */
-                  {"x: f32[1040,2048]; x.permute(1,0)", false, false}};
+        bool squares;
+    } copies[] = {{"x: f32[256,512]; x.permute(1,0)", true},
+                  {"x: f32[1024,512]; x.permute(1,0)", true}, /* one set of all rows */
+                  {"x: f32[512,512]; x.permute(1,0)", true}, /* two of them */
+                  {"x: u8[2048,512]; x.permute(1,0)", true},
+                  {"x: f64[512,512]; x.permute(1,0)", true},   /* squares of few rows */
+                  {"x: f32[1024,1024]; x.permute(1,0)", true}, /* columns share a set, too */
+                  {"x: f16[1024,512]; x.permute(1,0)", true},
+                  {"x: f16[1024,1024]; x.permute(1,0)", true},
+                  {"x: f16[2048,1024]; x.permute(1,0)", true}, /* twice as many rows share one */
+                  {"x: u8[1024,512]; x.permute(1,0)", true},
+                  {"x: u8[2048,2048]; x.permute(1,0)", true},
+                  {"x: c128[256,256]; x.permute(1,0)", true},
+                  {"x: f32[250,512]; x.permute(1,0)", true},   /* the source's rows alone share sets */
+                  {"x: f32[250,510]; x.permute(1,0)", true},   /* nothing does */
+                  {"x: f32[1250,510]; x.permute(1,0)", false}, /* .. beyond the second cache */
+                  {"x: f32[18,510]; x.permute(1,0)", false},   /* squares twice as high */
+                  {"x: f32[64,128]; x.permute(1,0)", true},    /* about the first cache */
+                  {"x: f32[65,100]; x.permute(1,0)", false},   /* .. which they fit badly */
+                  {"x: f32[4096,4096]; x.permute(1,0)", false}, /* streamed */
+                  {"x: f32[1024,2048]; x.permute(1,0)", false},  /* in the third cache */
+                  {"x: f32[1040,2048]; x.permute(1,0)", false}};
     struct xti_target early = cpu;
     struct xti_machine m = plain;
     early.machine = &m;
@@ -658,9 +658,6 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         struct xti_plan p = plan_of(copies[i].line, &early);
         ck_assert_msg(p.step[0].store.squares == copies[i].squares, "%s", copies[i].line);
-        ck_assert_msg(p.step[0].store.runs == copies[i].runs, "%s", copies[i].line);
-        if (p.step[0].store.stream) /* blocks that leave while others are made want many of them in a call */
-            ck_assert_int_eq(p.step[0].tile.cols * p.step[0].unit, p.step[0].store.runs ? 2048 : 256);
         free_plan(&p);
     }
 }

@@ -34,8 +34,6 @@ static const char *const deep[] = {
     "x: u8[2000,224,2,3,4]; x.permute(0,3,2,4,1)",       /* buffered, blocks by tiles of few rows */
     "x: f64[8,153516]; x.pad((1,0),(2,1)).permute(1,0)", /* buffered, blocks of several pieces */
     "x: u8[345,307,3]; x.permute(2,1,0).flip(0).flip(1).pad((4,1),(0,0),(1,0))", /* of u8, transposed */
-    "x: u8[2053,4304]; x.permute(1,0) -> [4304,2053]:[2560,1]",                  /* in fours */
-    "x: u8[2053,4096]; x.permute(1,0) -> [4096,2053]:[2560,1]",                  /* in fours from beside */
     "x: f32[1600,1600]; x.tril(0)",                                              /* general */
     "x: u8[4000,2000,3]; x.permute(1,0,2)",                                      /* turn */
     "x: u8[7,1500001]; x.permute(1,0)",                                          /* interleave */

@@ -342,31 +342,6 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
     return bytes > 4 * t->l1_bytes && (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);
 }
 
-/* Of the lines of a square, so far apart, those that share a set of the first cache. */
-static int64_t lines_of_a_set(const struct xti_step *step, int64_t apart)
-{
-    enum { SETS = 4096 };
-    int64_t pitch = apart & -apart;
-    return XTI_LINE / step->unit * (pitch < SETS ? pitch : SETS) / SETS;
-}
-
-/* More rows of a square than a set has ways: eight rows of each of eight squares leave at a time. Streamed,
- * in runs of four lines a row, as long as the third cache has both sides. */
-bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step)
-{
-    enum { MANY = 16 };
-    const struct xti_target *t = &p->target;
-    if (!xti_may(t, XTI_RUNS))
-        return false;
-    if (step->store.stream)
-        return t->machine->habits.stream_banks && step->row.d % t->machine->habits.stream_banks == 0 &&
-               p->bytes_written < t->l3_bytes / 2;
-    if (!step->store.squares)
-        return false;
-    int64_t rows = lines_of_a_set(step, step->row.d), cols = lines_of_a_set(step, step->col.s);
-    return rows > MANY || (step->unit > 1 && rows == MANY && cols < MANY);
-}
-
 static bool begins_on_lines(const struct xti_step *step)
 {
     return step->row.d % XTI_LINE == 0 && step->col.s % XTI_LINE == 0;
@@ -377,7 +352,7 @@ static bool begins_on_lines(const struct xti_step *step)
 bool xti_cost_one_call(const struct xti_step *step)
 {
     enum { NARROW = 2 };
-    return step->store.runs || (step->store.squares && step->unit > NARROW && begins_on_lines(step));
+    return step->store.squares && step->unit > NARROW && begins_on_lines(step);
 }
 
 /* A loop that goes over no blocks, and that no other cuts, around whole columns. */
@@ -417,7 +392,7 @@ static bool is_dense(const struct xti_map *m, int64_t bytes)
 /* Squares of a call that writes all that there is, half to two thirds of the first cache. */
 static bool may_keep_squares(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
-    return step->store.squares && !step->store.runs && step->unit > 1 && step->n_loops == 0 &&
+    return step->store.squares && step->unit > 1 && step->n_loops == 0 &&
            begins_on_lines(step) && bytes > t->l1_bytes / 2 && bytes <= 2 * t->l1_bytes / 3;
 }
 

@@ -88,9 +88,6 @@ bool xti_cost_prefetch_writes(const struct xti_plan *p);
 /* Whether a transpose through the cache should move squares of whole lines. */
 bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step);
 
-/* Whether the squares of a transpose of so many bytes should leave some rows of several at a time. */
-bool xti_cost_runs(const struct xti_plan *p, const struct xti_step *step);
-
 /* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
 bool xti_cost_one_call(const struct xti_step *step);
 

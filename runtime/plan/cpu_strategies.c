@@ -16,8 +16,7 @@ enum {
     CHUNK_BYTES = 1 << 18, /* long runs are cut so that threads can share them */
     BROADCAST_CHUNK_BYTES = 1 << 13, /* a run that is read again must still be in the first cache */
     STREAM_ROWS_BYTES = 4096,        /* of the source .. */
-    STREAM_COLS_BYTES = 256,         /* .. and of the destination in a block of a streaming transpose, .. */
-    RUNS_COLS_BYTES = 2048,          /* .. of one whose blocks leave while the next is made (fours.c.j2) */
+    STREAM_COLS_BYTES = 256,         /* .. and of the destination in a block of a streaming transpose */
     TURN_ROWS = 64,                  /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
     TURN_ROWS_BYTES = 384,
     SMALL_CALL_BYTES = 128, /* gathers serve when any other kernel would move less in one call */
@@ -330,13 +329,11 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     /* Whole lines need rows that begin alike; other rows go through the cache. */
     step->store.stream = step->store.stream && step->row.d % XTI_LINE == 0;
     step->store.squares = xti_cost_whole_lines(p, step);
-    step->store.runs = xti_cost_runs(p, step);
     if (step->store.stream) {
         int64_t rows = p->target.machine->habits.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
-        int64_t cols = step->store.runs ? RUNS_COLS_BYTES : STREAM_COLS_BYTES;
         if (!xti_cost_whole_rows(&p->target, step))
             xti_loops_block(step, XTI_CUTS_ROW, rows / t.unit, false);
-        xti_loops_block(step, XTI_CUTS_COL, cols / t.unit, true);
+        xti_loops_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
     }
     if (!step->store.stream && t.bytes > p->target.l1_bytes / 2) {
         bool ahead = t.unit > 1 && xti_cost_prefetch_writes(p);

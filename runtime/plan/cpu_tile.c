@@ -149,8 +149,7 @@ static bool follow_in_lines(const struct xti_nest *n)
            (narrow || (whole && n->unit > 1));
 }
 
-/* Where prefetches reach deep, tiles fetch columns that lie apart one by one; in the third cache transposes
- * that leave in fours do more. */
+/* Where prefetches reach deep, tiles fetch columns that lie apart one by one. */
 static bool wide_columns_apart(const struct xti_nest *n)
 {
     return n->unit >= WIDE_UNIT && !columns_follow(n);
@@ -172,9 +171,7 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     bool fed = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= FED_UNIT;
     int64_t enough = fed ? FED_RUN : XTI_LINE;
     bool long_rows = cs->n * t->unit >= enough || x->row.n_dims == 1;
-    const struct xti_step step = {.store.stream = stream, .row = *cs};
-    bool fours = xti_cost_runs(p, &step);
-    if (!long_rows || run < XTI_LINE || (deep && !fours && wide_columns_apart(t)))
+    if (!long_rows || run < XTI_LINE || (deep && wide_columns_apart(t)))
         return false;
     if (!stream)
         return !xti_refuse(why, "stays in the cache");

@@ -40,7 +40,6 @@ enum {
     X(UNSTAGED, "unstaged")     /* xti_store.unstaged */                                                     \
     X(SOURCE_RUN, "source_run") /* xti_tiles.source_run */                                                   \
     X(SQUARES, "squares")       /* xti_store.squares */                                                      \
-    X(RUNS, "runs")             /* xti_store.runs */                                                         \
     X(UNEVEN, "uneven")         /* xti_visit.uneven */                                                       \
     X(KEEPS, "keeps")           /* xti_store.keeps */                                                        \
     X(STAYS, "stays")           /* what is written in order does not leave a third cache that has room */    \
@@ -164,7 +163,6 @@ struct xti_lists {
 struct xti_store {
     bool stream;          /* whole ones may bypass the cache; who calls kernels fences */
     bool pairs;           /* transpose, tile: two of a row are streamed one right behind the other */
-    bool runs;            /* transpose: four of each row, through the cache some rows of several squares */
     bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool keeps;           /* layers, in order, or squares: what is written stays in the first cache */

@@ -98,11 +98,9 @@ static void store_text(const struct xti_step *s, struct xti_str *b)
 {
     bool bursts = s->kernel == XTI_CPU_TRANSPOSE || s->kernel == XTI_CPU_TILE;
     if (s->store.stream && bursts) /* so many lines of a row, one right behind the other */
-        xti_str_addf(b, ", stream %d", s->store.runs ? 4 : s->store.pairs ? 2 : 1);
+        xti_str_addf(b, ", stream %d", s->store.pairs ? 2 : 1);
     else if (s->store.stream)
         xti_str_add(b, ", stream");
-    else if (s->store.runs)
-        xti_str_add(b, ", rows of several squares");
 }
 
 static void leaf_text(const struct xti_plan *p, const struct xti_step *s, struct xti_str *b)

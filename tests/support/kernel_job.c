@@ -273,7 +273,6 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.store.unstaged = (rows / 8 + cols / 2) % 2;
     j->job.next.run = (rows / 8 + cols / 4) % 2 ? rows * cols * k->unit : 0;
     j->job.store.keeps = (rows / 8 + cols) % 2;
-    j->job.store.runs = j->job.store.squares && (rows / 2 + cols / 4) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
     j->job.next.s = stream ? wild : 0;
     j->job.next.d = stream ? 0 : wild;
