@@ -78,7 +78,7 @@ def cpu_source(templates, rows):
         if name == "turn":
             extra["steps"], extra["columns"] = kernels.transpose_steps(4 * k["esize"])
             extra["spread"], extra["close"] = kernels.turn_selectors(k["n"], k["esize"], isa)
-        if name in ("transpose", "tile", "gather"):
+        if name in ("transpose", "tile"):
             extra["steps"], extra["columns"] = kernels.transpose_steps(k["esize"])
         unit = 4 * k["esize"] if name == "turn" else k["esize"]
         extra["shuffled"] = functools.partial(kernels.shuffled, unit)

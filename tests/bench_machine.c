@@ -324,7 +324,6 @@ static const struct {
     HABIT(uneven_steps),
     HABIT(keeps_in_order),
     HABIT(short_parts),
-    HABIT(abreast),
     HABIT(joint_rows),
 };
 enum { HABITS = sizeof habit / sizeof *habit };

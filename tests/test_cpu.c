@@ -287,7 +287,7 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     struct xti_machine *here = &with[cache != 1024];
     *here = *t.machine;
     here->habits.few_strands = cache != 1024;
-    here->habits.windows = here->habits.abreast = here->habits.joint_rows = true;
+    here->habits.windows = here->habits.joint_rows = true;
     here->habits.prefetch_deep = here->habits.prefetch_deep && !shallow;
     t.machine = here;
     if (cache)
@@ -749,7 +749,7 @@ static const char *const windows[] = {
     "x: u16[1200,13,31]; x.pad((0,0),(2,1),(2,2), value=513)[:, :, 1:33]",
     "x: u16[800,16,32]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)",
     "x: f32[900,8,8]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)",
-    "x: u8[1103,15,26]; x[:, ::-1].permute(0,2,1)", /* units abreast, with some left over */
+    "x: u8[1103,15,26]; x[:, ::-1].permute(0,2,1)", /* small matrices turned, with some left over */
     "x: u8[1040,8,6,20]; x.permute(0,3,2,1)",
     "x: u16[600,7,3,11]; x.permute(0,2,1,3)",
     "x: f32[300,9,17]; x.permute(0,2,1)",

@@ -183,18 +183,6 @@ START_TEST(squares_of_any_number_are_copied_kept_and_not)
 }
 END_TEST
 
-/* One to three times those that go side by side, and some more; columns of a line to some, and some more. */
-START_TEST(units_abreast_are_copied_in_any_number)
-{
-    for (int u = 1; u <= 8; u *= 2) {
-        const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_GATHER, u, 0);
-        int64_t units = xti_abreast_units(u);
-        for (int i = 0; xti_cpu_has(XTI_ISA_AVX512) && i < 64; i++)
-            check_extent(k, (1 + i % 3) * units + i / 3 % 3, (1 + i % 4 * 5) * LINE / u + i);
-    }
-}
-END_TEST
-
 START_TEST(every_run_length_is_copied_whole)
 {
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -262,7 +250,6 @@ int main(void)
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
     tcase_add_test(t, squares_of_any_number_are_copied_kept_and_not);
-    tcase_add_test(t, units_abreast_are_copied_in_any_number);
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);

@@ -307,31 +307,6 @@ START_TEST(short_runs_go_by_units_or_straight)
 }
 END_TEST
 
-START_TEST(blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them)
-{
-    struct xti_target near = cpu;
-    struct xti_machine m = plain;
-    near.machine = &m;
-    m.habits.prefetch_deep = true;
-    struct xti_plan p = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &near);
-    struct xti_plan other = plan_of("x: u8[300,75,96,96]; x.permute(1,0,3,2)", &cpu);
-    struct xti_plan wide = plan_of("x: f32[75,96,50,50]; x.permute(1,0,3,2)", &near);
-    near.l1_bytes = 2048; /* calls are parts of a block, of which the last one may be small */
-    struct xti_plan parts = plan_of("x: f16[20000,521,9]; x.permute(0,2,1)", &near);
-    const struct xti_step *in = &p.step->stage.blocks->block[0][0].inner->step;
-    const struct xti_step *of_other = &other.step->stage.blocks->block[0][0].inner->step;
-    const struct xti_step *of_parts = &parts.step->stage.blocks->block[0][0].inner->step;
-    ck_assert(in->stage.turns && !in->n_loops);
-    ck_assert(!of_other->stage.turns && of_other->n_loops);
-    ck_assert(wide.step->stage.serves && !wide.step->stage.blocks->block[0][0].inner->step.stage.turns);
-    ck_assert(of_parts->n_loops && !of_parts->stage.turns);
-    free_plan(&p);
-    free_plan(&other);
-    free_plan(&wide);
-    free_plan(&parts);
-}
-END_TEST
-
 /* run, columns of a call, rows of it, loops */
 static const struct {
     const char *line;
@@ -391,49 +366,6 @@ START_TEST(blocks_whose_lines_lie_in_few_windows_are_mosaics)
 }
 END_TEST
 
-/* chain, bytes of the units that are permuted side by side; 0: it goes otherwise */
-static const struct {
-    const char *line;
-    int unit;
-} abreast[] = {
-    {"x: u8[512820,15,26]; x.permute(0,2,1)", 390},
-    {"x: u8[512820,15,26]; x[:, ::-1, ::-1].permute(0,2,1)", 390},
-    {"x: u8[208333,8,6,20]; x.permute(0,3,2,1)", 960},
-    {"x: f16[85470,9,5,26]; x.permute(0,3,2,1)", 2340},
-    {"x: f64[115740,8,27]; x.permute(0,2,1)", 0}, /* woven */
-    {"x: f32[163398,9,17]; x.permute(0,2,1)", 612},
-    {"x: u8[1212121,3,5,11]; x.permute(0,2,1,3)", 165},   /* runs that are no units */
-    {"x: u8[113378,9,7,28]; x.permute(0,3,2,1)", 0},      /* too large */
-    {"x: u8[781250,8,32]; x.permute(0,2,1)", 0},          /* lines of one unit */
-    {"x: f16[160256,26,24]; x.permute(0,2,1)", 0},        /* squares */
-    {"x: u8[512820,15,26]; x[:, ::-1]", 0},               /* in order */
-    {"x: f16[1000,9,5,26,100]; x.permute(4,0,3,2,1)", 0}, /* apart from each other in the destination */
-    {"x: u8[50000,17,26]:[500,26,1]; x.permute(0,2,1)", 442},
-    {"x: u8[50000,17,26]:[700,40,1]; x.permute(0,2,1)", 0}, /* gaps within them */
-    {"x: f16[26510,4,12,50]; x.permute(0,2,1,3)", 0},       /* long runs */
-    {"x: f64[801845,3,3]; x.permute(0,2,1)", 0},            /* little more than a line */
-    {"x: c128[100000,3,7]; x.permute(0,2,1)", 0},
-    {"x: u8[100000,9,4]:[180,22,1]; x.unsqueeze(1).expand(100000,5,9,4)", 0}, /* no whole elements apart */
-    {"x: u8[100000,5,5,4]:[100,6,18,1]; x", 0},
-    {"x: f64[3000,2]:[4000,999]; x.unsqueeze(1).expand(3000,500,2)", 0}, /* pages that hold nothing */
-};
-
-START_TEST(small_units_are_permuted_side_by_side)
-{
-    struct xti_target t = cpu;
-    struct xti_machine m = plain;
-    t.machine = &m;
-    m.habits.prefetch_deep = m.habits.abreast = m.habits.joint_rows = true;
-    struct xti_plan p = plan_of(abreast[_i].line, &t);
-    ck_assert_msg(p.step->stage.unit == abreast[_i].unit, "%s: %lld", abreast[_i].line,
-                  (long long)p.step->stage.unit);
-    for (int i = 0; i < 4 && p.step->stage.unit; i++) {
-        const struct xti_inner *in = p.step->stage.blocks->block[i / 2][i % 2].inner;
-        ck_assert(!in || (in->step.list.places && in->step.col.n * in->step.unit == p.step->stage.unit));
-    }
-    free_plan(&p);
-}
-END_TEST
 
 /* clang-format off */
 static const struct {
@@ -1266,13 +1198,11 @@ int main(void)
                         sizeof long_columns / sizeof *long_columns);
     tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0, sizeof deep / sizeof *deep);
     tcase_add_loop_test(t, short_runs_go_by_units_or_straight, 0, sizeof short_ones / sizeof *short_ones);
-    tcase_add_test(t, blocks_of_bytes_are_transposed_in_turns_with_what_is_beside_them);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
     tcase_add_loop_test(t, blocks_whose_lines_lie_in_few_windows_are_mosaics, 0,
                         sizeof by_windows / sizeof *by_windows);
-    tcase_add_loop_test(t, small_units_are_permuted_side_by_side, 0, (int)(sizeof abreast / sizeof *abreast));
     tcase_add_loop_test(t, pieces_that_make_up_short_rows_are_one_step, 0, sizeof joined / sizeof *joined);
     tcase_add_test(t, a_group_holds_what_every_part_of_it_reads);
     tcase_add_loop_test(t, a_copy_of_any_size_has_a_plan, 0, 3);

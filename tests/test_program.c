@@ -42,7 +42,6 @@ static const struct xti_machine made_up = {.name = "made-up",
                                                       .uneven_steps = true,
                                                       .keeps_in_order = true,
                                                       .short_parts = true,
-                                                      .abreast = true,
                                                       .joint_rows = true}};
 
 enum { GOLDEN = 100, LONGEST = 1 << 10 };

@@ -1,6 +1,6 @@
 /* buffered.c: a step of strategy buffered. While a block is put together in one buffer, the one before it is
  * streamed from another and the source of the next group of blocks is fetched, a part of each after every
- * call of the kernel, or in turns while it is at work. Layer 4. */
+ * call of the kernel. Layer 4. */
 #include "cpu/run.h"
 
 enum { LINE = 64, ALL = INT32_MAX };
@@ -34,7 +34,6 @@ struct xti_buffered {
     int part;                                             /* of it */
     int turn;
     bool first;  /* fetches go to the first cache */
-    bool single; /* a block takes both buffers, which kernels that take turns have read by when they write */
     const struct xti_block *filled[2]; /* of which the buffers have what no part writes */
     char *buffer[2];                   /* on lines */
 };
@@ -112,24 +111,12 @@ static void fetch_ends(const struct xti_runs *runs, const char *d)
     }
 }
 
-/* One of so many turns beside a call of the kernel; 0: it begins to write. */
-static void between(const struct xtk_job *j, int64_t turns)
-{
-    struct xti_buffered *b = j->beside.buffered;
-    if (!turns) {
-        if (b->single)
-            stream(b, ALL);
-        return;
-    }
-    stream(b, ((b->single + 1) * b->block->stream_lines + turns - 1) / turns);
-    fetch(b, (b->blocks->fetch_lines + turns - 1) / turns);
-}
-
 static void kernel(const struct xtk_job *j, char *d, const char *s)
 {
-    j->beside.buffered->fn(j, d, s);
-    if (!j->beside.between)
-        between(j, 1);
+    struct xti_buffered *b = j->beside.buffered;
+    b->fn(j, d, s);
+    stream(b, b->block->stream_lines);
+    fetch(b, b->blocks->fetch_lines);
 }
 
 /* What is left of the group that begins, then the one after it. */
@@ -171,7 +158,6 @@ static __attribute__((noinline)) void take(struct xti_buffered *b, const struct 
         call->fn = xti_kernel_of(&inner->step, target);
         call->job = xti_job_of(&inner->step, target, NULL);
         call->job.beside.buffered = b;
-        call->job.beside.between = inner->step.stage.turns ? between : NULL;
         call->job.list.mosaic = inner->mosaic;
     }
 }
@@ -185,8 +171,6 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     int n = b->blocks->n_parts;
     if (b->block != &b->blocks->block[row][col])
         take(b, &b->blocks->block[row][col]);
-    if (b->single && (row || col || !b->block->inner->step.stage.turns)) /* few rows are written at once */
-        stream(b, ALL);
     fetch_ends(&b->block->out, d);
     fill(b);
     if (xti_nest_begins(j, b->step->stage.group))
@@ -210,7 +194,6 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
                        struct call *calls, char *room, int64_t bytes)
 {
     const struct xti_target *target = &c->plan->target;
-    const struct xti_runs *whole = &step->stage.blocks->block[0][0].out;
     struct xtk_job job = xti_job_of(step, target, NULL);
     struct xti_buffered b;
     b.copy = c;
@@ -219,8 +202,7 @@ static inline void run(const struct xti_copy *c, const struct xti_step *step, st
     b.call = calls;
     b.block = b.filled[0] = b.filled[1] = NULL;
     b.buffer[0] = room;
-    b.single = step->stage.unit && whole->bytes * whole->n_runs > bytes;
-    b.buffer[1] = b.single ? room : room + bytes;
+    b.buffer[1] = room + bytes;
     for (int k = 0; k < b.blocks->n_parts; k++)
         b.src[k] = (const char *)c->src[b.blocks->part[k].src] + b.blocks->part[k].s_byte;
     b.part = b.blocks->n_parts;
@@ -240,7 +222,6 @@ static __attribute__((noinline)) void run_one(const struct xti_copy *c, const st
 {
     struct call call;
     char room[2 * XTI_BLOCK_BYTES] __attribute__((aligned(64)));
-    _Static_assert(XTI_ABREAST_BYTES <= sizeof room, "a block has room in both buffers");
     run(c, step, share, &call, room, XTI_BLOCK_BYTES);
 }
 

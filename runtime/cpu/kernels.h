@@ -3,7 +3,6 @@
 #ifndef XTI_CPU_KERNELS_H
 #define XTI_CPU_KERNELS_H
 
-#include "plan/abreast.h"
 #include "plan/mosaic.h"
 
 struct xtk_job;
@@ -52,10 +51,6 @@ struct xtk_next {
 
 /* The lists of kernels that go by them. */
 struct xtk_list {
-    const int32_t *places;             /* gather, AVX-512, units of up to 8 bytes: of the columns in its
-                                        * buffer (plan/abreast.h). They are a run of the source, of a line at
-                                        * least, and as many as go side by side of at most XTI_ABREAST_BYTES;
-                                        * NULL: not so */
     const struct xti_mosaic *mosaic;   /* its table; NULL: unit by unit */
     const struct xtk_segment *segment; /* splice: of a row's lines, the last of which may be shorter */
     const struct xtk_source *source;
@@ -64,12 +59,6 @@ struct xtk_list {
 
 /* What a kernel works beside. */
 struct xtk_beside {
-    /* transpose, through the cache, AVX-512, units of 1 and 2 bytes: called so many times a job while it is
-     * in work, after about as many bytes each (beside.c.j2); NULL: not so. There are at least 32 bytes of
-     * rows and of columns, or 16 of rows and 64 of columns. gather by places, of as many rows as go
-     * side by side (xti_abreast_units) or more: so, too, and with 0 turns whenever it has read some rows and
-     * is to write them, first before it writes anything. */
-    void (*between)(const struct xtk_job *j, int64_t turns);
     struct xti_buffered *buffered; /* of a block's kernel (cpu/buffered.c) */
     struct xti_splice *splice;     /* of a cursor that is listened to (cpu/splice.c) */
     struct xtk_part *part;         /* the destination is in its buffer; NULL: is the destination */

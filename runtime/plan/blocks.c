@@ -50,26 +50,7 @@ static void shape_calls(struct xti_step *step)
     shape(step, step->kernel == XTI_CPU_TRANSPOSE ? NEAR_CALL_BYTES : CALL_BYTES);
 }
 
-/* Tiles of narrow units are larger than what is done beside them should wait: they take turns with it, so
- * that calls may be of whole blocks (a last part may be too small for it). */
-static bool takes_turns(const struct xti_step *step)
-{
-    enum { WIDEST = 2 };
-    if (step->kernel == XTI_CPU_GATHER)
-        return step->stage.unit;
-    int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit, half = XTI_LINE / 2;
-    return step->kernel == XTI_CPU_TRANSPOSE && step->unit <= WIDEST && !in_parts(step) && rows >= half &&
-           cols >= half;
-}
-
 static void shape_near_calls(struct xti_step *step) { shape(step, NEAR_CALL_BYTES); }
-
-static void shape_turns(struct xti_step *step)
-{
-    step->stage.turns = takes_turns(step);
-    if (!step->stage.turns)
-        shape_near_calls(step);
-}
 
 static int64_t steps_of(const struct xti_step *step, int from)
 {
@@ -97,13 +78,11 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
 {
     struct xti_plan sub = xti_block_plan(p, piece);
     sub.most_windows = windows;
-    sub.abreast_unit = step->stage.unit;
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;
-    bool deep = p->target.machine->habits.prefetch_deep,
-         turns = deep && p->target.isa == XTI_ISA_AVX512 && xti_may(&p->target, XTI_TURNS);
-    xt_status s = plan(&sub, 0, turns ? shape_turns : deep ? shape_near_calls : shape_calls, err);
+    bool deep = p->target.machine->habits.prefetch_deep;
+    xt_status s = plan(&sub, 0, deep ? shape_near_calls : shape_calls, err);
     if (!s && out->step.kernel == XTI_CPU_MOSAIC)
         s = make_table(&sub, out, err);
     p->arena = sub.arena;

@@ -5,7 +5,6 @@
 #include "plan/buffered.h"
 
 #include "base/num.h"
-#include "plan/abreast.h"
 #include "plan/cpu_tile.h"
 #include "plan/group.h"
 #include "plan/mosaic.h"
@@ -184,34 +183,6 @@ int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_n
     return t->unit <= NARROW && gathered(p, piece) ? MANY / t->unit : 0;
 }
 
-/* What comes next moves whole lines of one unit: weaves, mosaics, and squares of lines. */
-static __attribute__((noinline)) bool streams_lines(const struct xti_plan *p, int piece)
-{
-    struct xti_loop room[XTI_MAX_LOOPS];
-    struct xti_step step = {.loop = room};
-    next_strategy(p, piece)->make(p, piece, &step);
-    return step.store.stream &&
-           (step.param || step.kernel == XTI_CPU_MOSAIC || step.kernel == XTI_CPU_TRANSPOSE);
-}
-
-/* Blocks of units that are permuted side by side; false: something else serves. */
-static bool abreast_blocks_of(const struct xti_plan *p, int piece, struct xti_sides *x, int64_t *unit)
-{
-    if (p->joint.n)
-        return false;
-    xti_sides_begin(&p->map, piece, x);
-    xti_sides_upwards(x);
-    if (!(*unit = xti_abreast_unit(&p->target, &x->t)) || in_order(&x->t) || streams_lines(p, piece))
-        return false;
-    int64_t side_by_side = xti_abreast_units(xti_abreast_element(&x->t)) * *unit;
-    int64_t sides = XTI_BLOCK_BYTES / side_by_side, bytes = sides ? sides * side_by_side : side_by_side;
-    x->lists = true;
-    xti_sides_unit(x, x->t.run);
-    xti_side_widen(x, &x->col, *unit, *unit / x->t.run);
-    xti_side_widen(x, &x->col, bytes, bytes / x->t.run);
-    return true;
-}
-
 /* A block that is to be a mosaic: how many windows its lines may have; 0: something else is faster. */
 static __attribute__((noinline)) int mosaic_block(const struct xti_plan *p, int piece,
                                                   struct xti_piece *block, struct xti_dim d[2 * XTI_MAX_DIMS])
@@ -246,10 +217,9 @@ static __attribute__((noinline)) bool windows_serve(const struct xti_plan *p, in
 bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *why)
 {
     struct xti_sides block;
-    int64_t unit;
     if (!xti_cost_streams_alone(p, piece, why))
         return false;
-    if (abreast_blocks_of(p, piece, &block, &unit) || windows_serve(p, piece))
+    if (windows_serve(p, piece))
         return true;
     block_of(p, piece, XTI_BLOCK_BYTES, false, &block);
     if (block.col.units * block.row.units == 1)
@@ -273,12 +243,6 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
 {
     const struct xti_step begun = *step;
     struct xti_sides x;
-    int64_t unit;
-    if (abreast_blocks_of(p, piece, &x, &unit)) {
-        make_of(p, &x, step);
-        step->stage.unit = unit;
-        return;
-    }
     if (!p->joint.n && windows_serve(p, piece)) {
         block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
         make_of(p, &x, step);

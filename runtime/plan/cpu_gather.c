@@ -3,7 +3,6 @@
 #include "plan/cpu_tile.h"
 
 #include "base/num.h"
-#include "plan/abreast.h"
 #include "plan/sides.h"
 
 enum {
@@ -37,21 +36,6 @@ static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     }
 }
 
-/* Rows: the units, or one alone; columns: what they consist of. */
-static void abreast_rows_of(const struct xti_plan *p, int piece, struct xti_sides *x)
-{
-    xti_sides_begin(&p->map, piece, x);
-    xti_sides_upwards(x);
-    xti_sides_split_run(x, xti_abreast_element(&x->t));
-    x->lists = true;
-    xti_side_widen(x, &x->col, p->abreast_unit, p->abreast_unit / x->t.unit);
-    if (x->taken[0])
-        return;
-    x->row.dim[x->row.n_dims++] = 0;
-    x->row.take = x->row.units = x->t.dim[0].n;
-    x->taken[0] = true;
-}
-
 /* Lines of the destination can be put together by a list. */
 static bool lines_of(const struct xti_plan *p, int piece, struct xti_sides *x, struct xti_why *why)
 {
@@ -83,7 +67,6 @@ bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why
 void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
     struct xti_sides x;
-    (p->abreast_unit ? abreast_rows_of : gather_of)(p, piece, &x);
+    gather_of(p, piece, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
-    step->stage.unit = p->abreast_unit;
 }

@@ -49,7 +49,7 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 #define ZEN                                                                                                  \
     .prefetch_deep = true, .stream_pairs = true, .stream_banks = 512, .early_stores = true,                  \
     .few_strands = true, .windows = true, .uneven_steps = true, .keeps_in_order = true,                      \
-    .short_parts = true, .abreast = true, .joint_rows = true
+    .short_parts = true, .joint_rows = true
 
 static const struct xti_machine rows[] = {
     { /* what served on every machine where it was tried, or harmed none */

@@ -69,7 +69,6 @@ struct xti_habits {
     bool uneven_steps;    /* lines in the caches want to be moved in such (xti_cost_uneven) */
     bool keeps_in_order;  /* as long as the third cache holds both sides (xti_cost_stays) */
     bool short_parts;     /* long runs and units stream to their place (xti_cost_part_waits) */
-    bool abreast;         /* small units are permuted side by side (abreast.h) */
     bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
 };
 

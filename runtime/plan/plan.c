@@ -3,7 +3,6 @@
 #include "plan/plan.h"
 
 #include "base/num.h"
-#include "plan/abreast.h"
 #include "plan/assemble.h"
 #include "plan/blocks.h"
 #include "plan/buffered.h"
@@ -42,22 +41,6 @@ static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *a
     }
 }
 
-/* Rows begin with the lowest column. */
-static xt_status list_places(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
-{
-    int32_t low = 0;
-    if (!(step->list.places = xti_arena_alloc(&p->arena, (size_t)step->col.n * sizeof *step->list.places)))
-        return xti_fail(err, XT_ENOMEM, "list of %lld places", (long long)step->col.n);
-    for (int64_t i = 0; i < step->col.n; i++)
-        low = step->list.col_at[i] < low ? step->list.col_at[i] : low;
-    for (int64_t i = 0; i < step->col.n; i++) {
-        step->list.col_at[i] -= low;
-        step->list.places[i] = (int32_t)xti_abreast_place(step->unit, step->list.col_at[i]);
-    }
-    step->s_byte += low;
-    return XT_OK;
-}
-
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
@@ -75,7 +58,7 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     for (int64_t i = 0; i < cols; i++)
         step->list.col_at[i] = (int32_t)at[rows + i].s;
     step->list.col_at = cols ? step->list.col_at : NULL;
-    return p->abreast_unit ? list_places(p, step, err) : XT_OK;
+    return XT_OK;
 }
 
 static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, int, struct xti_step *))
@@ -90,8 +73,6 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
 {
     if (p->joint.n && !piece)
         return made_by(xti_buffered_make);
-    if (p->abreast_unit)
-        return made_by(xti_gather_make);
     if (p->most_windows && xti_mosaic_applies(p, piece, NULL))
         return made_by(xti_mosaic_make);
     return xti_strategy_next(p, p->strategies, piece);

@@ -30,10 +30,8 @@ enum {
     X(SLABS, "slabs")           /* pieces one after the other for a part of the destination */               \
     X(OFF_LINE, "off_line")     /* a second plan, for destinations that begin inside a line */               \
     X(PERMUTED, "permuted")     /* staged blocks by mosaics (mosaic.h) */                                    \
-    X(ABREAST, "abreast")       /* .. of small units side by side (abreast.h) */                             \
     X(LESS, "less")             /* .. smaller, so that a group of them reads long runs */                    \
     X(GROUPS, "groups")         /* .. whose sources are fetched as one (group.h) */                          \
-    X(TURNS, "turns")           /* .. whose kernels take turns with what is done beside them */              \
     X(ONE_RUN, "one_run")       /* .. that are one run of the source */                                      \
     X(LONG_COLS, "long_cols")   /* .. of longer columns */                                                   \
     X(WHOLE, "whole")           /* .. of columns of whole lines */                                           \
@@ -156,7 +154,6 @@ struct xti_lists {
     int row_dims, col_dims;
     struct xti_offset *row_at; /* row.n entries */
     int32_t *col_at;           /* col.n entries, of the source */
-    int32_t *places;           /* gather of units abreast: as many, xti_abreast_place */
 };
 
 /* How lines get to the destination. */
@@ -187,8 +184,6 @@ struct xti_tiles {
 struct xti_stage {
     bool serves;
     bool mosaics;                    /* blocks are mosaics */
-    bool turns;                      /* a step inside a block: its kernel takes turns, xtk_beside.between */
-    int64_t unit;                    /* bytes of units that blocks are made of (abreast.h); 0: none */
     int group;                       /* of blocks: those that the loops from this one on go over. Their source
                                       * is fetched as one */
     const struct xti_blocks *blocks; /* owned by the plan's arena */
@@ -295,7 +290,6 @@ struct xti_plan {
                 */
     int most_windows; /* of a block inside of a buffered step, which is to be a mosaic where its lines have at
                          most so many; 0: none */
-    int64_t abreast_unit;     /* of a block inside of a buffered step: xti_step.abreast_unit */
     struct xti_joint joint;   /* of step 0; the map's other pieces are the others' */
     bool assembled;           /* the steps are in the order of the destination, and run part by part of it */
     struct xti_window window; /* of an assembled plan; bytes == 0: none */

@@ -91,7 +91,6 @@ static const struct {
     MODE(visit.layers, "with the innermost loop"),
     MODE(store.keeps, "keep in L1"),
     MODE(visit.gaps, "with gaps"),
-    MODE(stage.turns, "by turns"),
 };
 
 static void store_text(const struct xti_step *s, struct xti_str *b)

@@ -19,13 +19,6 @@ void xti_sides_unit(struct xti_sides *x, int64_t bytes)
     x->col.units = x->row.units = 1;
 }
 
-void xti_sides_upwards(struct xti_sides *x)
-{
-    for (int i = 0; i < x->t.n_dims; i++)
-        if (x->t.dim[i].d < 0)
-            xti_nest_flip(&x->t, i);
-}
-
 void xti_sides_split_run(struct xti_sides *x, int widest)
 {
     struct xti_nest *t = &x->t;

@@ -31,9 +31,6 @@ struct xti_sides {
 void xti_sides_begin(const struct xti_map *m, int piece, struct xti_sides *x);
 void xti_sides_unit(struct xti_sides *x, int64_t bytes);
 
-/* Makes all dims run upwards in the destination. */
-void xti_sides_upwards(struct xti_sides *x);
-
 /* Makes a run that is no unit one more dim, of as wide units as it consists of, at most `widest` bytes. */
 void xti_sides_split_run(struct xti_sides *x, int widest);
 

@@ -108,7 +108,7 @@ const char *kernel_box_check(const struct xtk_row *k, int64_t rows, int64_t cols
     kernel_job_place(&job, dst_area + d_at, src_area + s_at);
     layout = l;
     kernel_job_run(&job, dst_area + d_at, src_area + s_at);
-    bool same = !job.turns && !job.unwritten && !memcmp(dst_area + from, want + from, (size_t)(to - from));
+    bool same = !memcmp(dst_area + from, want + from, (size_t)(to - from));
     memset(dst_area + from, CANARY, (size_t)(to - from));
     memset(want + from, CANARY, (size_t)(to - from));
     return same ? NULL : describe();

@@ -127,39 +127,9 @@ static void make_lists(struct kernel_job *j)
     }
 }
 
-/* What beside.c.j2 asks for. */
-static bool may_take_turns(const struct kernel_job *j)
-{
-    int64_t rows = j->job.rows * j->row->unit, cols = j->job.cols * j->row->unit;
-    return j->row->op == XTI_CPU_TRANSPOSE && j->row->isa == XTI_ISA_AVX512 && j->row->unit <= 2 &&
-           !j->job.store.stream &&
-           ((rows >= LINE / 2 && cols >= LINE / 2) || (rows >= LINE / 4 && cols >= LINE));
-}
-
-/* What abreast.c.j2 asks for. */
-static bool may_go_abreast(const struct kernel_job *j)
-{
-    int64_t row = j->job.cols * j->row->unit, units = xti_abreast_units(j->row->unit);
-    return j->row->op == XTI_CPU_GATHER && j->row->isa == XTI_ISA_AVX512 && units > 1 &&
-           j->job.rows >= units && row >= LINE && units * row <= XTI_ABREAST_BYTES;
-}
-
 static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
 {
     return j->job.row_at ? j->row_at[r] : (struct xti_offset){r * j->job.s_row, r * j->job.d_row};
-}
-
-/* With 0 turns by places alone; what is written before the first such call is lost. */
-static void turn(const struct xtk_job *job, int64_t turns)
-{
-    struct kernel_job *j = (struct kernel_job *)((char *)job - offsetof(struct kernel_job, job));
-    if (turns || !job->list.places) {
-        j->turns = j->turns ? j->turns - 1 : turns - 1;
-        return;
-    }
-    for (int64_t r = 0; j->unwritten && r < job->rows; r++)
-        memset(j->d + row_of(j, r).d, LOST, (size_t)(job->cols * j->row->unit));
-    j->unwritten = false;
 }
 
 /* Bytes [lo, hi) of a row take those at the same distance from its end, or are 0. Lists where they come from.
@@ -293,17 +263,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->job.group.s = group_stride(j, cols, j->job.s_col);
         j->job.group.d = group_stride(j, rows, j->job.d_row);
     }
-    j->job.beside.between = may_take_turns(j) && (rows / 4 + cols / 2) % 2 ? turn : NULL;
-    j->turns = 0;
-    j->unwritten = false;
     make_lists(j);
-    if (may_go_abreast(j) && (rows + cols) % 8) {
-        for (int64_t c = 0; c < j->job.cols; c++)
-            j->places[c] = (int32_t)xti_abreast_place(k->unit, j->col_at[c]);
-        j->job.list.places = j->places;
-        j->job.beside.between = (rows + cols / 2) % 2 ? turn : NULL;
-        j->unwritten = j->job.beside.between;
-    }
     if (op == XTI_CPU_SPLICE)
         make_segments(j);
     if (op == XTI_CPU_MOSAIC) {
@@ -337,10 +297,6 @@ void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
 void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
 {
     struct xtk_job part = j->job;
-    if (part.beside.between) {
-        j->row->fn(&j->job, d, s);
-        return;
-    }
     if (j->row->op == XTI_CPU_BRAID) {
         part.cols = j->job.cols / 3;
         part.after = j->job.cols - part.cols;

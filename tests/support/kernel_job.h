@@ -22,9 +22,6 @@ struct kernel_job {
     unsigned char value[16];                   /* fill's */
     struct xti_offset row_at[KERNEL_MAX_COLS]; /* lists, where the op may have them */
     int32_t col_at[KERNEL_MAX_COLS];
-    int32_t places[KERNEL_MAX_COLS];
-    int64_t turns;  /* of xtk_beside.between: still to come */
-    bool unwritten; /* the call of it with 0 turns is still to come */
     char *d;        /* where the job lies */
     int group;      /* mosaic: rows that share windows */
     struct xti_mosaic mosaic;
