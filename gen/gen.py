@@ -84,9 +84,6 @@ def cpu_source(templates, rows):
         extra["shuffled"] = functools.partial(kernels.shuffled, unit)
         if name == "tile":
             extra["squares"] = kernels.SQUARES
-        apart = isa == "avx512" and k["op"] == "deinterleave" and k["n"] <= kernels.APART_ROWS
-        extra["apart"] = {step: kernels.weave_apart(k["n"], step, k["esize"])
-                          for step in kernels.APART_STEPS if apart}
         if name == "weave" and isa == "avx512":
             extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])
             extra["index_type"] = f"int{8 * k['esize']}_t"

@@ -16,7 +16,6 @@ LANE = 16  # bytes: the shuffles of AVX stay inside lanes of that size
 LINE = 64  # bytes of a cache line
 WEAVES = {"deinterleave": [2, 3, 4, 5, 6, 7, 8], "interleave": [2, 3, 4, 5, 6, 7, 8],
           "strided": [2, 3, 4, 5, 6, 7, 8], "mirror": [3], "turn": [3]}
-APART_ROWS, APART_STEPS = 4, [2, 3, 4]  # with gaps between groups: the most rows; one group in so many
 MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 # square.c.j2, for tiles: end of the name and the parameters; what is done with line %d
 SQUARES = [
@@ -175,23 +174,6 @@ def weave_indices(op, n, esize):
     if esize < 4 and n > 3:
         return weave_merges(op, n, esize)
     return weave_chains(op, n, esize), None
-
-
-def weave_apart(n, step, esize):
-    """AVX-512: groups of n elements, one in `step`, side by side in n vectors. For each the first element
-    that is loaded, and the indices of a chain over the vectors from there on, as many as it takes, which end
-    with the last element that is needed or before that of another."""
-    elems = 64 // esize
-    first, tables = [], []
-    for out in range(n):
-        source = [e // n * n * step + e % n for e in range(out * elems, (out + 1) * elems)]
-        loads = -(-(source[-1] + 1 - source[0]) // elems)
-        first.append(max(source[-1] + 1 - loads * elems, 0))
-        places = [divmod(at - first[out], elems) for at in source]
-        tables.append([[elems + at if x == load else at if x + load == 1 else i
-                        for i, (x, at) in enumerate(places)]
-                       for load in range(1, loads)])
-    return {"at": first, "index": tables}
 
 
 def weave_masks(op, n, esize):

@@ -19,12 +19,12 @@ enum { SANITIZED = 0 };
 
 /* One for every way to run a plan that keeps something on the stack. */
 static const char *const deep[] = {
-    "x: u8[3001,3011]; x.permute(1,0)",                                                    /* tile */
-    "x: u8[60,15,16,15,5,48]; x.permute(1,4,0,5,3,2)",                                     /* bytes in long columns */
-    "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",                                    /* buffered */
-    "x: u8[3,301000,33]; x.permute(1,0,2)",                                                /* buffered */
-    "x: f16[400,300,43]; x.permute(1,0,2)",                                                /* braid */
-    "x: f32[40000,64]; x[:, :63]",                                                         /* assembled */
+    "x: u8[3001,3011]; x.permute(1,0)",                 /* tile */
+    "x: u8[60,15,16,15,5,48]; x.permute(1,4,0,5,3,2)",  /* bytes in long columns */
+    "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)", /* buffered */
+    "x: u8[3,301000,33]; x.permute(1,0,2)",             /* buffered */
+    "x: f16[400,300,43]; x.permute(1,0,2)",             /* braid */
+    "x: f32[40000,64]; x[:, :63]",                      /* assembled */
     "x: u8[3,3,3,3,3,3,3,3,3,3,3,3,3,3,3]; x.permute(14,13,12,11,10,9,8,7,6,5,4,3,2,1,0)", /* gather */
     "x: f32[2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]; "
     "x.permute(14,20,7,0,16,5,12,3,2,8,9,10,11,18,15,4,1,17,19,13,21,6)", /* mosaic, where gathers are slow */

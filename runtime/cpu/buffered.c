@@ -33,7 +33,7 @@ struct xti_buffered {
     const char *src[XTI_MAX_PARTS], *next[XTI_MAX_PARTS]; /* sources, and of the group that is fetched */
     int part;                                             /* of it */
     int turn;
-    bool first;  /* fetches go to the first cache */
+    bool first;                        /* fetches go to the first cache */
     const struct xti_block *filled[2]; /* of which the buffers have what no part writes */
     char *buffer[2];                   /* on lines */
 };

@@ -43,10 +43,8 @@ struct xtk_layers {
 
 /* What is fetched ahead. */
 struct xtk_next {
-    int64_t s, d;          /* from this job to the next one; 0: unknown */
-    int64_t run;           /* tile, unstaged or of 4 bytes and more: of a job's source, one run, which is
-                            * fetched a job ahead; 0: by columns alone */
-    int64_t ahead;         /* with a part, splice: bytes from what is loaded */
+    int64_t s, d;  /* from this job to the next one; 0: unknown */
+    int64_t ahead; /* with a part, splice: bytes from what is loaded */
 };
 
 /* The lists of kernels that go by them. */

@@ -228,7 +228,6 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .group.d = step->list.row_at ? step->row.d : 0,
                             .next.s = last ? last->s * points : 0,
                             .next.d = last ? last->d * points : 0,
-                            .next.run = step->tile.source_run,
                             .store = step->store,
                             .machine.hints = xti_target_hints(target),
                             .machine.follows = target->machine->habits.follows,
@@ -361,7 +360,7 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
         run_straight(c, step, src, share);
 }
 
-static void run_slab(const struct xti_copy *c, struct xti_share share)
+static void run_steps(const struct xti_copy *c, struct xti_share share)
 {
     for (int i = 0; i < c->plan->n_steps; i++) {
         const struct xti_step *step = &c->plan->step[i];
@@ -374,12 +373,8 @@ static void run_slab(const struct xti_copy *c, struct xti_share share)
 
 void xti_run_share(const struct xti_copy *c, struct xti_share share)
 {
-    int slabs = c->plan->slabs;
     bool stream = c->plan->assembled;
-    if (stream)
-        xti_run_assembled(c, share);
-    for (int k = 0; k < slabs; k++)
-        run_slab(c, (struct xti_share){share.part * slabs + k, share.parts * slabs});
+    (stream ? xti_run_assembled : run_steps)(c, share);
     for (int i = 0; i < c->plan->n_steps; i++)
         stream |= c->plan->step[i].store.stream;
 #if defined(__x86_64__)

@@ -11,16 +11,14 @@
 #include "plan/sides.h"
 
 enum {
-    LONG_RUN_BYTES = 2048,       /* two lines in parts do not count beside so many whole ones */
-    WEAVE_BYTES = 1024,          /* of rows that weaves stream by themselves */
-    CUT_RUN_BYTES = 512,         /* below it cut runs are left to tiles */
-    TURN_BYTES = 512,            /* of turned runs that are streamed by themselves */
-    SHORT_BYTES = 256,           /* runs of the source below it are fetched as parts of longer ones, .. */
-    SHORT_UNITS_BYTES = 512,     /* .. those that are transposed below this */
-    LESS_BYTES = 2048,           /* of a block that is made smaller, .. */
-    LESS_GROUP_BYTES = 64 << 10, /* .. and of its group, at most */
-    LEAST_BYTES = 1024,          /* of a mosaic */
-    JOINT_COL_BYTES = 256        /* of the rows of a joint plan that follow each other at least */
+    LONG_RUN_BYTES = 2048,   /* two lines in parts do not count beside so many whole ones */
+    WEAVE_BYTES = 1024,      /* of rows that weaves stream by themselves */
+    CUT_RUN_BYTES = 512,     /* below it cut runs are left to tiles */
+    TURN_BYTES = 512,        /* of turned runs that are streamed by themselves */
+    SHORT_BYTES = 256,       /* runs of the source below it are fetched as parts of longer ones, .. */
+    SHORT_UNITS_BYTES = 512, /* .. those that are transposed below this */
+    LEAST_BYTES = 1024,      /* of a mosaic */
+    JOINT_COL_BYTES = 256    /* of the rows of a joint plan that follow each other at least */
 };
 
 /* Bytes of a run on either side, in the order in which they are worth having. */
@@ -132,26 +130,6 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
         p, x->t.unit || p->target.machine->habits.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
 }
 
-/* Whether a group of blocks has short runs, and a block whole ones without the outermost dim of its columns.
- */
-static bool may_be_less(const struct xti_plan *p, const struct xti_sides *x, const struct xti_step *step)
-{
-    return xti_may(&p->target, XTI_LESS) && p->target.machine->habits.prefetch_deep && !p->joint.n &&
-           step->stage.group < step->n_loops && x->col.n_dims && x->col.bytes / x->col.take >= LESS_BYTES &&
-           xti_group_source(p, step, 0, step->stage.group).bytes < XTI_GROUP_RUN_BYTES;
-}
-
-/* Makes it so; whether a group has long runs then. */
-static __attribute__((noinline)) bool make_less(const struct xti_plan *p, int piece,
-                                                const struct xti_sides *x, struct xti_step *step)
-{
-    struct xti_sides less;
-    block_of(p, piece, x->col.bytes / x->col.take, false, &less);
-    make_of(p, &less, step);
-    struct xti_runs r = xti_group_source(p, step, 0, step->stage.group);
-    return r.bytes >= XTI_GROUP_RUN_BYTES && r.bytes * r.n_runs <= LESS_GROUP_BYTES;
-}
-
 /* The strategy that comes next. */
 static const struct xti_strategy *next_strategy(const struct xti_plan *p, int piece)
 {
@@ -241,7 +219,6 @@ int64_t xti_buffered_run(const struct xti_plan *p)
 
 void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)
 {
-    const struct xti_step begun = *step;
     struct xti_sides x;
     if (!p->joint.n && windows_serve(p, piece)) {
         block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
@@ -249,12 +226,5 @@ void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *ste
         return;
     }
     block_of(p, piece, XTI_BLOCK_BYTES, false, &x);
-    make_of(p, &x, step);
-    if (!may_be_less(p, &x, step))
-        return;
-    *step = begun;
-    if (make_less(p, piece, &x, step))
-        return;
-    *step = begun;
     make_of(p, &x, step);
 }

@@ -60,8 +60,7 @@ static bool picked_near(const struct xti_target *t, const struct xti_step *step)
            step->unit <= NARROW && step->row.n == 1 && columns_reach(step) < NEAR;
 }
 
-/* What is written in order need not leave a third cache that holds both sides. Planes of groups with gaps
- * between them are only ever streamed by vectors (apart.c.j2). */
+/* What is written in order need not leave a third cache that holds both sides. */
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { RUN_BYTES = 4096, PARTS = 16, FULL = 9 };
@@ -69,13 +68,12 @@ bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
         [XTI_CPU_BLOCKS] = true,  [XTI_CPU_FILL] = true,   [XTI_CPU_BROADCAST] = true,
         [XTI_CPU_REVERSE] = true, [XTI_CPU_MIRROR] = true, [XTI_CPU_DEINTERLEAVE] = true};
     struct xti_traffic t;
-    bool gaps = step->kernel == XTI_CPU_DEINTERLEAVE && step->col.s != step->param * step->unit;
     if (!xti_may(&p->target, XTI_STAYS))
         return false;
     if (picked_near(&p->target, step))
         return true;
     if (!p->target.machine->habits.keeps_in_order || p->target.choice.stream ||
-        p->bytes_written >= p->target.l3_bytes || !along[step->kernel] || gaps || step->general ||
+        p->bytes_written >= p->target.l3_bytes || !along[step->kernel] || step->general ||
         step->stage.serves || written_in_order(step, RUN_BYTES) < RUN_BYTES)
         return false;
     xti_traffic_of(step, &p->target, true, &t);
@@ -121,15 +119,6 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 
 /* ---- streamed lines, and what they are made of */
 
-/* What the next lines of a transpose are made of is prefetched in memory's order (streamed.c.j2), as long as
- * it stays in the second cache. */
-bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step)
-{
-    bool follow = step->kernel == XTI_CPU_TRANSPOSE && step->row.n * step->unit == step->col.s;
-    return xti_may(t, XTI_LONG_ROWS) && t->machine->habits.prefetch_deep && follow &&
-           XTI_LINE / step->unit * step->col.s <= t->l2_bytes / 8 * 3;
-}
-
 /* The rows of all tiles begin on lines. */
 static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *row)
 {
@@ -149,11 +138,11 @@ static bool leaves_alone(const struct xti_target *t, const struct xti_step *step
     const struct xti_loop *row =
         step->list.row_dims ? &step->loop[step->n_loops + step->list.row_dims - 1] : &step->row;
     int64_t rows = step->tile.rows ? step->tile.rows : step->row.n;
-    bool tile = step->kernel == XTI_CPU_TILE, bytes = step->unit == 1;
-    if (row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !(tile && bytes))
+    bool tile = step->kernel == XTI_CPU_TILE;
+    if (row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !(tile && step->unit == 1))
         return true;
     bool banks = t->machine->habits.stream_banks && row->d % t->machine->habits.stream_banks;
-    return banks && (tile ? rows_on_lines(step, row) : bytes && xti_cost_whole_rows(t, step));
+    return banks && tile && rows_on_lines(step, row);
 }
 
 /* Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them; by AVX2 they
@@ -180,24 +169,8 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
     int few = step->list.col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
     bool near = !step->list.col_dims && xti_abs64(col->s) < NEAR;
     return xti_may(t, XTI_UNSTAGED) && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 &&
-           step->kernel == XTI_CPU_TILE && step->store.stream &&
-           step->unit <= WIDEST && col->s % few && !near;
-}
-
-/* The source of such a tile, where it is one run that is read column by column, is fetched a tile ahead in
- * the order of the memory. Of wider units tiles are made for it (cpu_tile.c). */
-int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step)
-{
-    enum { PARTS = 2, NARROW = 2 }; /* of the second cache: this tile's and the next one's */
-    int64_t run = step->tile.rows * step->unit, reach = run + columns_reach(step);
-    const struct xti_loop *col = columns_of(step);
-    for (int i = 0; i < step->list.col_dims; i++)
-        run *= col[i].s > 0 ? col[i].n : 0;
-    bool wide = step->unit > NARROW && step->kernel == XTI_CPU_TILE && step->store.stream;
-    bool serves =
-        step->store.unstaged || (wide && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512);
-    bool one = xti_may(t, XTI_SOURCE_RUN) && serves && step->list.col_dims && run == reach;
-    return one && PARTS * run <= t->l2_bytes ? run : 0;
+           step->kernel == XTI_CPU_TILE && step->store.stream && step->unit <= WIDEST && col->s % few &&
+           !near;
 }
 
 /* Planes of short pixels: lines whose neighbours follow soon, at the price of the source's order. */
@@ -245,18 +218,6 @@ const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const str
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
 {
     return t->machine->habits.windows && t->isa == XTI_ISA_AVX512 && streams(t, bytes);
-}
-
-/* Planes of every second RGB pixel, read once for all three. Steps that share lines of the destination with
- * others are in its order. */
-bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n)
-{
-    enum { MOST = 4, WIDEST = 8 }; /* gen/kernels.py */
-    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
-    int64_t group = cs->n * n->unit, step = cd->s / group;
-    return xti_may(&p->target, XTI_APART) && xti_cost_windows(&p->target, p->bytes_written) &&
-           p->map.n_pieces == 1 && cs->n <= MOST && n->unit <= WIDEST && cd->s == step * group && step > 1 &&
-           step <= MOST && cd->n * n->unit >= XTI_LINE;
 }
 
 /* Squares of wide units would be filled in part. */
@@ -392,8 +353,8 @@ static bool is_dense(const struct xti_map *m, int64_t bytes)
 /* Squares of a call that writes all that there is, half to two thirds of the first cache. */
 static bool may_keep_squares(const struct xti_target *t, const struct xti_step *step, int64_t bytes)
 {
-    return step->store.squares && step->unit > 1 && step->n_loops == 0 &&
-           begins_on_lines(step) && bytes > t->l1_bytes / 2 && bytes <= 2 * t->l1_bytes / 3;
+    return step->store.squares && step->unit > 1 && step->n_loops == 0 && begins_on_lines(step) &&
+           bytes > t->l1_bytes / 2 && bytes <= 2 * t->l1_bytes / 3;
 }
 
 /* Where one instruction goes on in equal steps the processor fetches what would come next, at the price of

@@ -29,17 +29,11 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
 
 /* ---- streamed lines, and what they are made of */
 
-/* Whether a streaming transpose should read whole rows of the source, however long. */
-bool xti_cost_whole_rows(const struct xti_target *t, const struct xti_step *step);
-
 /* Whether a streaming step should write two lines of a row at a time. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 
 /* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
-
-/* Bytes of a tile's source that are fetched a tile ahead as one run; 0: they are none. */
-int64_t xti_cost_source_run(const struct xti_target *t, const struct xti_step *step);
 
 /* Whether each call streams single lines, whose neighbours should follow soon. */
 bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
@@ -55,9 +49,6 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
 
 /* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes);
-
-/* Whether deinterleave serves groups of units, of cs, with gaps between them, as of every second pixel. */
-bool xti_cost_groups_apart(const struct xti_plan *p, const struct xti_nest *n);
 
 /* Whether wide units, of which so many bytes of the source follow each other, are moved one by one rather
  * than in squares. */

@@ -261,7 +261,7 @@ static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti
     bool lines = cs->d % XTI_LINE == 0 || !xti_cost_stream(p);
     if (cs->n == SQUARE_ROWS && t.unit > 1 && lines)
         return xti_refuse(why, "%d rows make up squares", SQUARE_ROWS);
-    if (cd->s != cs->n * t.unit && !xti_cost_groups_apart(p, &t))
+    if (cd->s != cs->n * t.unit)
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cs->n);
     if (cd->n < WEAVE_MIN_COLS)
         return xti_refuse(why, "destination's contiguous extent %lld < %d", (long long)cd->n, WEAVE_MIN_COLS);
@@ -331,8 +331,7 @@ static void transpose_make(const struct xti_plan *p, int piece, struct xti_step 
     step->store.squares = xti_cost_whole_lines(p, step);
     if (step->store.stream) {
         int64_t rows = p->target.machine->habits.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
-        if (!xti_cost_whole_rows(&p->target, step))
-            xti_loops_block(step, XTI_CUTS_ROW, rows / t.unit, false);
+        xti_loops_block(step, XTI_CUTS_ROW, rows / t.unit, false);
         xti_loops_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
     }
     if (!step->store.stream && t.bytes > p->target.l1_bytes / 2) {

@@ -15,9 +15,7 @@ enum {
     ROW_ENTRIES = 1024,    /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
     WIDE_UNIT = 8,         /* wider and equal ones want tiles: see wide_columns_apart */
     FED_UNIT = 2,          /* narrower and equal ones are streamed as in fed.c.j2 .. */
-    FED_RUN = 256,         /* .. which a dim of shorter runs gains by, */
-    FED_COL_BYTES = 4096,  /* and longer columns, .. */
-    FED_COL_ENTRIES = 4096 /* .. in a list */
+    FED_RUN = 256          /* .. which a dim of shorter runs gains by */
 };
 
 /* A single dim needs no list: rows may be as long as they like, columns are cut where lines are whole. */
@@ -37,25 +35,11 @@ static const struct wanted {
     int col, row;
 } want[WANTED] = {{64, 64}, {512, 512}, {COL_BYTES, ROW_BYTES}};
 
-/* Whole lines of columns come before longer rows, which would take the dim that makes them up: then lines at
- * the edges of tiles go through the cache. Rows of few units need that dim more. */
-static void make_up_lines(struct xti_sides *x)
-{
-    enum { LONG_ROW = 64 };
-    int64_t whole = xti_mul_most(x->col.bytes, XTI_LINE / xti_gcd64(XTI_LINE, x->col.bytes));
-    const struct xti_loop *row = xti_nest_cs(&x->t);
-    const struct xti_loop *last = x->col.n_dims ? &x->t.dim[x->col.dim[x->col.n_dims - 1]] : NULL;
-    if (last && row && row->n >= LONG_ROW && x->col.take == last->n && whole <= LONG_COL_BYTES)
-        xti_side_widen(x, &x->col, whole, COL_ENTRIES);
-}
-
-static void widen(struct xti_sides *x, bool lines)
+static void widen(struct xti_sides *x)
 {
     x->even = true;
     for (int i = 0; i < WANTED; i++) {
         xti_side_widen(x, &x->col, want[i].col, COL_ENTRIES);
-        if (lines && i)
-            make_up_lines(x);
         xti_side_widen(x, &x->row, want[i].row, ROW_ENTRIES);
     }
 }
@@ -70,57 +54,12 @@ static int64_t long_row_bytes(const struct xti_plan *p, int unit)
     return unit <= FED_UNIT ? NARROW : WIDE;
 }
 
-/* Rows and columns are one run of the source, which may be fetched as such: see xti_cost_source_run. */
-static bool one_run(const struct xti_sides *x)
-{
-    return x->row.bytes + xti_sides_reach(x) == x->row.bytes * x->col.units;
-}
-
-/* Whether a tile is made that is one run of the source: a dim of rows, and as many columns as it takes. It is
- * fetched a tile ahead in the memory's order: see xti_cost_source_run. */
-static bool make_run(const struct xti_plan *p, int piece, struct xti_sides *x)
-{
-    const struct xti_sides tile = *x;
-    const struct xti_loop *cs = xti_nest_cs(&x->t);
-    int64_t row = cs ? cs->n * x->t.unit : 0;
-    bool made = false;
-    if (!xti_may(&p->target, XTI_ONE_RUN) || row < RUN_BYTES || row > ROW_BYTES)
-        return false;
-    int64_t most = p->target.l2_bytes / 2 / row;
-    most = most < FED_COL_ENTRIES ? most : FED_COL_ENTRIES;
-    xti_sides_begin(&p->map, piece, x);
-    xti_side_widen(x, &x->row, row, ROW_ENTRIES);
-    for (int64_t col = XTI_LINE; !made && col <= most * x->t.unit; col *= 2) {
-        xti_side_widen(x, &x->col, col, most);
-        made = x->col.n_dims > 1 && one_run(x);
-    }
-    *x = made ? *x : tile;
-    return made;
-}
-
-/* Longer columns pay where their lines are fetched one by one, far ahead, or where each run has two broken
- * lines at its ends. */
-static void long_columns(const struct xti_plan *p, struct xti_sides *x)
-{
-    const struct xti_sides tile = *x;
-    bool narrow = x->t.unit <= FED_UNIT;
-    if (!xti_may(&p->target, XTI_LONG_COLS) || (!narrow && !xti_sides_ragged(x)))
-        return;
-    xti_side_widen(x, &x->col, narrow ? FED_COL_BYTES : LONG_COL_BYTES, FED_COL_ENTRIES);
-    if (!xti_sides_list_fits(x))
-        *x = tile;
-}
-
 static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 {
     xti_sides_begin(&p->map, piece, x);
     if (!x->t.unit)
         return;
-    const struct xti_target *t = &p->target;
-    bool deep = t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 && xti_cost_stream(p);
-    widen(x, t->machine->habits.prefetch_deep && xti_may(t, XTI_WHOLE));
-    if (deep && (one_run(x) || !xti_sides_ragged(x) || !make_run(p, piece, x)))
-        long_columns(p, x);
+    widen(x);
     make_long(x, &x->col, LONG_COL_BYTES / x->t.unit);
     make_long(x, &x->row, long_row_bytes(p, x->t.unit) / x->t.unit);
 }

@@ -84,8 +84,6 @@ bool xti_joint_serves(const struct xti_plan *p, int64_t run)
     enum { SHORT = 640, LONG = 1536, LONGER = 2048, LONG_RUN = 512, FAR = 1 << 14 };
     int64_t row = p->joint.row;
     struct xti_nest t;
-    if (run < XTI_LANE)
-        return false;
     xti_nest_rows(&p->map, 0, row, &t);
     bool permuted = t.n_dims && xti_abs64(t.dim[t.n_dims - 1].s) >= FAR;
     return row <= SHORT || (p->assembled ? permuted && row <= LONGER : run >= LONG_RUN && row <= LONG);

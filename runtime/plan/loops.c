@@ -170,33 +170,3 @@ void xti_loops_split(const struct xti_target *t, struct xti_step *step)
     else
         step->split = splittable(step, 2);
 }
-
-/* Bytes of the destination from the first step of the outermost loop to behind the last one; 0: none, or more
- * than fit in 63 bits. A mosaic would make its table for each slab: 58000 instructions (f32 4096 x 2^13). */
-static int64_t outer_bytes(const struct xti_step *step)
-{
-    bool table = step->kernel == XTI_CPU_MOSAIC;
-    int64_t bytes = 0;
-    if (!step->n_loops || step->loop[0].cuts != XTI_CUTS_NONE || step->general || table)
-        return 0;
-    return xti_mul64(step->loop[0].n, (int64_t)xti_abs64(step->loop[0].d), &bytes) ? bytes : 0;
-}
-
-/* A slab stays in the second cache with what was read for it: the pieces of a border or of a window share
- * lines on both sides. (im2col of 8 x 32 x 64 x 64 f32 in 11 pieces: 1.4 times as fast) */
-int xti_loops_slabs(const struct xti_plan *p)
-{
-    int64_t parts = p->target.threads > 0 ? p->target.threads : 1;
-    int64_t slabs = p->bytes_written / parts / (p->target.l2_bytes / 4 + 1);
-    for (int i = 0; i < p->n_steps; i++) {
-        const struct xti_step *step = &p->step[i];
-        if (!outer_bytes(step) || outer_bytes(step) != outer_bytes(&p->step[0]))
-            return 1;
-        slabs = step->loop[0].n / parts < slabs ? step->loop[0].n / parts : slabs;
-    }
-    if (p->n_steps < 2 || slabs < 2)
-        return 1;
-    for (int i = 0; i < p->n_steps; i++)
-        p->step[i].split = 0;
-    return slabs < INT32_MAX / parts ? (int)slabs : 1;
-}

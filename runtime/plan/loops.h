@@ -24,10 +24,6 @@ void xti_loops_take_row(struct xti_step *step);
 /* Chooses the loop that threads share, adding a blocked one when none serves. */
 void xti_loops_split(const struct xti_target *t, struct xti_step *step);
 
-/* In how many parts the steps of a plan run through the destination together; makes the outermost loop of
- * each the shared one when it is more than 1. (see xti_plan.slabs) */
-int xti_loops_slabs(const struct xti_plan *p);
-
 /* Rewrites a step, just made or new, into the order of the destination: outer loops outermost first, the row
  * inside them, the columns inside that, all with positive destination strides. With divs and guards the
  * columns are the piece's last dim, element by element, the loops the others, and there is no row. (order.c)

@@ -90,7 +90,6 @@ static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct
     step->strategy->make(p, piece, step);
     step->store.stream = step->store.stream && !xti_cost_stays(p, step);
     step->store.unstaged = xti_cost_unstaged(&p->target, step);
-    step->tile.source_run = xti_cost_source_run(&p->target, step);
     step->store.pairs = xti_cost_pairs(&p->target, step);
     step->store.prefetch_writes = !step->store.stream && xti_cost_prefetch_writes(p);
     xti_loops_split(&p->target, step);
@@ -149,8 +148,6 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
         s = xti_plan_assemble(p, err);
     if (!s)
         s = plan_joint(p, err);
-    if (!s)
-        p->slabs = p->assembled ? 0 : p->joint.n || !xti_may(&p->target, XTI_SLABS) ? 1 : xti_loops_slabs(p);
     for (int i = 0; i < p->n_steps && !s && !p->assembled; i++)
         xti_cost_uneven(p, &p->step[i]);
     return s;

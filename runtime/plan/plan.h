@@ -24,26 +24,18 @@ enum {
 
 /* What plans may do without, and still copy: strategies, by their place in the table, and these. */
 #define XTI_TRICKS(X)                                                                                        \
-    X(MERGE, "merge")           /* steps that share lines, part by part of the destination (assemble.h) */   \
-    X(WINDOW, "window")         /* .. by lists, where it repeats itself (window.c) */                        \
-    X(JOINT, "joint")           /* pieces that make up short rows, in one stage (joint.h) */                 \
-    X(SLABS, "slabs")           /* pieces one after the other for a part of the destination */               \
-    X(OFF_LINE, "off_line")     /* a second plan, for destinations that begin inside a line */               \
-    X(PERMUTED, "permuted")     /* staged blocks by mosaics (mosaic.h) */                                    \
-    X(LESS, "less")             /* .. smaller, so that a group of them reads long runs */                    \
-    X(GROUPS, "groups")         /* .. whose sources are fetched as one (group.h) */                          \
-    X(ONE_RUN, "one_run")       /* .. that are one run of the source */                                      \
-    X(LONG_COLS, "long_cols")   /* .. of longer columns */                                                   \
-    X(WHOLE, "whole")           /* .. of columns of whole lines */                                           \
-    X(UNSTAGED, "unstaged")     /* xti_store.unstaged */                                                     \
-    X(SOURCE_RUN, "source_run") /* xti_tiles.source_run */                                                   \
-    X(SQUARES, "squares")       /* xti_store.squares */                                                      \
-    X(UNEVEN, "uneven")         /* xti_visit.uneven */                                                       \
-    X(KEEPS, "keeps")           /* xti_store.keeps */                                                        \
-    X(STAYS, "stays")           /* what is written in order does not leave a third cache that has room */    \
-    X(LONG_ROWS, "long_rows")   /* transposes that read whole rows of the source */                          \
-    X(APART, "apart")           /* planes of every n-th pixel */                                             \
-    X(FEW, "few")               /* gathers where squares would be filled in part */
+    X(MERGE, "merge")       /* steps that share lines, part by part of the destination (assemble.h) */       \
+    X(WINDOW, "window")     /* .. by lists, where it repeats itself (window.c) */                            \
+    X(JOINT, "joint")       /* pieces that make up short rows, in one stage (joint.h) */                     \
+    X(OFF_LINE, "off_line") /* a second plan, for destinations that begin inside a line */                   \
+    X(PERMUTED, "permuted") /* staged blocks by mosaics (mosaic.h) */                                        \
+    X(GROUPS, "groups")     /* .. whose sources are fetched as one (group.h) */                              \
+    X(UNSTAGED, "unstaged") /* xti_store.unstaged */                                                         \
+    X(SQUARES, "squares")   /* xti_store.squares */                                                          \
+    X(UNEVEN, "uneven")     /* xti_visit.uneven */                                                           \
+    X(KEEPS, "keeps")       /* xti_store.keeps */                                                            \
+    X(STAYS, "stays")       /* what is written in order does not leave a third cache that has room */        \
+    X(FEW, "few")           /* gathers where squares would be filled in part */
 enum { XTI_N_STRATEGIES = 18, XTI_FIRST_TRICK = 32 };
 enum xti_trick {
     XTI_TRICK_BEFORE = XTI_FIRST_TRICK - 1,
@@ -107,7 +99,7 @@ static inline struct xti_hints xti_target_hints(const struct xti_target *t)
     X(MOSAIC, mosaic)             /* as gather, the lines by a table of windows (mosaic.h) */                \
     X(SPLICE, splice)             /* s_col = d_col = u = 1 byte; a list tells where each line comes from */  \
     X(BRAID, braid)               /* s_row = d_col = u bytes, any number; a list may replace d_row */        \
-    X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u or more, d_col = u */                  \
+    X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
     X(STRIDED, strided)           /* s_col = N*u, d_col = u */                                               \
     X(MIRROR, mirror)             /* columns of N units: s_col = -N*u, d_col = N*u */                       \
@@ -176,8 +168,6 @@ struct xti_visit {
 
 struct xti_tiles {
     int64_t rows, cols; /* cache block of rows and columns, in units; 0: whole. For explain */
-    int64_t source_run; /* unstaged or of wide units: bytes of its source, one run, which is fetched a tile
-                         * ahead; 0: it is none */
 };
 
 /* Rows and columns are a block that is put together in a buffer; the step's unit is a run, of any length. */
@@ -285,9 +275,6 @@ struct xti_plan {
     struct xti_map map;                    /* as fused, with the caller's arrays */
     int n_steps;
     struct xti_step *step; /* owned */
-    int slabs; /* >= 1, or 0 when assembled: the outermost loops of all steps go over the same bytes of the
-                  destination, and run so many parts of them one after the other, each part through all steps
-                */
     int most_windows; /* of a block inside of a buffered step, which is to be a mosaic where its lines have at
                          most so many; 0: none */
     struct xti_joint joint;   /* of step 0; the map's other pieces are the others' */

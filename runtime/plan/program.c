@@ -116,8 +116,6 @@ static void leaf_text(const struct xti_plan *p, const struct xti_step *s, struct
             xti_str_addf(b, ", %s", modes[i].word);
     if (s->visit.together > 1)
         xti_str_addf(b, ", %d rows share loads", s->visit.together);
-    if (s->tile.source_run)
-        xti_str_addf(b, ", fetch a run of %" PRId64, s->tile.source_run);
     if (s->store.stream && s->kernel == XTI_CPU_TILE)
         fetched_to(p, b);
     if (s->general)
@@ -194,8 +192,6 @@ void xti_program_head(const struct xti_plan *p, struct xti_str *b)
         xti_str_addf(b, "merge, windows of %" PRId64 " B in %" PRId64, p->window.bytes, p->window.range);
     else if (p->assembled)
         xti_str_add(b, "merge");
-    else if (p->slabs > 1)
-        xti_str_addf(b, "slabs %d", p->slabs);
     else if (p->n_steps > 1)
         xti_str_add(b, "seq");
 }

@@ -227,11 +227,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.cols = fixed[op].cols == FREE ? cols : number(j, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
     if (op == XTI_CPU_STRIDED && pitch.s_down)
-        j->job.s_row = -k->unit;                      /* rows that share their lines, as of pixels */
-    if (op == XTI_CPU_DEINTERLEAVE && pitch.s_down) { /* groups with gaps of each size, whatever the tail */
-        int64_t lines = cols * k->unit / LINE;
-        j->job.s_col *= 2 + (cols + 2 * lines + 2 * (pitch.round / LINE) + pitch.d_down) % 4;
-    }
+        j->job.s_row = -k->unit; /* rows that share their lines, as of pixels */
     side(j, fixed[op].d_row, fixed[op].d_col, pitch, pitch.d_down, &j->job.d_row, &j->job.d_col);
     j->job.store.prefetch_writes = (rows / 2 + cols) % 2;
     for (int i = 0; i < XTI_N_FETCHES; i++)
@@ -241,7 +237,6 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.machine.deep = (rows / 4 + cols) % 2;
     j->job.store.squares = (rows + cols / 2) % 2;
     j->job.store.unstaged = (rows / 8 + cols / 2) % 2;
-    j->job.next.run = (rows / 8 + cols / 4) % 2 ? rows * cols * k->unit : 0;
     j->job.store.keeps = (rows / 8 + cols) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
     j->job.next.s = stream ? wild : 0;

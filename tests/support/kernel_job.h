@@ -22,8 +22,8 @@ struct kernel_job {
     unsigned char value[16];                   /* fill's */
     struct xti_offset row_at[KERNEL_MAX_COLS]; /* lists, where the op may have them */
     int32_t col_at[KERNEL_MAX_COLS];
-    char *d;        /* where the job lies */
-    int group;      /* mosaic: rows that share windows */
+    char *d;   /* where the job lies */
+    int group; /* mosaic: rows that share windows */
     struct xti_mosaic mosaic;
     struct xtk_segment segment[2 * KERNEL_MAX_COLS / 64 + 2];
     struct xtk_source source[2];
