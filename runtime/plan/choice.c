@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "plan/cost.h"
 #include "plan/estimate.h"
 #include "plan/program.h"
 
@@ -105,16 +106,6 @@ static int add(const struct xti_map *m, const struct xti_target *t, struct xti_c
     return n;
 }
 
-/* The strategy that writes most, as a bit. */
-static uint64_t main_strategy(const struct xti_plan *p)
-{
-    const char *name = xti_plan_strategy(p);
-    for (int i = 0; i < XTI_N_STRATEGIES; i++)
-        if (!strcmp(name, xti_cpu_strategies[i].name))
-            return (uint64_t)1 << i;
-    return 0;
-}
-
 /* The i-th of those that are tried, none twice. */
 static struct xti_choice choice_of(int i)
 {
@@ -135,7 +126,7 @@ static int add_passed(const struct xti_map *m, const struct xti_target *t, struc
         forced.choice.without = t->choice.without | pass.without;
         if (xti_plan_make(m, &forced, &p, NULL))
             return -1;
-        pass.without |= main_strategy(&p);
+        pass.without |= xti_cost_main(&p);
         xti_plan_free(&p);
         n = add(m, t, pass, c, n);
     }

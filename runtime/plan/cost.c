@@ -117,6 +117,13 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
     return step->kernel == XTI_CPU_BROADCAST || step->kernel == XTI_CPU_STRIDED;
 }
 
+int xti_plan_threads(int threads, int64_t bytes)
+{
+    enum { EACH = 1 << 18 };
+    int64_t most = bytes / EACH;
+    return most < 2 || threads < 2 ? 1 : threads < most ? threads : (int)most;
+}
+
 /* ---- streamed lines, and what they are made of */
 
 /* The rows of all tiles begin on lines. */
@@ -211,6 +218,14 @@ const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const str
         if (!(p->target.choice.without >> (s - p->strategies) & 1) && s->applicable(p, piece, NULL))
             break;
     return s;
+}
+
+uint64_t xti_cost_main(const struct xti_plan *p)
+{
+    const struct xti_step *best = NULL;
+    for (int i = 0; i < p->n_steps; i++)
+        best = !best || p->step[i].bytes > best->bytes ? &p->step[i] : best;
+    return best ? (uint64_t)1 << (best->strategy - p->strategies) : 0;
 }
 
 /* A gather instruction costs several times what loading and permuting a few windows takes, which its reading

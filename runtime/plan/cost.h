@@ -47,6 +47,9 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
 
 /* ---- which kernel */
 
+/* The strategy that writes most of a plan, as a set of struct xti_choice; 0: nothing is written. */
+uint64_t xti_cost_main(const struct xti_plan *p);
+
 /* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes);
 

@@ -29,6 +29,8 @@ static const struct {
     [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false}, /* times N - 1, so here and in the next */
     [XTI_CPU_DEINTERLEAVE] = {0.9, 0.6, false},
 };
+static const double walked = 2.25; /* times a unit that is left over by vectors: it has lines to itself */
+static const double staged = 5; /* a line that is put together in a buffer, and leaves it */
 static const double general_run = 20; /* a run of the general strategy; rows of a lower triangle */
 /* clang-format on */
 
@@ -41,15 +43,19 @@ struct box {
 
 static struct box box_of(const struct xti_step *step)
 {
-    enum { SHORT = 256 }; /* shorter runs stream as whole lines or not at all: templates/cpu/blocks.c.j2 */
+    /* Shorter runs stream as whole lines or not at all: blocks.c.j2; what is staged: weave.c.j2. */
+    enum { SHORT = 256, STAGED = 16 * XTI_LINE };
     struct box b = {.rows = xti_block_of(step, XTI_CUTS_ROW, step->row.n), .calls = 1};
     b.cols = xti_block_of(step, XTI_CUTS_COL, step->col.n);
     for (int i = 0; i < step->n_loops; i++) {
         const struct xti_loop *l = &step->loop[i];
         b.calls *= (double)(l->cuts == XTI_CUTS_NONE ? xti_block_of(step, i, l->n) : l->n);
     }
-    bool whole = step->kernel != XTI_CPU_BLOCKS || b.cols >= SHORT || (b.cols | step->row.d) % XTI_LINE == 0;
-    b.stream = step->store.stream && whole;
+    bool lines = (b.cols * step->unit | step->row.d) % XTI_LINE == 0;
+    int64_t alone = step->kernel == XTI_CPU_BLOCKS         ? SHORT
+                    : step->kernel == XTI_CPU_DEINTERLEAVE ? STAGED
+                                                           : 0;
+    b.stream = step->store.stream && (lines || b.cols * step->unit >= alone);
     return b;
 }
 
@@ -58,8 +64,9 @@ static double alone(const struct xti_step *step, const struct xti_target *t, con
 {
     bool square = step->kernel == XTI_CPU_TRANSPOSE;
     int64_t vector = (square ? 16 : XTI_LINE) / step->unit, width = 1;
+    double units = (double)b->rows * (double)b->cols;
     if (t->isa == XTI_ISA_SCALAR || step->kernel == XTI_CPU_WALK)
-        return (double)b->rows * (double)b->cols;
+        return (step->kernel == XTI_CPU_WALK ? walked : 1) * units;
     if (op[step->kernel].whole)
         return 0;
     if (step->kernel == XTI_CPU_MIRROR)
@@ -151,8 +158,8 @@ static void add_buffered(const struct xti_plan *p, const struct xti_step *step,
     struct xti_traffic t;
     for (int k = 0; k < step->stage.blocks->n_parts; k++)
         add_step(p, &block->inner[k].step, price, &in);
-    sum->core += runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call +
-                 op[XTI_CPU_BLOCKS].wide * lines;
+    sum->core +=
+        runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call + staged * lines;
     xti_traffic_of(step, &p->target, true, &t);
     add_source(p, step, &t, sum);
     sum->jumps += t.jumps;
@@ -212,6 +219,22 @@ static double missed(double bytes, double cache)
     return larger(0, smaller(1, (bytes / cache - 0.6) / 0.8));
 }
 
+static double in_memory(const struct xti_prices *price, double read, double write)
+{
+    return larger(read, write) + price->together * smaller(read, write);
+}
+
+/* All that is read and written, once, streamed. */
+static double least(const struct xti_plan *p, const double cache[XTI_N_CACHES])
+{
+    const struct xti_prices *price = p->target.machine->prices;
+    double read = 0;
+    for (int c = 0; c < XTI_N_CACHES; c++)
+        read += missed((double)(p->bytes_read + p->bytes_written), cache[c]) * price->fetch[c];
+    return in_memory(price, read * (double)p->bytes_read / XTI_LINE,
+                     price->stream * (double)p->bytes_written / XTI_LINE);
+}
+
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
 {
     const struct xti_prices *price = p->target.machine->prices;
@@ -241,10 +264,11 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
         read += now * (w.fetched[c] * price->fetch[c] + (c == 1 ? w.jumps * price->jump : 0));
         w.write += now * w.stored[c] * price->store[c];
     }
-    double memory = larger(read, w.write) + price->together * smaller(read, w.write);
+    double memory = in_memory(price, read, w.write);
     memory /= smaller(threads, price->full);
     w.core /= threads;
     *e = (struct xti_estimate){
+        .least = 1e-9 * least(p, cache) / smaller(threads, price->full),
         .lines_read = w.fetched[2],
         .lines_owned = w.written,
         .lines_written = w.written + w.streamed,

@@ -8,6 +8,7 @@
 #include "plan/buffered.h"
 #include "plan/cost.h"
 #include "plan/cpu_tile.h"
+#include "plan/estimate.h"
 #include "plan/joint.h"
 #include "plan/loops.h"
 #include "plan/program.h"
@@ -177,6 +178,63 @@ static xt_status make_plan(const struct xti_map *m, const struct xti_target *t, 
     return s;
 }
 
+static bool is_forced(struct xti_choice c)
+{
+    return c.without || c.stream || c.order || c.rows || c.cols || c.burst || c.first;
+}
+
+/* *p becomes the plan by this choice where that is priced so far below *seconds that prices can tell. */
+static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struct xti_choice choice,
+                              double *seconds, struct xti_err *err)
+{
+    struct xti_target t = p->target;
+    struct xti_estimate e;
+    struct xti_plan other;
+    t.choice = choice;
+    xt_status s = make_plan(m, &t, &other, err);
+    if (s)
+        return s;
+    xti_plan_estimate(&other, &e);
+    bool cheaper = e.seconds < *seconds;
+    if (cheaper) {
+        struct xti_plan old = *p;
+        *seconds = e.seconds;
+        other.target = p->target;
+        *p = other;
+        other = old;
+    }
+    xti_plan_free(&other);
+    return XT_OK;
+}
+
+/* A plan past the second cache that is priced at several times what its lines cost asks two others: without
+ * its strategy, and with streaming stores where it has none, or without. */
+static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
+{
+    static const double dear = 3;
+    struct xti_choice turned = {.stream = xti_cost_stream(p) ? -1 : 1}, next = {.without = xti_cost_main(p)};
+    struct xti_estimate e;
+    if (is_forced(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
+        p->target.isa == XTI_ISA_SCALAR)
+        return XT_OK;
+    xti_plan_estimate(p, &e);
+    double seconds = e.seconds / dear;
+    if (seconds <= e.least)
+        return XT_OK;
+    xt_status s = take_cheaper(p, m, turned, &seconds, err);
+    return s ? s : take_cheaper(p, m, next, &seconds, err);
+}
+
+static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
+                            struct xti_err *err)
+{
+    xt_status s = make_plan(m, t, p, err);
+    s = s ? s : replace_dear(p, m, err);
+    if (s)
+        xti_plan_free(p);
+    return s;
+}
+
 /* Streamed copies may go another way about lines that no row begins with. */
 static xt_status make_off_line(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
@@ -186,7 +244,7 @@ static xt_status make_off_line(struct xti_plan *p, const struct xti_map *m, stru
     t.d_line = XTI_MALLOC;
     if (!(p->off_line = xti_alloc(sizeof *p->off_line)))
         return xti_fail(err, XT_ENOMEM, "a plan of %zu bytes", sizeof *p->off_line);
-    xt_status s = make_plan(m, &t, p->off_line, err);
+    xt_status s = make_cheap(m, &t, p->off_line, err);
     if (s || !xti_program_same(p, p->off_line))
         return s;
     xti_plan_free(p->off_line);
@@ -198,7 +256,7 @@ static xt_status make_off_line(struct xti_plan *p, const struct xti_map *m, stru
 xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
                         struct xti_err *err)
 {
-    xt_status s = make_plan(m, t, p, err);
+    xt_status s = make_cheap(m, t, p, err);
     s = s ? s : make_off_line(p, m, err);
     if (s)
         xti_plan_free(p);
@@ -216,23 +274,11 @@ void xti_plan_free(struct xti_plan *p)
     *p = (struct xti_plan){0};
 }
 
-int xti_plan_threads(int threads, int64_t bytes)
-{
-    enum { EACH = 1 << 18 };
-    int64_t most = bytes / EACH;
-    return most < 2 || threads < 2 ? 1 : threads < most ? threads : (int)most;
-}
-
 const char *xti_plan_strategy(const struct xti_plan *p)
 {
-    const struct xti_strategy *best = NULL;
-    int64_t most = -1;
-    for (int i = 0; i < p->n_steps; i++) {
-        int64_t n = xti_piece_numel(&p->map.piece[p->step[i].piece]);
-        if (n > most) {
-            most = n;
-            best = p->step[i].strategy;
-        }
-    }
-    return best ? best->name : "empty";
+    uint64_t set = xti_cost_main(p);
+    for (int i = 0; i < XTI_N_STRATEGIES; i++)
+        if (set >> i & 1)
+            return xti_cpu_strategies[i].name;
+    return "empty";
 }

@@ -211,6 +211,7 @@ static void walk_kernel(struct walk *w, const struct xti_step *step)
 {
     static const bool squares[XTI_CPU_OP_COUNT] = {[XTI_CPU_TRANSPOSE] = true,
                                                    [XTI_CPU_TILE] = true,
+                                                   [XTI_CPU_TURN] = true,
                                                    [XTI_CPU_INTERLEAVE] = true,
                                                    [XTI_CPU_DEINTERLEAVE] = true};
     bool square = squares[step->kernel];
