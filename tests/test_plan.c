@@ -509,6 +509,7 @@ START_TEST(a_plan_priced_far_above_its_lines_gives_way)
 {
     struct xti_target t = cpu;
     t.machine = xti_machine_named("zen4");
+    t.threads = 1;
     t.isa = XTI_ISA_AVX512;
     t.l1_bytes = t.machine->l1_bytes, t.l2_bytes = t.machine->l2_bytes, t.l3_bytes = t.machine->l3_bytes;
     struct xti_plan p = plan_of("x: u8[4,16384,64]; x[:,:,::2].permute(1,2,0)", &t);
