@@ -162,22 +162,52 @@ static const char *const segments[] = {
 /* clang-format on */
 enum { N_SEGMENTS = sizeof segments / sizeof *segments };
 
-START_TEST(rows_of_segments_copy_every_width_that_shares_no_alignment)
+/* Each line as each of the first dtypes, all architectures and alignments (a sample of them, but for
+ * XT_TEST_FULL=1), by this family. */
+static void family_copies(const char *family, const char *const *lines, int n, const char *const *type,
+                          int n_types)
 {
-    static const char *const type[] = {"u8", "f16", "f32"};
     char line[256];
     struct proof p;
-    if (cuda_skipped())
-        return;
-    for (int c = 0; c < N_SEGMENTS; c++)
-        for (int d = 0; d < 3; d++)
+    for (int c = 0; c < n && !cuda_skipped(); c++)
+        for (int d = 0; d < n_types; d++)
             for (int k = 0; k < 2 * N_ARCHS; k++) {
                 if ((!test_full() && k != (c + d) % (2 * N_ARCHS)) || !test_part(c + d))
                     continue;
-                snprintf(line, sizeof line, segments[c], type[d], type[d], type[d]);
+                snprintf(line, sizeof line, lines[c], type[d], type[d], type[d]);
                 prove(line, archs[k / 2], k % 2, &p);
-                ck_assert_msg(!strcmp(p.strategy, "segments"), "%s: %s", line, p.strategy);
+                ck_assert_msg(!strcmp(p.strategy, family), "%s: %s", line, p.strategy);
             }
+}
+
+START_TEST(rows_of_segments_copy_every_width_that_shares_no_alignment)
+{
+    static const char *const type[] = {"u8", "f16", "f32"};
+    family_copies("segments", segments, N_SEGMENTS, type, 3);
+}
+END_TEST
+
+/* clang-format off */
+/* Short rows joined and padded: parts of one unit and of many, one repeated, one with gaps; rows of records
+ * that are no whole blocks; sources that end, and slices that begin, anywhere. */
+static const char *const records[] = {
+    "a: %s[901,5]; b: %s[901,11]; concat(1, a, b)",
+    "a: %s[1201,7]; b: %s[1201,6]; concat(1, a, b)",
+    "a: %s[700,3]; b: %s[700,1]; c: %s[700,9]; concat(1, a, b, c)",
+    "a: %s[1100,5]; a.pad((0,0),(1,1), value=7)",
+    "a: %s[1100,6]; a[1:, 1:].pad((0,0),(0,2))",
+    "a: %s[1100,8]; b: %s[1100,5]; concat(1, a[:, 1:7], b[:, :3]) -> [1100,9]:[9,1]+3",
+    "a: %s[3,1030,4]; b: %s[3,1031,3]; concat(2, a, b[:, 1:]) -> [3,1030,7]:[7213,7,1]+1",
+    "a: %s[1024,5]; b: %s[3]; concat(1, a, b.expand(1024,3))",
+    "a: %s[1024,3]; b: %s[1024]; concat(1, a, b.reshape(1024,1), a)",
+    "a: %s[1300]; concat(1, a.unfold(0,5,1), a.unfold(0,5,1)).pad((0,0),(1,0), value=3)",
+};
+/* clang-format on */
+
+START_TEST(records_of_several_parts_copy_every_width)
+{
+    family_copies("packed", records, sizeof records / sizeof *records, dtypes, 3);
+    family_copies("packed", records, 1, dtypes, N_DTYPES - 1);
 }
 END_TEST
 
@@ -249,19 +279,7 @@ enum { N_WEAVES = sizeof weaves / sizeof *weaves };
 
 START_TEST(weaves_of_every_kind_copy_every_width)
 {
-    char line[256];
-    struct proof p;
-    if (cuda_skipped())
-        return;
-    for (int c = 0; c < N_WEAVES; c++)
-        for (int d = 0; d + 1 < N_DTYPES; d++) /* all but c128 */
-            for (int k = 0; k < 2 * N_ARCHS; k++) {
-                if ((!test_full() && k != (c + d) % (2 * N_ARCHS)) || !test_part(c + d))
-                    continue;
-                snprintf(line, sizeof line, weaves[c], dtypes[d], dtypes[d], dtypes[d]);
-                prove(line, archs[k / 2], k % 2, &p);
-                ck_assert_msg(!strcmp(p.strategy, "weave"), "%s: %s", line, p.strategy);
-            }
+    family_copies("weave", weaves, N_WEAVES, dtypes, N_DTYPES - 1); /* all but c128 */
 }
 END_TEST
 
@@ -721,6 +739,7 @@ int main(void)
     tcase_add_test(c, thousands_of_pieces_compile_in_two_seconds);
     tcase_add_test(c, rows_of_segments_copy_every_width_that_shares_no_alignment);
     tcase_add_test(c, long_rows_ask_for_few_sectors_more_than_they_need);
+    tcase_add_test(c, records_of_several_parts_copy_every_width);
     tcase_add_test(c, weaves_of_every_kind_copy_every_width);
     tcase_add_test(c, two_hundred_inputs_share_a_few_functions);
     tcase_add_test(c, golden_chains_copy_what_the_map_says);

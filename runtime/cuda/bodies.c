@@ -14,9 +14,9 @@ enum { LONG = 4, SHORT = 1, MOST = 24, GENERIC_PAIR = 2 };
 
 static int cost(const struct xti_cuda_step *s)
 {
-    return s->family == XTI_CUDA_TILE || s->family == XTI_CUDA_SEGMENTS || s->family == XTI_CUDA_WEAVE
-               ? LONG
-               : SHORT;
+    bool is_long = s->family == XTI_CUDA_TILE || s->family == XTI_CUDA_SEGMENTS ||
+                   s->family == XTI_CUDA_WEAVE || s->family == XTI_CUDA_PACKED;
+    return is_long ? LONG : SHORT;
 }
 
 static int64_t step_units(const struct xti_cuda_plan *p, const struct xti_cuda_step *s)

@@ -31,6 +31,7 @@ struct xti_cuda_words xti_cuda_family_words(enum xti_cuda_family f)
         [XTI_CUDA_TILE] = {"a transpose", "boxes change their order in shared memory"},
         [XTI_CUDA_WEAVE] = {"elements in and out of step", "threads permute the bytes of wide accesses"},
         [XTI_CUDA_SEGMENTS] = {"rows from several places", "threads store 16 aligned bytes at a time"},
+        [XTI_CUDA_PACKED] = {"short records of several parts", "they are put together in shared memory"},
         [XTI_CUDA_CONTIGUOUS] = {"a plain copy", "it is copied whole"},
         [XTI_CUDA_FILL] = {"a fill with one value", NULL},
         [XTI_CUDA_ROWS] = {"a copy of runs", "each run is copied by wide accesses"},

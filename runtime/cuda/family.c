@@ -6,6 +6,7 @@ const struct xti_family *const xti_cuda_families[XTI_CUDA_FAMILY_COUNT] = {
     [XTI_CUDA_WEAVE] = &xti_cuda_weave,
     [XTI_CUDA_TILE] = &xti_cuda_tile,
     [XTI_CUDA_SEGMENTS] = &xti_cuda_segments,
+    [XTI_CUDA_PACKED] = &xti_cuda_packed,
     [XTI_CUDA_CONTIGUOUS] = &xti_cuda_contiguous,
     [XTI_CUDA_FILL] = &xti_cuda_fill,
     [XTI_CUDA_ROWS] = &xti_cuda_rows,

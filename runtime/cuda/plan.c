@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "cuda/box.h"
 #include "cuda/family.h"
+#include "cuda/packed.h"
 #include "cuda/segments.h"
 #include "cuda/weave.h"
 
@@ -104,8 +105,10 @@ static xt_status make_step(struct xti_cuda_plan *p, int piece, const struct xti_
     s->dim_a = -1;
     if (!rows)
         return choose(p, piece, s, err);
-    if (rows->woven)
+    if (rows->family == XTI_CUDA_WEAVE)
         xti_weave_rows_step(p, rows, s);
+    else if (rows->family == XTI_CUDA_PACKED)
+        xti_packed_step(p, rows, s);
     else
         xti_cuda_rows_step(rows, s);
     return XT_OK;

@@ -19,6 +19,7 @@ enum xti_cuda_family {
     XTI_CUDA_WEAVE,
     XTI_CUDA_TILE,
     XTI_CUDA_SEGMENTS,
+    XTI_CUDA_PACKED,
     XTI_CUDA_CONTIGUOUS,
     XTI_CUDA_FILL,
     XTI_CUDA_ROWS,

@@ -7,6 +7,7 @@
 
 #include "cuda/box.h"
 #include "cuda/family.h"
+#include "cuda/packed.h"
 #include "cuda/segments.h"
 #include "cuda/weave.h"
 
@@ -173,6 +174,28 @@ static void predict_segments(const struct xti_cuda_plan *p, const struct xti_cud
     out->in_flight = fmin(out->in_flight, 5.0 * XTI_CUDA_THREADS * 16 * s->per_thread);
 }
 
+/* Each part's stretch of a block is one run of its source. */
+static void predict_packed(const struct xti_cuda_plan *p, const struct xti_cuda_step *s,
+                           struct xti_cuda_prediction *out)
+{
+    const struct xti_rows *r = s->rows;
+    struct xti_packed v;
+    xti_packed_make(p, r, &v);
+    double unit = p->map.esize, blocks = (double)s->blocks, records = (double)v.count / (double)v.row_blocks,
+           words = records * (double)r->length * unit / 16;
+    for (int k = 0; k < r->n_segments; k++) {
+        double run = (double)(r->segment[k].end - r->segment[k].begin),
+               stretch = ((records - 1) * (double)v.part[k].stride + run) * unit;
+        out->load.requested += sectors_of(stretch, blocks, 16);
+        out->load.needed += sectors_of(stretch, blocks, XTI_SECTOR_BYTES);
+    }
+    out->store.requested += sectors_of(words * 16, blocks, v.aligned ? XTI_SECTOR_BYTES : 16);
+    out->store.needed += sectors_of(words * 16, blocks, XTI_SECTOR_BYTES);
+    out->instructions +=
+        blocks * (words * (10 + 80 / unit) + XTI_CUDA_THREADS * (60 + 10.0 * (double)v.loads));
+    out->in_flight = fmin(out->in_flight, words * 16 * fmin(BLOCKS_OF_SM, SHARED_OF_SM / (double)v.bytes));
+}
+
 /* Of sectors (1: no more than needed), instructions and bytes in flight; a copy's own are 1, 19 and 64 KB.
  * The constants are fitted to a cycle-level simulation (bench/README.md). */
 static double cost(double sectors, double instructions, double in_flight)
@@ -183,7 +206,9 @@ static double cost(double sectors, double instructions, double in_flight)
 
 bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction *out)
 {
-    *out = (struct xti_cuda_prediction){.in_flight = INFINITY};
+    *out = (struct xti_cuda_prediction){.in_flight = INFINITY, .fraction = 1};
+    if (!p->n_steps)
+        return false;
     for (int i = 0; i < p->n_steps; i++) {
         const struct xti_cuda_step *s = &p->step[i];
         const struct xti_piece *q = &p->map.piece[s->piece];
@@ -191,6 +216,10 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
             return false;
         if (s->family == XTI_CUDA_SEGMENTS) {
             predict_segments(p, s, out);
+            continue;
+        }
+        if (s->family == XTI_CUDA_PACKED) {
+            predict_packed(p, s, out);
             continue;
         }
         if (s->family == XTI_CUDA_TILE)
@@ -209,5 +238,5 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
     double sectors = (out->load.requested + out->store.requested) / (out->load.needed + out->store.needed);
     out->fraction =
         fmin(1, pow(cost(1, 19, 64 << 10) / cost(sectors, out->instructions, out->in_flight), 0.4));
-    return p->n_steps > 0;
+    return true;
 }

@@ -34,7 +34,8 @@ struct xti_rows {
     int lanes, along, across;
     bool shifted;
     int64_t chunks, items;
-    bool woven; /* rows are records of a few units, which weave.cu serves */
+    enum xti_cuda_family
+        family; /* that serves them: segments, or, of records of a few units, weave, packed */
 };
 
 /* Finds the pieces that segments.cu serves better than a family each: of[i] = the rows that piece i is a
@@ -42,7 +43,8 @@ struct xti_rows {
 xt_status xti_cuda_find_rows(struct xti_cuda_plan *p, const struct xti_rows **of, struct xti_err *err);
 
 /* Finds the pieces that make records of a few units, side by side: pixels of channels from several sources
- * or with a filled one, which weaves put together. of: as above; asked first. (records.c) */
+ * or with a filled one, which weaves put together, and longer records of parts, which are packed. of: as
+ * above; asked first. (records.c) */
 xt_status xti_cuda_find_records(struct xti_cuda_plan *p, const struct xti_rows **of, struct xti_err *err);
 
 /* Gives the threads of a step their parts of the rows, and the rows their constants. */

@@ -340,7 +340,11 @@ static struct xti_rows *make_rows(struct search *s)
     if (!r || !piece || !dim)
         return NULL;
     int64_t begin = s->list[0].begin;
-    *r = (struct xti_rows){.piece = piece, .dim = dim, .n_dims = s->frame.n_dims, .ground = ground_of(s)};
+    *r = (struct xti_rows){.piece = piece,
+                           .dim = dim,
+                           .n_dims = s->frame.n_dims,
+                           .ground = ground_of(s),
+                           .family = XTI_CUDA_SEGMENTS};
     r->doff = s->origin + begin;
     r->length = s->list[s->n - 1].end - begin;
     for (int i = 0; i < m->n_pieces; i++)

@@ -217,7 +217,7 @@ bool xti_weave_make(const struct xti_cuda_plan *p, const struct xti_woven *parts
     if (4 * v->pixels < 3 * v->groups * v->group || (!v->whole && v->groups < LEAST_GROUPS))
         return xti_refuse(why, "rows of %lld pixels would leave threads idle", (long long)v->pixels);
     int in = is_staged_in(v) || !is_inside(v, unit) ? v->windows * v->fetched : 0;
-    int out = is_staged_out(v) ? v->outs : !v->whole;
+    int out = is_staged_out(v) ? v->outs : 0;
     v->stage = WARP * (in > out ? in : out);
     return true;
 }

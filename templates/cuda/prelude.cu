@@ -157,6 +157,93 @@ XT_FN xt_b16 xt_reverse_b8(const xt_b16 v)
 }
 XT_FN xt_b16 xt_reverse_b16(const xt_b16 v) { return v; }
 
+/* Sixteen bytes of units. */
+XT_FN xt_b16 xt_join_b1(const xt_b1 *unit)
+{
+    xt_b16 r;
+    XT_UNROLL
+    for (int k = 0; k < 16; k += 4) {
+        const xt_b4 low = __byte_perm(unit[k], unit[k + 1], 0x3340);
+        const xt_b4 high = __byte_perm(unit[k + 2], unit[k + 3], 0x3340);
+        r.w[k / 4] = __byte_perm(low, high, 0x5410);
+    }
+    return r;
+}
+XT_FN xt_b16 xt_join_b2(const xt_b2 *unit)
+{
+    xt_b16 r;
+    XT_UNROLL
+    for (int k = 0; k < 8; k += 2)
+        r.w[k / 2] = __byte_perm(unit[k], unit[k + 1], 0x5410);
+    return r;
+}
+XT_FN xt_b16 xt_join_b4(const xt_b4 *unit)
+{
+    xt_b16 r;
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        r.w[k] = unit[k];
+    return r;
+}
+XT_FN xt_b16 xt_join_b8(const xt_b8 *unit)
+{
+    xt_b16 r;
+    xt_set_b8(&r, 0, unit[0]);
+    xt_set_b8(&r, 1, unit[1]);
+    return r;
+}
+XT_FN xt_b16 xt_join_b16(const xt_b16 *unit) { return *unit; }
+
+/* The word from byte n on, a multiple of `of`, and behind its end its first bytes. */
+XT_FN xt_b16 xt_rotate(const xt_b16 v, const int n, const int of)
+{
+    xt_b16 a, b, r;
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        a.w[k] = of < 16 && n & 8 ? v.w[(k + 2) % 4] : v.w[k];
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        b.w[k] = of < 8 && n & 4 ? a.w[(k + 1) % 4] : a.w[k];
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        r.w[k] = of < 4 ? __funnelshift_r(b.w[k], b.w[(k + 1) % 4], n % 4 * 8) : b.w[k];
+    return r;
+}
+
+/* Units of shared memory by their 32-bit addresses: places that are computed need no 64-bit sums. */
+XT_FN xt_b4 xt_shared_b4(const xt_b4 at)
+{
+    xt_b4 r;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(r) : "r"(at));
+    return r;
+}
+XT_FN xt_b1 xt_shared_b1(const xt_b4 at)
+{
+    xt_b4 r;
+    asm volatile("ld.shared.u8 %0, [%1];" : "=r"(r) : "r"(at));
+    return (xt_b1)r;
+}
+XT_FN xt_b2 xt_shared_b2(const xt_b4 at)
+{
+    xt_b2 r;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(r) : "r"(at));
+    return r;
+}
+XT_FN xt_b8 xt_shared_b8(const xt_b4 at)
+{
+    xt_b8 r;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(r.w[0]), "=r"(r.w[1]) : "r"(at));
+    return r;
+}
+XT_FN xt_b16 xt_shared_b16(const xt_b4 at)
+{
+    xt_b16 r;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r.w[0]), "=r"(r.w[1]), "=r"(r.w[2]), "=r"(r.w[3])
+                 : "r"(at));
+    return r;
+}
+
 /* Stores bytes from .. to - 1 of the 16 at p, by the largest pieces that are aligned and fit. */
 XT_FN void xt_store_part(unsigned char *p, const xt_b16 v, const int from, const int to)
 {

@@ -172,23 +172,7 @@ XT_FN void XT_NAME(_part)(unsigned char *p, const xt_b16 v, const int from, cons
             ((xt_b4 *)p)[k + 1] = v.w[k + 1];
     }
 #else
-    int at = from * XT_UNIT;
-#pragma unroll 1
-    while (at < to * XT_UNIT) { /* the largest piece that is aligned and fits */
-        const int room = to * XT_UNIT - at, even = (at | 8) & -(at | 8);
-        const int n = room >= even ? even : room >= 4 ? 4 : room >= 2 ? 2 : 1;
-        const xt_b8 half = at & 8 ? xt_get_b8(v, 1) : xt_get_b8(v, 0);
-        const xt_size bits = ((xt_size)half.w[1] << 32 | half.w[0]) >> 8 * (at & 7);
-        if (n == 8)
-            *(xt_b8 *)(p + at) = half;
-        else if (n == 4)
-            *(xt_b4 *)(p + at) = (xt_b4)bits;
-        else if (n == 2)
-            *(xt_b2 *)(p + at) = (xt_b2)bits;
-        else
-            *(xt_b1 *)(p + at) = (xt_b1)bits;
-        at += n;
-    }
+    xt_store_part(p, v, from * XT_UNIT, to * XT_UNIT);
 #endif
 }
 

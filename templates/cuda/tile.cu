@@ -43,7 +43,6 @@
 #define XT_POINT(i) XT_PASTE(XT_BODY, _point)(t, i)
 #define XT_SLOT     XT_PASTE(XT_BODY, _slot)
 #define XT_GATHER   XT_PASTE(XT_BODY, _gather)
-#define XT_ROTATE   XT_PASTE(XT_BODY, _rotate)
 #define XT_K        (16 / XT_UNIT)
 #define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
 #define XT_LOADS                                                                                             \
@@ -106,9 +105,16 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
     XT_UNROLL
     for (int k = 0; k < XT_K; k++)
         slot[k] = XT_SLOT(t, shared, next, at, k);
+#if XT_GROUP == 1
+    XT_B(XT_UNIT) unit[XT_K];
+    XT_UNROLL
+    for (int k = 0; k < XT_K; k++)
+        unit[k] = *(const XT_B(XT_UNIT) *)slot[k];
+    out[0] = XT_OF(join, XT_UNIT)(unit);
+#else
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
-#if XT_UNIT == 1 && XT_GROUP == 4
+#if XT_UNIT == 1
         const xt_b4 a = *(const xt_b4 *)slot[4 * k], b = *(const xt_b4 *)slot[4 * k + 1];
         const xt_b4 c = *(const xt_b4 *)slot[4 * k + 2], e = *(const xt_b4 *)slot[4 * k + 3];
         const xt_b4 ab = __byte_perm(a, b, 0x5140), ce = __byte_perm(c, e, 0x5140);
@@ -117,39 +123,13 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
         out[1].w[k] = __byte_perm(ab, ce, 0x7632);
         out[2].w[k] = __byte_perm(ab2, ce2, 0x5410);
         out[3].w[k] = __byte_perm(ab2, ce2, 0x7632);
-#elif XT_UNIT == 1
-        const xt_b4 low = __byte_perm(*slot[4 * k], *slot[4 * k + 1], 0x3340);
-        const xt_b4 high = __byte_perm(*slot[4 * k + 2], *slot[4 * k + 3], 0x3340);
-        out[0].w[k] = __byte_perm(low, high, 0x5410);
-#elif XT_UNIT == 2 && XT_GROUP == 2
+#else
         const xt_b4 a = *(const xt_b4 *)slot[2 * k], b = *(const xt_b4 *)slot[2 * k + 1];
         out[0].w[k] = __byte_perm(a, b, 0x5410);
         out[1].w[k] = __byte_perm(a, b, 0x7632);
-#elif XT_UNIT == 2
-        out[0].w[k] = __byte_perm(*(const xt_b2 *)slot[2 * k], *(const xt_b2 *)slot[2 * k + 1],
-                                  0x5410);
-#else
-        if (k < XT_K)
-            XT_OF(set, XT_UNIT)(out, k, *(const XT_B(XT_UNIT) *)slot[k % XT_K]);
 #endif
     }
-}
-
-/* Units `first`, first + 1, .. of a word, and behind its last one those before. */
-XT_FN xt_b16 XT_ROTATE(const xt_b16 v, const int first)
-{
-    const int n = first * XT_UNIT;
-    xt_b16 a, b, r;
-    XT_UNROLL
-    for (int k = 0; k < 4; k++)
-        a.w[k] = n & 8 ? v.w[(k + 2) % 4] : v.w[k];
-    XT_UNROLL
-    for (int k = 0; k < 4; k++)
-        b.w[k] = XT_UNIT < 8 && n & 4 ? a.w[(k + 1) % 4] : a.w[k];
-    XT_UNROLL
-    for (int k = 0; k < 4; k++)
-        r.w[k] = XT_UNIT < 4 ? __funnelshift_r(b.w[k], b.w[(k + 1) % 4], n % 4 * 8) : b.w[k];
-    return r;
+#endif
 }
 
 XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
@@ -354,7 +334,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             XT_UNROLL
             for (int g = 0; g < XT_GROUP; g++)
                 *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) =
-                    XT_ROTATED ? XT_ROTATE(word[g], turned) : word[g];
+                    XT_ROTATED ? xt_rotate(word[g], turned * XT_UNIT, XT_UNIT) : word[g];
             continue;
         }
 #if XT_TABLE
@@ -391,7 +371,6 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_OUT
 #undef XT_POINT
 #undef XT_GATHER
-#undef XT_ROTATE
 #undef XT_BACK_IN_BASE
 #undef XT_ALIKE
 #undef XT_NONE

@@ -40,31 +40,6 @@
 /* Windows in the order in which they lie in the source. */
 #define XT_SEAT(lane) (XT_BACK ? 31 - (lane) : (lane))
 
-/* Stores what lies in 0 .. n - 1 of a word of units begin, begin + 1, .., in the largest aligned pieces. */
-XT_FN void XT_NAME(_part)(unsigned char *p, const unsigned char *slot, const xt_signed begin,
-                          const xt_signed n)
-{
-    int at = begin < 0 ? (int)-begin * XT_UNIT : 0;
-    const int end = n - begin < XT_G ? (int)(n - begin) * XT_UNIT : 16;
-#pragma unroll 1
-    while (at < end) {
-        const int room = end - at;
-        if (room >= 8 && at % 8 == 0) {
-            *(xt_b8 *)(p + at) = *(const xt_b8 *)(slot + at);
-            at += 8;
-        } else if (XT_UNIT < 8 && room >= 4 && at % 4 == 0) {
-            *(xt_b4 *)(p + at) = *(const xt_b4 *)(slot + at);
-            at += 4;
-        } else if (XT_UNIT < 4 && room >= 2 && at % 2 == 0) {
-            *(xt_b2 *)(p + at) = *(const xt_b2 *)(slot + at);
-            at += 2;
-        } else {
-            *(xt_b1 *)(p + at) = *(const xt_b1 *)(slot + at);
-            at += 1;
-        }
-    }
-}
-
 /* The window that begins `shift` bytes on in the fetched words. */
 XT_FN void XT_NAME(_shift)(const xt_b16 *word, const int shift, xt_b4 *to)
 {
@@ -190,16 +165,14 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
                                                : at * XT_PIXEL;
         const xt_signed n = XT_PIXELS * XT_PIXEL;
         unsigned char *p = dst + (long long)(xt_signed)to * XT_UNIT;
-        xt_b16 *slot = XT_MIXED_OUT ? mixed + c * 32 : stage + lane;
         if (item - lane + of >= XT_POINTS)
             continue;
-        const xt_b16 x = XT_MIXED_OUT ? *slot : made[c];
-        if (XT_WHOLE || (begin >= 0 && begin + XT_G <= n)) {
+        const xt_b16 x = XT_MIXED_OUT ? mixed[c * 32] : made[c];
+        if (XT_WHOLE || (begin >= 0 && begin + XT_G <= n))
             *(xt_b16 *)p = x;
-            continue;
-        }
-        *slot = x;
-        XT_NAME(_part)(p, (const unsigned char *)slot, begin, n);
+        else
+            xt_store_part(p, x, begin < 0 ? (int)-begin * XT_UNIT : 0,
+                          n - begin < XT_G ? (int)(n - begin) * XT_UNIT : 16);
     }
 }
 #undef XT_NAME
