@@ -124,6 +124,7 @@ static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
 struct extents {
     int64_t t[XTI_MAX_DIMS], units;
     int64_t run_a, run_b; /* units */
+    double filled;        /* part of the points of all boxes that there are */
     int n_cuts;
 };
 
@@ -142,11 +143,13 @@ static void measure(const struct sides *x, int unit, int64_t want_a, int64_t wan
     }
     e->units = 1;
     e->n_cuts = 0;
+    e->filled = 1;
     for (int i = 0; i < x->n; i++) {
         if (e->t[i] > 1 && e->t[i] < x->dim[i].n)
             e->t[i] = even_part(x, i, unit, e->t[i]);
         e->n_cuts += e->t[i] > 1 && e->t[i] < x->dim[i].n;
         e->units *= e->t[i];
+        e->filled *= (double)x->dim[i].n / (double)((x->dim[i].n + e->t[i] - 1) / e->t[i] * e->t[i]);
     }
 }
 
@@ -177,12 +180,13 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
     while (best->units * unit < limit) {
         struct extents next;
         bool first_a = best->run_a * unit < LONG_BYTES, grown = false;
-        for (int k = 0; k < 3 * 4 && !grown; k++) { /* each way by 2, 4, 8 and 16 */
+        for (int k = 0; k < 2 * 3 * 4 && !grown; k++) { /* each way by 2, 4, 8 and 16; first if as well filled */
             int64_t a = want_a, b = want_b, z = batch;
-            *(k / 4 == 2 ? &z : (k / 4 == 0) == first_a ? &a : &b) <<= 1 + k % 4;
+            int way = k / 4 % 3;
+            *(way == 2 ? &z : (way == 0) == first_a ? &a : &b) <<= 1 + k % 4;
             measure(x, unit, a, b, z, &next);
             grown = next.units > best->units && next.n_cuts <= XTI_CUDA_BOX_CUTS &&
-                    next.units * unit <= 3 * limit / 2;
+                    next.units * unit <= 3 * limit / 2 && (k >= 12 || next.filled > 0.9 * best->filled);
             if (grown)
                 want_a = a, want_b = b, batch = z;
         }
