@@ -188,7 +188,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         }
     } else
 #endif
+#if !XT_ROW_STEP && XT_BATCHES > 2 /* places of so many chunks would be found ahead, and take registers */
+#pragma unroll 1
+#else
         XT_UNROLL
+#endif
     for (int i = 0; i < XT_LOADS; i += XT_BATCH) {
         xt_b16 chunk[XT_BATCH];
         unsigned int place[XT_BATCH]; /* in shared memory */
