@@ -180,7 +180,8 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
     while (best->units * unit < limit) {
         struct extents next;
         bool first_a = best->run_a * unit < LONG_BYTES, grown = false;
-        for (int k = 0; k < 2 * 3 * 4 && !grown; k++) { /* each way by 2, 4, 8 and 16; first if as well filled */
+        /* each way by 2, 4, 8 and 16; first where boxes are as well filled */
+        for (int k = 0; k < 2 * 3 * 4 && !grown; k++) {
             int64_t a = want_a, b = want_b, z = batch;
             int way = k / 4 % 3;
             *(way == 2 ? &z : (way == 0) == first_a ? &a : &b) <<= 1 + k % 4;

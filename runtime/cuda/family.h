@@ -24,7 +24,8 @@ extern const struct xti_family *const xti_cuda_families[XTI_CUDA_FAMILY_COUNT];
 
 /* The rows, a file each. */
 extern const struct xti_family xti_cuda_weave, xti_cuda_tile, xti_cuda_segments, xti_cuda_packed,
-    xti_cuda_contiguous, xti_cuda_fill, xti_cuda_rows, xti_cuda_broadcast, xti_cuda_reversed, xti_cuda_generic;
+    xti_cuda_contiguous, xti_cuda_fill, xti_cuda_rows, xti_cuda_broadcast, xti_cuda_reversed,
+    xti_cuda_generic;
 
 /* Dims of a body that pieces of a table may share, a power of two: there are few such bodies, and none has
  * more than twice a piece's dims. */

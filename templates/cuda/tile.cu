@@ -105,16 +105,9 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
     XT_UNROLL
     for (int k = 0; k < XT_K; k++)
         slot[k] = XT_SLOT(t, shared, next, at, k);
-#if XT_GROUP == 1
-    XT_B(XT_UNIT) unit[XT_K];
-    XT_UNROLL
-    for (int k = 0; k < XT_K; k++)
-        unit[k] = *(const XT_B(XT_UNIT) *)slot[k];
-    out[0] = XT_OF(join, XT_UNIT)(unit);
-#else
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
-#if XT_UNIT == 1
+#if XT_UNIT == 1 && XT_GROUP == 4
         const xt_b4 a = *(const xt_b4 *)slot[4 * k], b = *(const xt_b4 *)slot[4 * k + 1];
         const xt_b4 c = *(const xt_b4 *)slot[4 * k + 2], e = *(const xt_b4 *)slot[4 * k + 3];
         const xt_b4 ab = __byte_perm(a, b, 0x5140), ce = __byte_perm(c, e, 0x5140);
@@ -123,13 +116,22 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
         out[1].w[k] = __byte_perm(ab, ce, 0x7632);
         out[2].w[k] = __byte_perm(ab2, ce2, 0x5410);
         out[3].w[k] = __byte_perm(ab2, ce2, 0x7632);
-#else
+#elif XT_UNIT == 1
+        const xt_b4 low = __byte_perm(*slot[4 * k], *slot[4 * k + 1], 0x3340);
+        const xt_b4 high = __byte_perm(*slot[4 * k + 2], *slot[4 * k + 3], 0x3340);
+        out[0].w[k] = __byte_perm(low, high, 0x5410);
+#elif XT_UNIT == 2 && XT_GROUP == 2
         const xt_b4 a = *(const xt_b4 *)slot[2 * k], b = *(const xt_b4 *)slot[2 * k + 1];
         out[0].w[k] = __byte_perm(a, b, 0x5410);
         out[1].w[k] = __byte_perm(a, b, 0x7632);
+#elif XT_UNIT == 2
+        out[0].w[k] = __byte_perm(*(const xt_b2 *)slot[2 * k], *(const xt_b2 *)slot[2 * k + 1],
+                                  0x5410);
+#else
+        if (k < XT_K)
+            XT_OF(set, XT_UNIT)(out, k, *(const XT_B(XT_UNIT) *)slot[k % XT_K]);
 #endif
     }
-#endif
 }
 
 XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
