@@ -49,7 +49,7 @@
     (XT_ROW_STEP ? (XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP)                                \
                  : (XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 /* more chunks at a time take more registers than there are */
-#define XT_AT_ONCE  (XT_ROW_STEP || XT_SALIGNED || XT_ROWS == 1 ? 6 : 3)
+#define XT_AT_ONCE  ((XT_ROW_STEP && !XT_TURNS) || XT_SALIGNED || XT_ROWS == 1 ? 6 : 3)
 #define XT_BATCHES  (XT_LOADS <= 3 * XT_AT_ONCE / 2 ? 1 : (XT_LOADS + XT_AT_ONCE - 1) / XT_AT_ONCE)
 #define XT_BATCH    ((XT_LOADS + XT_BATCHES - 1) / XT_BATCHES)
 /* where all is as far from what is at 0 as from what is before it, points are counted from the window on */
