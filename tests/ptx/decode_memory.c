@@ -70,6 +70,11 @@ void ptx_decode_load_store(struct parser *p, const struct opcode *o, struct insn
         ptx_refuse(p, o->token, "vector or hint that this space or target does not have");
     in->is_signed = t.kind == 's';
     note_granule(p, (enum space)in->space, bytes);
+    for (int i = 0; i < in->n && load; i++) {
+        uint64_t element = (((uint64_t)1 << in->size) - 1) << i * in->size;
+        in->unused |= (uint32_t)((p->unused_bytes & element) == element) << i;
+    }
+    p->unused_bytes = load ? 0 : p->unused_bytes;
     if (!load) {
         ptx_add_source(p, in, ptx_parse_address(p, (enum space)in->space, &in->offset, &in->address_mask));
         ptx_expect(p, ',');

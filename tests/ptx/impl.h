@@ -54,6 +54,7 @@ struct insn {
     uint8_t src_sh;   /* cvt: 64 - width of the source */
     uint8_t space;
     uint8_t size, n; /* memory: bytes of one element, number of elements */
+    uint32_t unused; /* of a load: elements of which no byte is used; they are left undefined */
     int line;
     int guard;
     int dst[MAX_VECTOR], src[MAX_SOURCES];

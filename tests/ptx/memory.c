@@ -241,8 +241,13 @@ static void transfer(struct machine *mc, struct warp *w, const struct insn *in, 
             uint64_t value = get(at, in->size);
             to[l] = in->is_signed ? (uint64_t)((int64_t)(value << in->sh) >> in->sh) & in->mask : value;
         }
-        if (!store)
+        if (!store && in->unused >> i & 1) {
+            w->defined[in->dst[i]] &= ~lanes;
+            for (int k = 0; k < 4; k++)
+                w->part[in->dst[i]][k] &= ~lanes;
+        } else if (!store) {
             w->defined[in->dst[i]] |= lanes;
+        }
     }
     count(mc, space, address, lanes, bytes, store);
     if (space == SPACE_GLOBAL)

@@ -107,14 +107,22 @@ static void resolve(struct parser *p)
     p->n_fixups = p->n_labels = p->n_regs = 0;
 }
 
-/* Hints that change nothing: loops that stay loops; bytes of the next vector load that somebody uses. */
-static int known_pragma(const struct token *what)
+static int begins(const struct token *t, const char *text)
 {
-    static const char *const known[] = {"\"nounroll\"", "\"used_bytes_mask "};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if ((size_t)what->len >= strlen(known[i]) && !memcmp(what->at, known[i], strlen(known[i])))
-            return 1;
-    return 0;
+    return (size_t)t->len >= strlen(text) && !memcmp(t->at, text, strlen(text));
+}
+
+/* Loops that stay loops: nothing changes. Bytes of the next vector load that somebody uses: a compiler that
+ * says so may not use others. */
+static void parse_pragma(struct parser *p)
+{
+    static const char mask[] = "\"used_bytes_mask ";
+    const struct token *what = ptx_next(p);
+    if (what->kind != TOKEN_STRING || (!begins(what, mask) && !begins(what, "\"nounroll\"")))
+        ptx_refuse(p, what, "pragma not understood");
+    if (begins(what, mask))
+        p->unused_bytes = ~strtoull(what->at + strlen(mask), NULL, 0);
+    ptx_expect(p, ';');
 }
 
 /* One statement of a body; 0 at the brace that closes it. */
@@ -136,10 +144,7 @@ static int parse_statement(struct parser *p, int *depth)
     } else if (ptx_accept_word(p, ".local")) {
         ptx_parse_variables(p, SPACE_LOCAL, 0);
     } else if (ptx_accept_word(p, ".pragma")) {
-        const struct token *what = ptx_next(p);
-        if (what->kind != TOKEN_STRING || !known_pragma(what))
-            ptx_refuse(p, what, "pragma not understood");
-        ptx_expect(p, ';');
+        parse_pragma(p);
     } else if (t->kind == TOKEN_WORD && *t->at != '.' && ptx_is_punct(t + 1, ':')) {
         ptx_next(p);
         parse_label(p, t);

@@ -47,6 +47,7 @@ struct parser {
     int n_labels, cap_labels;
     struct fixup *fixups;
     int n_fixups, cap_fixups;
+    uint64_t unused_bytes; /* of the next load */
     jmp_buf failed;
     char *err;
     size_t err_bytes;

@@ -291,6 +291,7 @@ static const struct mistake {
     "source operand 2 of the instruction comes from a register"},
     {"uninitialised_part", 1, PTX_UNINITIALISED,
     "source operand 2 of the instruction comes from a register"},
+    {"unused_element", 1, PTX_UNINITIALISED, "source operand 2 of the instruction comes from a register"},
     {"uninitialised_address", 32, PTX_UNINITIALISED,
     "source operand 1 of the instruction comes from a register"},
     {"uninitialised_guard", 32, PTX_UNINITIALISED, "the guard comes from a register that was never written"},
