@@ -158,6 +158,7 @@ START_TEST(what_was_put_comes_back_in_every_size)
     }
     struct xt_cache_stats s = stats_of(d);
     ck_assert_int_eq(s.disk_hits, 9);
+    ck_assert_int_eq(s.missed, 9);
     ck_assert_int_eq(s.stored, 9);
     ck_assert_int_eq(s.entries, 9);
     ck_assert_int_eq(s.refused + s.store_failed, 0);
@@ -431,6 +432,11 @@ START_TEST(another_keys_entry_and_another_version_are_refused)
         ck_assert_int_eq(get_text(d, victim, content), 0);
     }
     ck_assert_int_eq(stats_of(d).refused, 3);
+    ck_assert_int_eq(stats_of(d).refused_stale, 3);
+    b[8] = 1, b[n - 1] ^= 1; /* this version, another checksum */
+    write_file(path, b, n);
+    ck_assert_int_eq(get_text(d, victim, content), 0);
+    ck_assert_int_eq(stats_of(d).refused_damaged, 1);
     xti_disk_close(d);
 }
 END_TEST
@@ -512,10 +518,12 @@ START_TEST(an_entry_that_others_could_have_made_is_refused_and_replaced)
             continue;
         xti_disk_clear(d, NULL, NULL);
         store_victim(d, path, b);
-        int64_t refused = stats_of(d).refused;
+        struct xt_cache_stats was = stats_of(d);
         odd_entry[i].make(path);
         ck_assert_msg(get_text(d, victim, content) == 0, "%s was read", odd_entry[i].name);
-        ck_assert_msg(stats_of(d).refused == refused + 1, "%s: not counted", odd_entry[i].name);
+        bool foreign = odd_entry[i].make != make_huge;
+        ck_assert_msg(stats_of(d).refused == was.refused + 1, "%s: not counted", odd_entry[i].name);
+        ck_assert_msg(stats_of(d).refused_foreign == was.refused_foreign + foreign, "%s", odd_entry[i].name);
         struct listed l = {0};
         ck_assert_int_eq(xti_disk_list(d, note_entry, &l, NULL), XT_OK);
         ck_assert_int_eq(l.n, 0);
@@ -853,6 +861,35 @@ START_TEST(stale_temporary_files_are_swept_and_fresh_ones_stay)
 }
 END_TEST
 
+/* Does a put look at the whole directory? Then it sweeps an old temporary file. */
+static bool put_looks(struct xti_disk *d, const char *key)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/k1/.tmp-%016d", dir, 7);
+    write_file(path, "half", 4);
+    set_age(path, 3700);
+    put_text(d, key, content);
+    return access(path, F_OK) != 0;
+}
+
+/* Each 1/128 of a limit; by entries, and by bytes. */
+START_TEST(the_directory_is_looked_at_now_and_then)
+{
+    struct xti_disk *d = open_dir(dir);
+    put_text(d, "0", content);
+    int64_t size = stats_of(d).bytes;
+    for (int by_bytes = 0; by_bytes < 2; by_bytes++) {
+        xti_disk_limits(d, by_bytes ? 3 * 128 * size : (int64_t)1 << 40, by_bytes ? 1 << 20 : 3 * 128);
+        while (!put_looks(d, "1")) {
+        }
+        for (int i = 0; i < 7; i++)
+            ck_assert_msg(put_looks(d, "2") == (i % 3 == 2), "by %s, put %d", by_bytes ? "bytes" : "entries",
+                          i);
+    }
+    xti_disk_close(d);
+}
+END_TEST
+
 START_TEST(the_oldest_entries_go_when_there_are_too_many)
 {
     struct xti_disk *d = open_dir(dir);
@@ -918,6 +955,7 @@ START_TEST(no_more_goes_than_must)
     xti_disk_limits(d, size, 1000);
     put_text(d, "last", content + 3);
     ck_assert_int_eq(stats_of(d).entries, 1);
+    ck_assert_int_eq(stats_of(d).evicted, 6);
     ck_assert_int_eq(get_text(d, "last", content + 3), 1);
     xti_disk_close(d);
 }
@@ -1285,6 +1323,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, a_file_size_limit_does_not_kill_the_host);
     tcase_add_test(c, a_setuid_program_has_no_disk_cache);
     tcase_add_test(c, stale_temporary_files_are_swept_and_fresh_ones_stay);
+    tcase_add_test(c, the_directory_is_looked_at_now_and_then);
     tcase_add_test(c, the_oldest_entries_go_when_there_are_too_many);
     tcase_add_test(c, the_bytes_on_disk_stay_bounded);
     tcase_add_test(c, no_more_goes_than_must);

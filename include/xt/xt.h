@@ -441,6 +441,10 @@ struct xt_cache_stats {
     int64_t stored, store_failed;
     int64_t entries, bytes;                /* on disk now */
     int64_t compiled;                      /* kernels that NVRTC compiled, in the background, too */
+    int64_t missed, evicted;               /* disk: not there; removed so that limits are kept */
+    int64_t refused_damaged;               /* of `refused`: bytes that are no entry's */
+    int64_t refused_foreign;               /* another user's, writable by others, no regular file */
+    int64_t refused_stale;                 /* another format version, or another key's entry */
 };
 XT_API xt_status xt_cache_get(struct xt_ctx *ctx, struct xt_cache_stats *out);
 XT_API const char *xt_cache_path(struct xt_ctx *ctx); /* NULL: the disk cache is off; xt_cache_why says why */

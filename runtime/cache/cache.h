@@ -51,7 +51,7 @@ void xti_disk_unlock(struct xti_disk *d, int token);
 xt_status xti_disk_list(struct xti_disk *d, void (*each)(void *, const char *, int64_t, const char *),
                         void *arg, struct xti_err *err);
 xt_status xti_disk_clear(struct xti_disk *d, int64_t *removed, struct xti_err *err);
-/* Adds this disk's disk_hits, refused, stored and store_failed, and entries and bytes as they are now. */
+/* Adds this disk's counts, and entries and bytes as they are now. */
 void xti_disk_stats(struct xti_disk *d, struct xt_cache_stats *add);
 
 /* ---- memo.c: key -> object, one builder a key, least recently used objects dropped past a cap. */

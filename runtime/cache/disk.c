@@ -91,20 +91,22 @@ static bool same_bytes(const void *a, size_t a_bytes, const void *b, size_t b_by
     return a_bytes == b_bytes && (!a_bytes || !memcmp(a, b, a_bytes));
 }
 
-/* NULL: f is the entry of this key, and *out owns its payload (f's memory, moved to the front). */
-static const char *take_payload(struct xti_file *f, const void *key, size_t key_bytes, struct xti_blob *out)
+/* XTI_READ_OK: f is the entry of this key, and *out owns its payload (f's memory, moved to the front). */
+static enum xti_read take_payload(struct xti_file *f, const void *key, size_t key_bytes, struct xti_blob *out,
+                                  const char **why)
 {
     struct xti_entry e;
-    const char *why = xti_entry_decode(f->data, f->bytes, &e);
-    if (!why && !same_bytes(e.key, e.key_bytes, key, key_bytes))
-        why = "another key's entry";
-    if (why) {
+    *why = xti_entry_decode(f->data, f->bytes, &e);
+    bool stale = *why ? !strcmp(*why, XTI_ENTRY_STALE) : !same_bytes(e.key, e.key_bytes, key, key_bytes);
+    if (stale && !*why)
+        *why = "another key's entry";
+    if (*why) {
         xti_free(f->data);
-        return why;
+        return stale ? XTI_READ_STALE : XTI_READ_DAMAGED;
     }
     memmove(f->data, e.payload, e.payload_bytes);
     *out = (struct xti_blob){f->data, e.payload_bytes};
-    return NULL;
+    return XTI_READ_OK;
 }
 
 static enum xti_read get_at(int dir, const char *name, const void *key, size_t key_bytes,
@@ -112,12 +114,9 @@ static enum xti_read get_at(int dir, const char *name, const void *key, size_t k
 {
     struct xti_file f;
     enum xti_read r = xti_file_read(dir, name, &f, why);
-    if (r)
-        return r;
-    if ((*why = take_payload(&f, key, key_bytes, out)))
-        return XTI_READ_REFUSED;
-    xti_file_touch(dir, name, f.mtime);
-    return XTI_READ_OK;
+    if (!r && !(r = take_payload(&f, key, key_bytes, out, why)))
+        xti_file_touch(dir, name, f.mtime);
+    return r;
 }
 
 bool xti_disk_get(struct xti_disk *d, const void *key, size_t key_bytes, struct xti_blob *out)
@@ -132,12 +131,11 @@ bool xti_disk_get(struct xti_disk *d, const void *key, size_t key_bytes, struct 
         r = get_at(dir, name, key, key_bytes, out, &why);
         close(dir);
     }
-    atomic_fetch_add(&d->hits, r == XTI_READ_OK);
-    atomic_fetch_add(&d->refused, r == XTI_READ_REFUSED);
+    atomic_fetch_add(&d->read[r], 1);
     if (r == XTI_READ_OK)
         xti_logf(XTI_LOG_CACHE, "hit on disk %s", name);
     else
-        xti_logf(XTI_LOG_CACHE, "%s %s: %s", r == XTI_READ_REFUSED ? "refused" : "miss", name, why);
+        xti_logf(XTI_LOG_CACHE, "%s %s: %s", r >= XTI_READ_DAMAGED ? "refused" : "miss", name, why);
     return r == XTI_READ_OK;
 }
 

@@ -12,7 +12,7 @@ struct xti_disk {
     char *dir;           /* NULL: off since open */
     _Atomic(char *) why; /* set at most once; NULL: on */
     int64_t max_bytes, max_entries;
-    atomic_llong hits, refused, stored, store_failed;
+    atomic_llong stored, store_failed, evicted, read[XTI_READS]; /* read: how often it ended so */
     atomic_llong new_bytes,
         new_entries; /* stored by this process since it last looked at the whole directory */
     atomic_bool looked;

@@ -76,7 +76,7 @@ const char *xti_entry_decode(void *buf, size_t bytes, struct xti_entry *e)
     if (memcmp(p, magic, sizeof magic))
         return "no entry (magic)";
     if (load_u64(p + 8) != XTI_ENTRY_VERSION)
-        return "another format version";
+        return XTI_ENTRY_STALE;
     uint64_t room = bytes - XTI_ENTRY_MIN;
     uint64_t key = load_u64(p + 16), what = load_u64(p + 24), payload = load_u64(p + 32);
     if (key > room || what > room - key || payload != room - key - what)

@@ -34,12 +34,21 @@ bool xti_entry_is_name(const char *name); /* 64 lower-case hex digits */
 /* xti_alloc'ed bytes of an entry; NULL and *why when it is too large or memory is out. */
 void *xti_entry_encode(const struct xti_entry *e, size_t *bytes, const char **why);
 
-/* NULL when buf is one intact entry, else what is wrong with it. */
+#define XTI_ENTRY_STALE "another format version"
+/* NULL when buf is one intact entry, else what is wrong with it: XTI_ENTRY_STALE, or damage. */
 const char *xti_entry_decode(void *buf, size_t bytes, struct xti_entry *e);
 
 /* ---- file.c. dir is an open, trusted directory. */
 
-enum xti_read { XTI_READ_OK, XTI_READ_ABSENT, XTI_READ_REFUSED, XTI_READ_NOMEM };
+enum xti_read {
+    XTI_READ_OK,
+    XTI_READ_ABSENT,
+    XTI_READ_NOMEM,
+    XTI_READ_DAMAGED, /* these are refused: bytes that are no entry's */
+    XTI_READ_FOREIGN, /* no regular file, another user's, or others may write it */
+    XTI_READ_STALE,   /* another format version, or another key's entry */
+    XTI_READS
+};
 struct xti_file {
     unsigned char *data; /* xti_alloc'ed */
     size_t bytes;

@@ -41,25 +41,27 @@ static int64_t read_all(int fd, unsigned char *p, size_t max)
     return (int64_t)n;
 }
 
-static const char *check_stat(const struct stat *st)
+static enum xti_read check_stat(const struct stat *st, const char **why)
 {
-    if (!S_ISREG(st->st_mode))
-        return "not a regular file";
-    if (st->st_uid != geteuid())
-        return "another user's file";
-    if (st->st_mode & (S_IWGRP | S_IWOTH))
-        return "others may write it";
-    if (st->st_size < XTI_ENTRY_MIN || st->st_size > XTI_ENTRY_MAX)
-        return "size out of bounds";
-    return NULL;
+    *why = !S_ISREG(st->st_mode)                 ? "not a regular file"
+           : st->st_uid != geteuid()             ? "another user's file"
+           : (st->st_mode & (S_IWGRP | S_IWOTH)) ? "others may write it"
+                                                 : NULL;
+    if (*why)
+        return XTI_READ_FOREIGN;
+    if (st->st_size >= XTI_ENTRY_MIN && st->st_size <= XTI_ENTRY_MAX)
+        return XTI_READ_OK;
+    *why = "size out of bounds";
+    return XTI_READ_DAMAGED;
 }
 
 static enum xti_read read_open(int fd, struct xti_file *out, const char **why)
 {
     struct stat st;
-    *why = fstat(fd, &st) ? "fstat failed" : check_stat(&st);
-    if (*why)
-        return XTI_READ_REFUSED;
+    *why = "fstat failed";
+    enum xti_read r = fstat(fd, &st) ? XTI_READ_DAMAGED : check_stat(&st, why);
+    if (r)
+        return r;
     size_t bytes = (size_t)st.st_size;
     unsigned char *data = xti_alloc(bytes), more; /* a file that grew shows */
     if (!data) {
@@ -69,7 +71,7 @@ static enum xti_read read_open(int fd, struct xti_file *out, const char **why)
     if (read_all(fd, data, bytes) != (int64_t)bytes || read_all(fd, &more, sizeof more)) {
         xti_free(data);
         *why = "size changed, or read failed";
-        return XTI_READ_REFUSED;
+        return XTI_READ_DAMAGED;
     }
     *out = (struct xti_file){data, bytes, st.st_mtim};
     return XTI_READ_OK;
@@ -81,7 +83,7 @@ enum xti_read xti_file_read(int dir, const char *name, struct xti_file *out, con
     if (fd < 0) {
         bool odd = errno == ELOOP || errno == ENXIO || errno == ENODEV;
         *why = odd ? "not a regular file" : "no such entry";
-        return odd ? XTI_READ_REFUSED : XTI_READ_ABSENT;
+        return odd ? XTI_READ_FOREIGN : XTI_READ_ABSENT;
     }
     enum xti_read r = read_open(fd, out, why);
     close(fd);

@@ -93,9 +93,17 @@ xt_status xti_disk_clear(struct xti_disk *d, int64_t *removed, struct xti_err *e
 void xti_disk_stats(struct xti_disk *d, struct xt_cache_stats *add)
 {
     int dir;
+    int64_t n[XTI_READS];
     struct xti_scan s;
-    add->disk_hits += atomic_load(&d->hits);
-    add->refused += atomic_load(&d->refused);
+    for (int i = 0; i < XTI_READS; i++)
+        n[i] = atomic_load(&d->read[i]);
+    add->disk_hits += n[XTI_READ_OK];
+    add->missed += n[XTI_READ_ABSENT];
+    add->refused_damaged += n[XTI_READ_DAMAGED];
+    add->refused_foreign += n[XTI_READ_FOREIGN];
+    add->refused_stale += n[XTI_READ_STALE];
+    add->refused += n[XTI_READ_DAMAGED] + n[XTI_READ_FOREIGN] + n[XTI_READ_STALE];
+    add->evicted += atomic_load(&d->evicted);
     add->stored += atomic_load(&d->stored);
     add->store_failed += atomic_load(&d->store_failed);
     if (scan_all(d, -1, &dir, &s, NULL) || dir < 0)

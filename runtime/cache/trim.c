@@ -45,6 +45,7 @@ static void remove_oldest(struct xti_disk *d, int dir, const struct xti_scan *s)
         files--;
         removed++;
     }
+    atomic_fetch_add(&d->evicted, (long long)removed);
     xti_logf(XTI_LOG_CACHE, "evicted %lld entries: %lld of %lld bytes left", (long long)removed,
              (long long)bytes, (long long)s->bytes);
 }
