@@ -57,7 +57,8 @@ static bool check_end(struct state *s, const struct kernel *k, int input, struct
 static bool check_call(struct state *s, struct kernel *k, struct call *c)
 {
     if (c->n != k->n_inputs) {
-        PyErr_Format(PyExc_TypeError, "the kernel takes %d arrays, %d given", k->n_inputs, c->n);
+        PyErr_Format(PyExc_TypeError, "the kernel takes %d array%s, %d given", k->n_inputs,
+                     k->n_inputs == 1 ? "" : "s", c->n);
         return false;
     }
     if (!find_device(s, c))
@@ -109,7 +110,8 @@ PyObject *kernel_vectorcall(PyObject *self, PyObject *const *args, size_t nargs,
         array = call_finish(s, e, &c);
         entry_unref(e);
     } else if (ok && !n) {
-        PyErr_Format(PyExc_TypeError, "the kernel takes %d arrays, none given", k->n_inputs);
+        PyErr_Format(PyExc_TypeError, "the kernel takes %d array%s, none given", k->n_inputs,
+                     k->n_inputs == 1 ? "" : "s");
     }
     call_free(&c);
     return array;

@@ -27,7 +27,8 @@ def kind_of(t: type) -> int:
         return DLPACK | {"torch": TORCH, "jax": IMMUTABLE, "jaxlib": IMMUTABLE}.get(_library(t), 0)
     if hasattr(t, "__buffer__") or _is_buffer(t):
         return BUFFER
-    raise TypeError(f"{t.__name__} is no array: it has neither __dlpack__ nor the buffer protocol")
+    hint = "; wrap it in numpy.array(..)" if t in (list, tuple, int, float, bool, complex) else ""
+    raise TypeError(f"{t.__name__} is no array: it has neither __dlpack__ nor the buffer protocol{hint}")
 
 
 def _is_buffer(t: type) -> bool:

@@ -197,9 +197,10 @@ def _pattern_chain(name: str, pattern: str, *lengths: tuple[str, int]) -> str:
 
 def copyto(dst: Any, src: Any, stream: Any = None) -> None:
     """dst[...] = src, src broadcast to dst's shape. Both may have any strides; they must not overlap."""
-    shape = tuple(dst.shape)
-    chain = "x" if tuple(src.shape) == shape else f"x.broadcast_to({_number(shape)})"
-    _core.copy(src, chain, dst, stream)
+    shape, given = tuple(dst.shape), tuple(src.shape)
+    if len(given) > len(shape) or any(n not in (1, m) for n, m in zip(reversed(given), reversed(shape))):
+        raise ValueError(f"copyto: a source of shape {given} does not fit a destination of shape {shape}")
+    _core.copy(src, "x" if given == shape else f"x.broadcast_to({_number(shape)})", dst, stream)
 
 
 def compile(
