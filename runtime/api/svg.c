@@ -142,7 +142,7 @@ static void elements(struct page *p)
 
 /* ---- axes */
 
-enum { AXIS = 34, LEFT = 170, RIGHT = 270 };
+enum { AXIS = 34, LEFT = 160, RIGHT = 246 };
 
 static void box(struct page *p, int x, int y, int width, const char *text, size_t n)
 {
@@ -236,8 +236,8 @@ static void line(struct page *p, const struct xti_piece *q)
 {
     int64_t run = xti_common_run(q) * p->k->map->esize, bytes = run < XTI_LINE ? run : XTI_LINE;
     struct xti_str text = {0};
-    xti_str_addf(&text, "contiguous in source and result: %" PRId64 " of the 64 bytes of a cache line",
-                 bytes);
+    xti_str_addf(&text, "contiguous in %s and result: %" PRId64 " of the 64 bytes of a cache line",
+                 xti_packed_name(p->k->packed, q->src), bytes);
     put(p, "s", MARGIN, p->y, text.s ? text.s : "", text.n);
     text.n = 0;
     xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\"/>\n", MARGIN,
@@ -257,7 +257,7 @@ static void line(struct page *p, const struct xti_piece *q)
 static void bars(struct page *p, int x, int64_t n, int64_t bytes, int64_t widest)
 {
     enum { MOST = 8 };
-    int width = (int)(4 + 216 * ((double)bytes / (double)widest));
+    int width = (int)(4 + 180 * ((double)bytes / (double)widest));
     for (int i = 0; i < n && i < MOST; i++)
         xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"7\" rx=\"2\"/>\n",
                      x, p->y + 10 * i, width);

@@ -206,15 +206,18 @@ static void others_text(const struct xt_kernel *k, const char *main, double all,
     }
 }
 
-/* The step that writes the most bytes. */
+/* The largest step of the way that writes the most bytes; of very many steps, the largest. */
 static int main_step(const struct xt_kernel *k)
 {
-    double most = -1;
-    int best = 0;
-    for (int i = 0; i < n_steps(k); i++) {
-        double bytes = step_bytes(k, i);
-        if (bytes > most)
-            most = bytes, best = i;
+    enum { MANY = 256 };
+    double most = -1, largest = -1;
+    int best = 0, n = n_steps(k);
+    for (int i = 0; i < n; i++) {
+        double own = step_bytes(k, i), all = own;
+        for (int j = 0; j < n && n <= MANY; j++)
+            all += j != i && words_of(k, j).what == words_of(k, i).what ? step_bytes(k, j) : 0;
+        if (all > most || (all == most && own > largest))
+            most = all, largest = own, best = i;
     }
     return best;
 }
