@@ -203,8 +203,8 @@ def test_no_array_library_is_imported():
     (lambda x: xt.copyto(x, np.zeros(3, "f4")), ValueError,
      "copyto: a source of shape (3,) does not fit a destination of shape (2, 3, 4)"),
     (lambda x: xt.copyto(x[0], x), ValueError, "a source of shape (2, 3, 4) does not fit"),
-    (lambda x: xt.copy([[1, 2]], "x.T"), TypeError, "list is no array: it has neither __dlpack__ nor the buffer "
-     "protocol; wrap it in numpy.array(..)"),
+    (lambda x: xt.copy([[1, 2]], "x.T"), TypeError,
+     "list is no array: it has neither __dlpack__ nor the buffer protocol; wrap it in numpy.array(..)"),
     (lambda x: xt.copy(np.frombuffer(bytes(13), "u1")[1:].view("f4"), "x"), ValueError, "not aligned"),
     (lambda x: xt.copy(np.zeros(4, [("a", "u1"), ("b", "<f4")])["b"], "x"), ValueError, "no multiple"),
 ])
