@@ -345,13 +345,23 @@ def hostile():
         refused(f"shape {shape}", "e.npy|shape", "x; x", "e.npy", "-o", "o.npy")
 
 
+def has_terminals():
+    try:
+        for fd in pty.openpty():
+            os.close(fd)
+        return True
+    except OSError as e:
+        print(f"skipped: terminals: {e}")
+        return False
+
+
 def main():
     os.environ.setdefault("XT_CACHE_DIR", "")
     home, scratch = os.getcwd(), tempfile.mkdtemp(prefix="xt-cli-")
     os.chdir(scratch)
     try:
         npy("one.npy", (1, 1, 1, 1), b"\7")
-        for part in pipes, terminals, memory, parts, destinations, modes, ends, shrinks, hostile:
+        for part in pipes, *([terminals] if has_terminals() else []), memory, parts, destinations, modes, ends, shrinks, hostile:
             part()
             check(f"{part.__name__}: nothing is left", not temps(), temps())
     finally:
