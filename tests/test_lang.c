@@ -218,6 +218,8 @@ static const struct { const char *typed, *canonical; } spelling[] = {
     {"x: f32[6]; x -> [6]",                             "x: f32[6]; x"},
     {"x: f32[6]; x -> [6]:[1]",                         "x: f32[6]; x -> [6]:[1]+0"},
     {"a: f32[4]; b = a[1:]; concat(0, b, b)",           "a: f32[4]; t1 = a[1:]; concat(0, t1, t1)"},
+    {"x: u8[4]; a = x[1:]; y: u8[3]; concat(0, a, a, y)",
+     "x: u8[4]; y: u8[3]; t1 = x[1:]; concat(0, t1, t1, y)"},
     {"t: f32[4]; b = t[1:]; concat(0, b, b)",           "t: f32[4]; t_1 = t[1:]; concat(0, t_1, t_1)"},
     {"x: f32[4]; y = x[1:]; y",                         "x: f32[4]; x[1:]"},
     {"x: f32[2,5,12]; x.rearrange(\"b s (h d) -> b h s d\", h=3)",

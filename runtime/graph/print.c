@@ -15,8 +15,8 @@ enum { NEST = 32 };
 struct printer {
     const struct xt_graph *g;
     struct xti_str *b;
-    int *uses;                     /* of each node by used nodes; 0: not used */
-    bool *let;                     /* the node is printed as a name */
+    int *uses; /* of each node by used nodes; 0: not used */
+    int *let;  /* number of the name that the node is printed as, in the line's order; 0: none */
     char prefix[XTI_MAX_NAME + 2]; /* of let names: "t", and underscores while an input begins so */
     struct todo {
         xt_node x;
@@ -123,7 +123,7 @@ static void add_name(struct printer *p, xt_node x)
     if (n->op == XT_OP_INPUT)
         xti_str_add(p->b, n->name);
     else
-        xti_str_addf(p->b, "%s%d", p->prefix, x);
+        xti_str_addf(p->b, "%s%d", p->prefix, p->let[x]);
 }
 
 /* Prints what stands before, between and after the arguments. Returns the argument to go into, or -1. */
@@ -167,6 +167,7 @@ static void add_expression(struct printer *p, xt_node top)
 static void choose_lets(struct printer *p, unsigned char *depth)
 {
     const struct xt_graph *g = p->g;
+    int lets = 0;
     p->uses[g->out] = 1;
     for (xt_node x = g->n_nodes - 1; x >= 0; x--)
         for (int i = 0; i < g->node[x].n_args && p->uses[x]; i++)
@@ -177,11 +178,9 @@ static void choose_lets(struct printer *p, unsigned char *depth)
             if (!p->let[n->arg[i]] && depth[n->arg[i]] > depth[x])
                 depth[x] = depth[n->arg[i]];
         depth[x] += is_join(n);
-        p->let[x] =
-            n->op != XT_OP_INPUT && x != g->out && (p->uses[x] > 1 || (p->uses[x] && depth[x] >= NEST));
+        bool nested = x != g->out && p->uses[x] && depth[x] >= NEST;
+        p->let[x] = n->op != XT_OP_INPUT && (p->uses[x] > 1 || nested) ? ++lets : 0;
     }
-    if (p->uses[g->out] > 1)
-        p->let[g->out] = true;
 }
 
 /* Underscores until no input's name begins with the prefix. */
