@@ -926,7 +926,7 @@ int main(void)
 {
     Suite *s = suite_create("lang");
     TCase *t = tcase_create("lang");
-    tcase_set_timeout(t, 120);
+    tcase_set_timeout(t, 600);
     tcase_add_test(t, every_good_line_is_the_same_graph_after_printing);
     tcase_add_test(t, every_bad_line_is_refused_with_its_status_column_and_sentence);
     tcase_add_test(t, other_spellings_mean_the_canonical_line);

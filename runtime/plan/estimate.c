@@ -230,7 +230,7 @@ static double least(const struct xti_plan *p, const double cache[XTI_N_CACHES])
     const struct xti_prices *price = p->target.machine->prices;
     double read = 0;
     for (int c = 0; c < XTI_N_CACHES; c++)
-        read += missed((double)(p->bytes_read + p->bytes_written), cache[c]) * price->fetch[c];
+        read += missed((double)p->bytes_read + (double)p->bytes_written, cache[c]) * price->fetch[c];
     return in_memory(price, read * (double)p->bytes_read / XTI_LINE,
                      price->stream * (double)p->bytes_written / XTI_LINE);
 }
