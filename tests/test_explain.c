@@ -293,13 +293,15 @@ END_TEST
 
 static const char *const buffers[] = {
     "x: u8[2000,1000,5]; x.permute(1,0,2)",    "x: u8[100000,20,5]; x.flip(2)",
-    "x: u8[5000,7,20,20]; x.permute(0,3,2,1)", "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",
+    "x: u16[9000,7,8,20]; x.permute(0,3,2,1)", "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",
     "x: u8[2000,1500,5]; x.permute(1,0,2)",
 };
 
 START_TEST(what_is_printed_of_a_staging_buffer_is_how_it_is_filled)
 {
+    setenv("XT_MACHINE", "zen4", 1); /* others choose other ways */
     ck_assert(check_loops(buffers[_i], ""));
+    unsetenv("XT_MACHINE");
 }
 END_TEST
 
