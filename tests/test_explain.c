@@ -292,8 +292,9 @@ START_TEST(the_loops_that_are_printed_walked_do_the_copy)
 END_TEST
 
 static const char *const buffers[] = {
-    "x: u8[2000,1000,5]; x.permute(1,0,2)",    "x: u8[100000,20,5]; x.flip(2)",
-    "x: u16[9000,7,8,20]; x.permute(0,3,2,1)", "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",
+    "x: u8[2000,1000,5]; x.permute(1,0,2)",
+    "x: u8[100000,20,5]; x.flip(2)",
+    "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",
     "x: u8[2000,1500,5]; x.permute(1,0,2)",
 };
 
