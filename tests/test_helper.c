@@ -122,6 +122,34 @@ START_TEST(a_hosts_own_handlers_run_during_compiles)
 }
 END_TEST
 
+static void *watch_stack_limit(void *arg)
+{
+    struct rlimit was, now;
+    long changed = 0;
+    getrlimit(RLIMIT_STACK, &was);
+    while (!atomic_load((atomic_int *)arg))
+        changed += getrlimit(RLIMIT_STACK, &now) || now.rlim_cur != was.rlim_cur;
+    return (void *)changed;
+}
+
+/* NVRTC raises the stack limit of the process that it is in, unless it is told not to. */
+START_TEST(the_stack_limit_stays_in_every_thread)
+{
+    pthread_t thread;
+    atomic_int stop = 0;
+    struct xti_err err = {0};
+    if (cuda_skipped())
+        return;
+    pthread_create(&thread, NULL, watch_stack_limit, &stop);
+    for (int i = 0; i < 3; i++)
+        ck_assert_msg(!compile(_i ? "" : NULL, &err), "%s", err.e.message);
+    atomic_store(&stop, 1);
+    void *changed;
+    pthread_join(thread, &changed);
+    ck_assert_ptr_null(changed);
+}
+END_TEST
+
 START_TEST(a_fork_does_not_wait_for_a_compile)
 {
     pthread_t thread;
@@ -407,6 +435,7 @@ static const struct bad_helper {
     {"#!/bin/sh\nprintf 'xt-cc 1' >&0\n", 0755, "without an answer"},
     {"#!/bin/sh\nhead -c 40 >/dev/null\ncat <&0 >/dev/null &\nexec >&- 2>&-\nkill -9 $!\nexit 1\n", 0755,
      "without an answer"},
+    {"#!/bin/sh\nexec <&-\nexec sleep 100\n", 0755, "ended, by signal 9 without an answer"},
     {"no program at all", 0755, "cannot be started"},
 };
 
@@ -477,7 +506,7 @@ static void make_message(unsigned char *bytes, size_t *n)
     xti_message_field(&b, "words", 6);
     xti_message_number(&b, -5);
     xti_message_field(&b, "", 0);
-    ck_assert(xti_message_send(ends[0], &b));
+    ck_assert(!xti_message_send(ends[0], 1000, &b));
     ssize_t got = recv(ends[1], bytes, *n, 0);
     ck_assert_int_gt(got, 0);
     *n = (size_t)got;
@@ -542,14 +571,22 @@ START_TEST(a_field_never_reaches_beyond_its_message)
 }
 END_TEST
 
-START_TEST(silence_is_not_waited_for_longer_than_asked)
+START_TEST(silence_and_deafness_are_not_waited_for_longer_than_asked)
 {
     int ends[2];
     struct xti_message m;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     ck_assert_int_eq(xti_message_receive(ends[0], 30, &m), XT_EDEVICE);
-    close(ends[0]);
+    struct xti_str b = {0}; /* more than a socket takes whose other end does not read */
+    for (int i = 0; i < 100000; i++)
+        xti_message_number(&b, i);
+    ck_assert_int_eq(xti_message_send(ends[0], 30, &b), XT_EDEVICE);
     close(ends[1]);
+    ck_assert_int_eq(xti_message_send(ends[0], 30, &b), XT_EIO);
+    b.failed = true;
+    ck_assert_int_eq(xti_message_send(ends[0], 30, &b), XT_ENOMEM);
+    xti_str_free(&b);
+    close(ends[0]);
 }
 END_TEST
 
@@ -561,6 +598,7 @@ int main(void)
     tcase_add_test(c, the_helper_makes_the_bytes_that_this_process_makes);
     tcase_add_test(c, the_compilers_words_come_through);
     tcase_add_test(c, a_hosts_own_handlers_run_during_compiles);
+    tcase_add_loop_test(c, the_stack_limit_stays_in_every_thread, 0, 2);
     tcase_add_test(c, a_fork_does_not_wait_for_a_compile);
     tcase_add_test(c, a_thread_of_64_kib_compiles);
     tcase_add_test(c, a_host_that_ignores_its_children_compiles);
@@ -574,7 +612,7 @@ int main(void)
     tcase_add_test(c, the_helper_says_what_it_is);
     tcase_add_test(c, a_message_arrives_whole_or_not_at_all);
     tcase_add_test(c, a_field_never_reaches_beyond_its_message);
-    tcase_add_test(c, silence_is_not_waited_for_longer_than_asked);
+    tcase_add_test(c, silence_and_deafness_are_not_waited_for_longer_than_asked);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

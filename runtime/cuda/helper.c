@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #include "cuda/nvrtc.h"
 #include "cuda/writer.h"
 
-enum { ANSWER_MS = 150000 };
+enum { ANSWER_MS = 150000, END_MS = 2000 }; /* that a helper gets to answer; to end once it has hung up */
 
 /* One compile in a helper. */
 struct call {
@@ -120,16 +121,29 @@ static xt_status start(struct call *c, struct xti_err *err)
     return XT_OK;
 }
 
-/* How it ended, as far as that can be known: a host may wait for all children itself. */
-static void finish(struct call *c, bool kill_it, char *how, size_t size)
+static bool ends_within(int pid_fd, int ms)
+{
+    struct pollfd ended = {.fd = pid_fd, .events = POLLIN};
+    int64_t until = xti_now_ns() + (int64_t)ms * 1000000;
+    int n;
+    do {
+        int64_t left = (until - xti_now_ns()) / 1000000;
+        n = poll(&ended, 1, left > 0 ? (int)left : 0);
+    } while (n < 0 && errno == EINTR);
+    return n > 0;
+}
+
+/* Ends it when it does not do so itself in that time. How it ended, as far as that can be known: a host may
+ * wait for all children itself. */
+static void finish(struct call *c, int end_ms, char *how, size_t size)
 {
     int status = 0;
     pid_t got;
     *how = 0;
-    if (kill_it && c->pid_fd >= 0)
+    if (c->pid_fd >= 0 && !ends_within(c->pid_fd, end_ms))
         syscall(SYS_pidfd_send_signal, c->pid_fd, SIGKILL, NULL, 0);
     do
-        got = waitpid(c->pid, &status, kill_it && c->pid_fd < 0 ? WNOHANG : 0);
+        got = waitpid(c->pid, &status, c->pid_fd < 0 && !end_ms ? WNOHANG : 0);
     while (got < 0 && errno == EINTR);
     if (got == c->pid && WIFSIGNALED(status))
         snprintf(how, size, ", by signal %d", WTERMSIG(status));
@@ -139,7 +153,8 @@ static void finish(struct call *c, bool kill_it, char *how, size_t size)
         close(c->pid_fd);
 }
 
-static bool ask(const struct call *c, const struct xti_nvrtc *n, const char *source, const char *name, int sm)
+static xt_status ask(const struct call *c, const struct xti_nvrtc *n, const char *source, const char *name,
+                     int sm)
 {
     struct xti_str b = {0};
     xti_message_field(&b, XT_VERSION, sizeof XT_VERSION);
@@ -149,9 +164,9 @@ static bool ask(const struct call *c, const struct xti_nvrtc *n, const char *sou
     xti_message_number(&b, sm);
     xti_message_field(&b, name, strlen(name) + 1);
     xti_message_field(&b, source, strlen(source) + 1);
-    bool sent = xti_message_send(c->fd, &b);
+    xt_status s = xti_message_send(c->fd, ANSWER_MS, &b);
     xti_str_free(&b);
-    return sent;
+    return s;
 }
 
 static xt_status take_code(struct xti_message *m, struct xti_code *out, struct xti_err *err)
@@ -188,11 +203,12 @@ static xt_status in_helper(const char *helper, const struct xti_nvrtc *n, const 
             close(c.fd);
         return s;
     }
-    xt_status heard = ask(&c, n, source, name, sm) ? xti_message_receive(c.fd, ANSWER_MS, &m) : XT_EIO;
+    xt_status heard = ask(&c, n, source, name, sm);
+    heard = heard ? heard : xti_message_receive(c.fd, ANSWER_MS, &m);
     close(c.fd);
-    finish(&c, heard == XT_EDEVICE, how, sizeof how);
+    finish(&c, heard == XT_EDEVICE ? 0 : END_MS, how, sizeof how);
     if (heard == XT_ENOMEM)
-        s = xti_fail(err, XT_ENOMEM, "the answer of xt-cc");
+        s = xti_fail(err, XT_ENOMEM, "what xt-cc is asked or answers");
     else if (heard)
         s = xti_fail(err, XT_ECOMPILE, "%s ended%s without an answer for %s: %s", c.path, how, name,
                      heard == XT_EDEVICE ? "it took too long" : "out of time or memory, or no xt-cc");

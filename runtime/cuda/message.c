@@ -26,45 +26,29 @@ void xti_message_field(struct xti_str *b, const void *data, size_t bytes)
 
 void xti_message_number(struct xti_str *b, int64_t v) { xti_message_field(b, &v, sizeof v); }
 
-static bool send_all(int fd, const void *data, size_t bytes)
+/* Monotonic, ns; -1: for ever. */
+static int64_t end_of(int timeout_ms)
 {
-    const char *p = data;
-    while (bytes) {
-        ssize_t n = send(fd, p, bytes, MSG_NOSIGNAL);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return false;
-        p += n;
-        bytes -= (size_t)n;
-    }
-    return true;
+    return timeout_ms < 0 ? -1 : xti_now_ns() + (int64_t)timeout_ms * 1000000;
 }
 
-bool xti_message_send(int fd, const struct xti_str *b)
+/* Until bytes can go that way. False: not before `until`. */
+static bool is_ready(int fd, short events, int64_t until)
 {
-    struct head h = {.bytes = b->n};
-    if (b->failed || b->n > XTI_MESSAGE_MAX_BYTES) {
-        errno = ENOMEM;
-        return false;
-    }
-    memcpy(h.magic, magic, sizeof magic);
-    xti_sha256_of(b->s, b->n, h.hash);
-    return send_all(fd, &h, sizeof h) && send_all(fd, b->s, b->n);
+    struct pollfd wait = {.fd = fd, .events = events};
+    int64_t left = until < 0 ? -1 : (until - xti_now_ns()) / 1000000;
+    return (until < 0 || left > 0) && poll(&wait, 1, (int)left);
 }
 
-/* until: monotonic, ns; < 0: for ever. */
-static xt_status receive_all(int fd, int64_t until, void *data, size_t bytes)
+/* Sends, or receives, all of it. */
+static xt_status move_all(int fd, short way, int64_t until, char *p, size_t bytes)
 {
-    char *p = data;
     while (bytes) {
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
-        int64_t left = until < 0 ? -1 : (until - xti_now_ns()) / 1000000;
-        int ready = until >= 0 && left <= 0 ? 0 : poll(&wait, 1, (int)left);
-        if (!ready)
+        if (!is_ready(fd, way, until))
             return XT_EDEVICE;
-        ssize_t n = ready < 0 ? -1 : recv(fd, p, bytes, 0);
-        if (n < 0 && errno == EINTR)
+        ssize_t n = way == POLLOUT ? send(fd, p, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
+                                   : recv(fd, p, bytes, MSG_DONTWAIT);
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (n <= 0)
             return XT_EIO;
@@ -74,13 +58,25 @@ static xt_status receive_all(int fd, int64_t until, void *data, size_t bytes)
     return XT_OK;
 }
 
+xt_status xti_message_send(int fd, int timeout_ms, const struct xti_str *b)
+{
+    struct head h = {.bytes = b->n};
+    int64_t until = end_of(timeout_ms);
+    if (b->failed || b->n > XTI_MESSAGE_MAX_BYTES)
+        return XT_ENOMEM;
+    memcpy(h.magic, magic, sizeof magic);
+    xti_sha256_of(b->s, b->n, h.hash);
+    xt_status s = move_all(fd, POLLOUT, until, (char *)&h, sizeof h);
+    return s ? s : move_all(fd, POLLOUT, until, b->s, b->n);
+}
+
 xt_status xti_message_receive(int fd, int timeout_ms, struct xti_message *m)
 {
     struct head h;
     unsigned char hash[XTI_SHA256_BYTES];
-    int64_t until = timeout_ms < 0 ? -1 : xti_now_ns() + (int64_t)timeout_ms * 1000000;
+    int64_t until = end_of(timeout_ms);
     *m = (struct xti_message){0};
-    xt_status s = receive_all(fd, until, &h, sizeof h);
+    xt_status s = move_all(fd, POLLIN, until, (char *)&h, sizeof h);
     if (s)
         return s;
     if (memcmp(h.magic, magic, sizeof magic) || h.bytes > XTI_MESSAGE_MAX_BYTES)
@@ -88,7 +84,7 @@ xt_status xti_message_receive(int fd, int timeout_ms, struct xti_message *m)
     m->n = (size_t)h.bytes;
     if (!(m->data = xti_alloc(m->n)))
         return XT_ENOMEM;
-    s = receive_all(fd, until, m->data, m->n);
+    s = move_all(fd, POLLIN, until, (char *)m->data, m->n);
     xti_sha256_of(m->data, m->n, hash);
     if (!s && memcmp(hash, h.hash, sizeof hash))
         s = XT_EIO;

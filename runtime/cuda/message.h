@@ -14,8 +14,9 @@ enum { XTI_MESSAGE_MAX_BYTES = 64 << 20 };
 void xti_message_field(struct xti_str *b, const void *data, size_t bytes);
 void xti_message_number(struct xti_str *b, int64_t v);
 
-/* Sends the fields of b. false: the other end is gone (errno), or b has failed. No SIGPIPE. */
-bool xti_message_send(int fd, const struct xti_str *b);
+/* Sends the fields of b. XT_EIO: the other end is gone; XT_ENOMEM: b has failed, or is longer than a message
+ * may be; XT_EDEVICE: not all of it was taken in that time. timeout_ms < 0: waits for ever. No SIGPIPE. */
+xt_status xti_message_send(int fd, int timeout_ms, const struct xti_str *b);
 
 /* One message that was received; fields are taken in order. The data lives until it is freed. */
 struct xti_message {
@@ -24,8 +25,8 @@ struct xti_message {
     bool bad; /* a field was wanted that is not there */
 };
 
-/* XT_OK; XT_EIO: no whole message came before the other end closed; XT_ENOMEM; XT_EDEVICE: nothing came for
- * so long. timeout_ms < 0: waits for ever. */
+/* XT_OK; XT_EIO: no whole message came before the other end closed; XT_ENOMEM; XT_EDEVICE: it did
+ * not come in that time. timeout_ms < 0: waits for ever. */
 xt_status xti_message_receive(int fd, int timeout_ms, struct xti_message *m);
 const void *xti_message_take(struct xti_message *m, size_t *bytes); /* never NULL */
 const char *xti_message_text(struct xti_message *m); /* of a field that ends with a NUL; else "" */

@@ -86,9 +86,9 @@ int xti_helper_serve(int fd)
     xti_message_field(&b, err.e.message, strlen(err.e.message) + 1);
     xti_message_field(&b, code.ptx ? code.ptx : "", code.ptx_bytes);
     xti_message_field(&b, code.cubin ? code.cubin : "", code.cubin_bytes);
-    bool sent = xti_message_send(fd, &b);
+    xt_status sent = xti_message_send(fd, -1, &b);
     xti_str_free(&b);
     xti_code_free(&code);
     xti_message_free(&m);
-    return !sent;
+    return sent != XT_OK;
 }
