@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -545,6 +546,44 @@ END_TEST
 /* ------------------------------------------------------------------------------------------------ failures
  */
 
+static rlim_t addresses_in_use(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    ck_assert(f && fscanf(f, "%ld", &pages) == 1 && !fclose(f));
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+/* NVRTC calls lack of memory an error of the source: neither the context nor the disk may keep that. */
+START_TEST(a_compile_that_failed_for_want_of_memory_is_tried_again)
+{
+    struct xt_ctx *ctx = cuda_ctx(true);
+    struct xt_graph *g = parse_line(lines[0]);
+    struct xt_compile_options o = {.size = sizeof o, .arch = "sm_90"};
+    struct xt_kernel *k;
+    struct rlimit was, low;
+    xt_status s = XT_EINTERNAL;
+    int failed = 0;
+    ck_assert(xti_nvrtc_for(90, 0, NULL) != NULL); /* opened while there is room */
+    getrlimit(RLIMIT_AS, &was);
+    for (rlim_t mb = 0; s; mb += 4) {
+        low = (struct rlimit){addresses_in_use() / 4 + (mb << 20), was.rlim_max};
+        ck_assert_int_eq(setrlimit(RLIMIT_AS, &low), 0);
+        s = xt_compile(ctx, g, &o, &k);
+        ck_assert_int_eq(setrlimit(RLIMIT_AS, &was), 0);
+        ck_assert_msg(!s || s == XT_ECOMPILE || s == XT_ENOMEM, "%s", xt_last_error()->message);
+        failed += s != XT_OK;
+        ck_assert_int_lt(mb, 4000);
+    }
+    ck_assert_int_gt(failed, 3);
+    ck_assert_str_eq(origin_of(k), "built");
+    ck_assert_int_eq(stats_of(ctx).entries, 1);
+    xt_kernel_free(k);
+    xt_graph_free(g);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(failing_driver_calls_are_named_and_the_next_call_works)
 {
     static const char *const calls[] = {"cuModuleLoadData",    "cuModuleGetFunction",
@@ -711,6 +750,7 @@ int main(void)
     tcase_add_test(c, what_one_context_compiled_another_finds_on_disk);
     tcase_add_test(c, flags_that_nvrtc_takes_from_the_environment_are_part_of_the_key);
     tcase_add_loop_test(c, a_damaged_entry_is_built_again_and_heals, 0, N_DAMAGES);
+    tcase_add_test(c, a_compile_that_failed_for_want_of_memory_is_tried_again);
     tcase_add_test(c, failing_driver_calls_are_named_and_the_next_call_works);
     tcase_add_test(c, every_allocation_of_a_cuda_program_may_fail);
     tcase_add_test(c, the_command_runs_chains_on_cuda);
