@@ -139,6 +139,46 @@ START_TEST(every_small_two_dimensional_box_is_answered_exactly)
 }
 END_TEST
 
+enum { SMALL = 12, SMALL_BOXES = 16384 };
+
+/* Every place of a box with these extents and strides in an arena of SMALL bytes. */
+static int add_places(int rank, int64_t n0, int64_t st0, int64_t n1, int64_t st1, struct box *box, int count)
+{
+    int64_t low = (n0 - 1) * (st0 < 0 ? st0 : 0) + (n1 - 1) * (st1 < 0 ? st1 : 0);
+    int64_t high = (n0 - 1) * (st0 > 0 ? st0 : 0) + (n1 - 1) * (st1 > 0 ? st1 : 0);
+    for (int64_t off = -low; off + high < SMALL; off++)
+        box[count++] = (struct box){rank, {n0, n1}, {st0, st1}, off};
+    return count;
+}
+
+/* All of one and of two dims, each beside each; XT_TEST_FULL=1, else each 97th beside each. */
+START_TEST(every_pair_of_boxes_in_twelve_bytes_is_answered_exactly)
+{
+    static struct box box[SMALL_BOXES];
+    static uint64_t set[SMALL_BOXES];
+    int count = 0, step = test_full() ? 1 : 97;
+    int64_t pairs[3] = {0}, selfs[3] = {0};
+    for (int64_t st0 = 1 - SMALL; st0 < SMALL; st0++)
+        for (int64_t n0 = 1; n0 <= SMALL; n0++) {
+            count = add_places(1, n0, st0, 1, 0, box, count);
+            for (int64_t st1 = 1 - SMALL; n0 > 1 && st1 < SMALL; st1++)
+                for (int64_t n1 = 2; n1 <= SMALL; n1++)
+                    count = add_places(2, n0, st0, n1, st1, box, count);
+        }
+    for (int i = 0; i < count; i++) {
+        bool twice;
+        ck_assert(addresses(&box[i], &set[i], &twice));
+        check_self(&box[i], twice, selfs);
+    }
+    for (int i = 0; i < count; i += step)
+        for (int j = 0; j < count; j++)
+            check_pair(&box[i], &box[j], set[i], set[j], pairs);
+    printf("note: %d boxes, %lld pairs: %lld meet, 0 wrong\n", count, (long long)(pairs[0] + pairs[1]),
+           (long long)pairs[XTI_YES]);
+    ck_assert_int_eq(count, 12748);
+}
+END_TEST
+
 START_TEST(random_boxes_of_up_to_four_dims_are_answered_exactly)
 {
     int64_t pairs[3] = {0}, selfs[3] = {0};
@@ -267,9 +307,10 @@ int main(void)
 {
     Suite *suite = suite_create("overlap");
     TCase *tc = tcase_create("overlap");
-    tcase_set_timeout(tc, 120);
+    tcase_set_timeout(tc, 600);
     tcase_add_test(tc, every_pair_of_one_dimensional_boxes_is_answered_exactly);
     tcase_add_test(tc, every_small_two_dimensional_box_is_answered_exactly);
+    tcase_add_test(tc, every_pair_of_boxes_in_twelve_bytes_is_answered_exactly);
     tcase_add_test(tc, random_boxes_of_up_to_four_dims_are_answered_exactly);
     tcase_add_test(tc, an_empty_box_meets_nothing_and_one_point_meets_itself);
     tcase_add_test(tc, numbers_near_two_to_the_63_do_not_wrap);
