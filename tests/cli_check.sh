@@ -264,7 +264,10 @@ if "$xt" emit 'x: f32[40,60]; x.permute(1,0)' --arch sm_90 --dir "$dir/emit" >"$
         --arch sm_90 --dir "$dir/other" 2>"$dir/err" >"$dir/out"
     expect 'another chain with the same map too' 'grep -q "hit on disk" "$dir/err"'
     expect 'same cubin' 'cmp -s "$dir/emit/kernel.cubin" "$dir/other/kernel.cubin"'
+    expect 'its counts are told' 'grep -q "cache: 1 hits, [0-9]* missed, refused 0 damaged" "$dir/err"'
     expect 'listed' '"$xt" cache list | grep -q permute'
+    for f in "$("$xt" cache path)"/k1/[0-9a-f]*; do echo more >>"$f"; done
+    expect 'damage is listed' '"$xt" cache | grep -q "files are not used: [1-9][0-9]* damaged, 0 that others"'
 elif grep -q NVRTC "$dir/err"; then
     echo "skipped: emit (no NVRTC)"
 else

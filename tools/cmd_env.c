@@ -34,14 +34,19 @@ static void print_entry(void *total, const char *file, int64_t bytes, const char
 
 static int list(struct xt_ctx *ctx)
 {
+    struct xt_cache_stats s = {.size = sizeof s};
     int64_t total = 0;
     if (!xt_cache_path(ctx)) {
         printf("the disk cache is off: %s\n", xt_cache_why(ctx));
         return 0;
     }
-    if (xt_cache_list(ctx, print_entry, &total))
+    if (xt_cache_list(ctx, print_entry, &total) || xt_cache_get(ctx, &s))
         return fail_last("cache");
     printf("%10" PRId64 "  bytes in %s\n", total, xt_cache_path(ctx));
+    if (s.refused)
+        printf("%10" PRId64 "  files are not used: %" PRId64 " damaged, %" PRId64
+               " that others may have written, %" PRId64 " of another version or key\n",
+               s.refused, s.refused_damaged, s.refused_foreign, s.refused_stale);
     return 0;
 }
 

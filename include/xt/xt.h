@@ -437,7 +437,7 @@ XT_API xt_status xt_kernel_artifact(const struct xt_kernel *k, enum xt_artifact 
 struct xt_cache_stats {
     size_t size;                           /* sizeof(struct xt_cache_stats) */
     int64_t memory_hits, disk_hits, built; /* of compiles */
-    int64_t refused;                       /* disk entries that failed a check */
+    int64_t refused;                       /* disk entries, used or listed, that failed a check */
     int64_t stored, store_failed;
     int64_t entries, bytes;                /* on disk now */
     int64_t compiled;                      /* kernels that NVRTC compiled, in the background, too */

@@ -47,7 +47,7 @@ int xti_disk_lock(struct xti_disk *d, const void *key, size_t key_bytes);
 void xti_disk_unlock(struct xti_disk *d, int token);
 
 /* each(arg, file, bytes, what) for every valid entry, least recently used first; what has no control
- * characters. */
+ * characters. The others are counted as refused. */
 xt_status xti_disk_list(struct xti_disk *d, void (*each)(void *, const char *, int64_t, const char *),
                         void *arg, struct xti_err *err);
 xt_status xti_disk_clear(struct xti_disk *d, int64_t *removed, struct xti_err *err);

@@ -50,10 +50,25 @@ xt_status xti_disk_open(const char *dir, struct xti_disk **out, struct xti_err *
     return XT_OK;
 }
 
+static void log_counts(struct xti_disk *d)
+{
+    struct xt_cache_stats s = {0};
+    if (!xti_log_on(XTI_LOG_CACHE))
+        return;
+    xti_disk_counts(d, &s);
+    xti_logf(XTI_LOG_CACHE,
+             "%lld hits, %lld missed, refused %lld damaged, %lld foreign, %lld stale, %lld stored, %lld not, "
+             "%lld evicted",
+             (long long)s.disk_hits, (long long)s.missed, (long long)s.refused_damaged,
+             (long long)s.refused_foreign, (long long)s.refused_stale, (long long)s.stored,
+             (long long)s.store_failed, (long long)s.evicted);
+}
+
 void xti_disk_close(struct xti_disk *d)
 {
     if (!d)
         return;
+    log_counts(d);
     xti_free(d->why);
     xti_free(d->dir);
     xti_free(d);

@@ -18,6 +18,9 @@ struct xti_disk {
     atomic_bool looked;
 };
 
+/* Adds what this process has counted, without a look at the directory. */
+void xti_disk_counts(struct xti_disk *d, struct xt_cache_stats *add);
+
 /* The trusted directory, for the caller to close; -1: refused, absent or off. */
 int xti_disk_dir(struct xti_disk *d, bool make);
 

@@ -35,23 +35,30 @@ static const char *clean_text(struct xti_entry *e)
     return e->what;
 }
 
-static xt_status list_one(int dir, const struct xti_found *f,
+/* XTI_READ_OK: bytes are the entry of the key that its name says, and e its parts. */
+static enum xti_read judge(const struct xti_file *f, const char *file, struct xti_entry *e)
+{
+    char name[XTI_NAME_SIZE];
+    const char *why = xti_entry_decode(f->data, f->bytes, e);
+    if (why)
+        return strcmp(why, XTI_ENTRY_STALE) ? XTI_READ_DAMAGED : XTI_READ_STALE;
+    xti_entry_name(e->key, e->key_bytes, name);
+    return strcmp(name, file) ? XTI_READ_STALE : XTI_READ_OK;
+}
+
+static xt_status list_one(struct xti_disk *d, int dir, const struct xti_found *found,
                           void (*each)(void *, const char *, int64_t, const char *), void *arg)
 {
-    struct xti_file file;
+    struct xti_file f = {0};
     struct xti_entry e;
-    char name[XTI_NAME_SIZE];
     const char *why;
-    enum xti_read r = xti_file_read(dir, f->name, &file, &why);
-    if (r)
-        return r == XTI_READ_NOMEM ? XT_ENOMEM : XT_OK;
-    if (!xti_entry_decode(file.data, file.bytes, &e)) {
-        xti_entry_name(e.key, e.key_bytes, name);
-        if (!strcmp(name, f->name))
-            each(arg, f->name, (int64_t)file.bytes, clean_text(&e));
-    }
-    xti_free(file.data);
-    return XT_OK;
+    enum xti_read r = xti_file_read(dir, found->name, &f, &why);
+    if (!r && !(r = judge(&f, found->name, &e)))
+        each(arg, found->name, (int64_t)f.bytes, clean_text(&e));
+    if (r >= XTI_READ_DAMAGED)
+        atomic_fetch_add(&d->read[r], 1);
+    xti_free(f.data);
+    return r == XTI_READ_NOMEM ? XT_ENOMEM : XT_OK;
 }
 
 xt_status xti_disk_list(struct xti_disk *d, void (*each)(void *, const char *, int64_t, const char *),
@@ -63,7 +70,7 @@ xt_status xti_disk_list(struct xti_disk *d, void (*each)(void *, const char *, i
     if (dir < 0)
         return r;
     for (size_t i = 0; !r && i < s.n; i++)
-        r = list_one(dir, &s.v[i], each, arg);
+        r = list_one(d, dir, &s.v[i], each, arg);
     xti_scan_free(&s);
     close(dir);
     return r ? xti_fail(err, r, "disk cache %s: out of memory", d->dir) : XT_OK;
@@ -90,11 +97,9 @@ xt_status xti_disk_clear(struct xti_disk *d, int64_t *removed, struct xti_err *e
     return r;
 }
 
-void xti_disk_stats(struct xti_disk *d, struct xt_cache_stats *add)
+void xti_disk_counts(struct xti_disk *d, struct xt_cache_stats *add)
 {
-    int dir;
     int64_t n[XTI_READS];
-    struct xti_scan s;
     for (int i = 0; i < XTI_READS; i++)
         n[i] = atomic_load(&d->read[i]);
     add->disk_hits += n[XTI_READ_OK];
@@ -106,6 +111,13 @@ void xti_disk_stats(struct xti_disk *d, struct xt_cache_stats *add)
     add->evicted += atomic_load(&d->evicted);
     add->stored += atomic_load(&d->stored);
     add->store_failed += atomic_load(&d->store_failed);
+}
+
+void xti_disk_stats(struct xti_disk *d, struct xt_cache_stats *add)
+{
+    int dir;
+    struct xti_scan s;
+    xti_disk_counts(d, add);
     if (scan_all(d, -1, &dir, &s, NULL) || dir < 0)
         return;
     add->entries += s.files;

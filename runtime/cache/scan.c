@@ -51,7 +51,8 @@ static xt_status look_at(int dir, const char *name, int64_t temps_older_than_s, 
         return XT_OK;
     if (!temp)
         return add_found(s, name, &st);
-    if ((int64_t)time(NULL) - (int64_t)st.st_mtim.tv_sec >= temps_older_than_s)
+    int64_t age = (int64_t)time(NULL) - (int64_t)st.st_mtim.tv_sec;
+    if (age >= temps_older_than_s || age < -temps_older_than_s) /* the clock was set back since */
         unlinkat(dir, name, 0);
     return XT_OK;
 }
