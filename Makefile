@@ -69,7 +69,7 @@ DOUBLES := $(B)/tests/libcuda_double.so $(B)/tests/libnvrtc_double.so
 PTX_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/ptx/test_%.c,$(wildcard tests/ptx/*.c)))
 TEST_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out tests/support/cuda_double% tests/support/nvrtc_double.c,$(wildcard tests/support/*.c))) $(PTX_OBJECTS)
 BENCH_OBJECTS := $(patsubst %.c,$(B)/obj/%.o,$(filter-out bench/cmd_%.c,$(wildcard bench/*.c))) $(B)/gen/bench_workloads_text.o $(B)/gen/bench_report_html.o
-EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
+EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(if $(shell command -v $(CXX)),$(B)/examples/unique_ptr)
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -220,6 +220,13 @@ $(B)/tests/libcuda_double.so: $(patsubst %.c,$(B)/obj/%.o,$(wildcard tests/suppo
 	$(call say,LD,$@)
 	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $^
 
+# And a runtime on it, with a header of its own, for the example that uses them.
+DOUBLE_LIBS = -L$(B)/tests -lcuda_double -Wl,-rpath,$(abspath $(B)/tests)
+$(B)/obj/tests/support/cudart/cudart_double.o $(B)/obj/examples/cuda_stream.o: ALL_CFLAGS += -Itests/support/cudart
+$(B)/tests/libcudart_double.so: $(B)/obj/tests/support/cudart/cudart_double.o $(B)/tests/libcuda_double.so
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared $(ALL_LDFLAGS) -o $@ $< $(DOUBLE_LIBS)
+
 # An NVRTC that is slow and counts, in front of the real one.
 $(B)/tests/libnvrtc_double.so: $(B)/obj/tests/support/nvrtc_double.o
 	@mkdir -p $(@D)
@@ -333,7 +340,15 @@ machine: need-build ## measures this processor and prints its row of runtime/pla
 $(B)/examples/%: $(B)/obj/examples/%.o $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+
+$(B)/examples/cuda_stream: $(B)/tests/libcudart_double.so
+$(B)/examples/cuda_stream: LIBS += -lcudart_double $(DOUBLE_LIBS)
+
+$(B)/examples/unique_ptr: examples/unique_ptr.cpp $(LIB_A) | $(XT_CC)
+	@mkdir -p $(@D)
+	$(call say,CXX,$@)
+	$(Q)$(CXX) -std=c++11 -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -Iinclude $(CPPFLAGS) $(CXXFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # ---- installing: PREFIX, DESTDIR, LIBDIR .. as tools/package/install.sh says
 .PHONY: package-files install uninstall deb dist

@@ -14,12 +14,38 @@ want() { # name, expected output, command ..
     fi
 }
 want split_heads 'head 1 of batch 0 starts with 4 5 6 7' "$B/examples/split_heads"
-want append_to_cache ' 0  0  0  0    0  0  0  0    0  0  0  0    0  0  0  0    1  2  3  4    9 10 11 12
- 0  0  0  0    0  0  0  0    0  0  0  0    0  0  0  0    5  6  7  8   13 14 15 16' \
+want append_to_cache '10 11 12 13   20 21 22 23   30 31 32 33    0  0  0  0    0  0  0  0    0  0  0  0
+14 15 16 17   24 25 26 27   34 35 36 37    0  0  0  0    0  0  0  0    0  0  0  0' \
     "$B/examples/append_to_cache"
+want join_qkv 'q of batch 0, head 1: 102 103  106 107  110 111
+k of batch 0, head 1: 202 203  206 207  210 211
+v of batch 0, head 1: 302 303  306 307  310 311' "$B/examples/join_qkv"
+want thread_pool 'jobs of the pool: 1; the result starts with 0 1024 2048' "$B/examples/thread_pool"
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+printf 'P6\n2 2\n255\nabcdefghijkl' >"$dir/photo.ppm"
+want photo_planes 'P5
+2 6
+255
+adgjbehkcfil' sh -c '"$1" "$2/photo.ppm" "$2/planes.pgm" && cat "$2/planes.pgm"' - \
+    "$B/examples/photo_planes" "$dir"
+want 'no photo' 'want: photo_planes PHOTO.ppm PLANES.pgm, a photo of bytes (P6)' \
+    "$B/examples/photo_planes" "$0" "$dir/none.pgm"
 want dlpack '  0   1   2   3    10  11  12  13    20  21  22  23
 100 101 102 103   110 111 112 113   120 121 122 123
 200 201 202 203   210 211 212 213   220 221 222 223' "$B/examples/dlpack"
+if [ -x "$B/examples/unique_ptr" ]; then
+    want unique_ptr 'column 16: reshape: op 1: [2,3] (6 elements) does not fit [5,5] (25 elements)' \
+        sh -c '"$1" | sed "s/^1 4 2 5 3 6 and then: //"' - "$B/examples/unique_ptr"
+else
+    echo 'skipped: unique_ptr: no C++ compiler'
+fi
+case $B in /*) double=$B/tests/libcuda_double.so ;; *) double=$PWD/$B/tests/libcuda_double.so ;; esac
+if XT_LIBCUDA=$double "$B/examples/cuda_stream" 2>&1 | grep -i nvrtc >"$dir/why"; then
+    echo "skipped: cuda_stream: $(cat "$dir/why")"
+else
+    want cuda_stream 'the result starts with 0 48 96' env XT_LIBCUDA="$double" "$B/examples/cuda_stream"
+fi
 want 'bad chain' 'reshape: op 1: [4,6] (24 elements) does not fit [5,5] (25 elements)' \
     sh -c "$B/examples/explain 'x: f32[4,6]; x.reshape(5,5)' 2>&1 | sed 's/^column [0-9]*: //'"
 want 'bad environment' \
