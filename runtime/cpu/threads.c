@@ -6,6 +6,7 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -48,6 +49,8 @@ struct xti_threads {
     atomic_int unfinished; /* parts */
     atomic_int waiting;    /* the caller, for unfinished */
     atomic_int wanted;     /* threads */
+    atomic_int processor;  /* where the caller began */
+    atomic_bool crowded;   /* a thread that took a part runs there, too */
     atomic_bool quit;
     char further[64];
     struct thread thread[MOST];
@@ -95,11 +98,17 @@ static void call(struct thread *t)
         wake(&t->word);
 }
 
-/* Until it is called. */
+/* A scheduler that found every processor busy put the thread beside the caller, where it only stands in the
+ * way. */
+static bool beside_caller(struct xti_threads *p) { return sched_getcpu() == atomic_load(&p->processor); }
+
+/* Until it is called. Beside the caller it sleeps at once: who is woken is put on a processor that is idle.
+ */
 static void await_call(struct thread *t)
 {
     int idle = IDLE;
-    if (!comes_soon(&t->word, CALLED) && atomic_compare_exchange_strong(&t->word, &idle, ASLEEP))
+    if ((beside_caller(t->of) || !comes_soon(&t->word, CALLED)) &&
+        atomic_compare_exchange_strong(&t->word, &idle, ASLEEP))
         while (atomic_load(&t->word) == ASLEEP)
             sleep_on(&t->word, ASLEEP);
     atomic_exchange(&t->word, IDLE); /* sees what was written before the call */
@@ -146,6 +155,8 @@ static void *live(void *arg)
         if (atomic_load(&t->of->quit))
             return NULL;
         call_next(t->of, t->number);
+        if (beside_caller(t->of))
+            atomic_store(&t->of->crowded, true);
         work(t->of);
     }
 }
@@ -195,7 +206,8 @@ static void let_go(struct xti_threads *p) { atomic_store(&p->holder, 0); }
 
 static void await_all(struct xti_threads *p)
 {
-    comes_soon(&p->unfinished, 0);
+    if (!atomic_load(&p->crowded))
+        comes_soon(&p->unfinished, 0);
     while (atomic_load(&p->unfinished)) {
         atomic_store(&p->waiting, 1);
         if (atomic_load(&p->unfinished))
@@ -214,6 +226,8 @@ bool xti_threads_run(struct xti_threads *p, int n, void (*task)(void *, int), vo
         start(p, wanted);
         p->task = task;
         p->arg = arg;
+        atomic_store(&p->processor, sched_getcpu());
+        atomic_store(&p->crowded, false);
         atomic_store(&p->unfinished, n);
         atomic_store(&p->wanted, wanted < p->n ? wanted : p->n);
         uint_fast64_t before = atomic_load(&p->left) >> PARTS_BITS;
