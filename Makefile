@@ -189,15 +189,23 @@ $(XT): $(patsubst %.c,$(B)/obj/%.o,$(filter-out tools/xt-cc.c,$(wildcard tools/*
 
 # Of the transport by MPI, which is a library of its own.
 MPI_FLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -Iinclude $(CPPFLAGS) $(CFLAGS)
-$(B)/libxtview-mpi.so.0: runtime/mpi/mpi.c include/xt/xt_mpi.h include/xt/xt_shard.h include/xt/xt.h $(LIB_SO)
+MPI_SOURCES := $(wildcard runtime/mpi/*.c)
+$(B)/libxtview-mpi.so.0: $(MPI_SOURCES) $(wildcard runtime/mpi/*.h) include/xt/xt_mpi.h include/xt/xt_shard.h include/xt/xt.h $(LIB_SO)
 	$(call say,LD,$@)
-	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(MPI_FLAGS) $(LDFLAGS) -o $@ $< -L$(B) -lxtview
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(MPI_FLAGS) $(LDFLAGS) -o $@ $(MPI_SOURCES) -L$(B) -lxtview
 	@ln -sf $(@F) $(B)/libxtview-mpi.so
 
 $(B)/tests/mpi/test_mpi: tests/mpi/test_mpi.c $(B)/libxtview-mpi.so.0
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(MPI_FLAGS) $(LDFLAGS) -o $@ $< -L$(B) -lxtview-mpi -lxtview -Wl,-rpath,$(abspath $(B))
+
+# Tables beside what MPI and FFTW have: bench/notes/mpi.md.
+FFTW_MPI := $(if $(wildcard /usr/include/fftw3-mpi.h),$(shell pkg-config --exists fftw3 && echo -DWITH_FFTW $$(pkg-config --cflags fftw3) -lfftw3_mpi $$(pkg-config --libs fftw3) -lm))
+$(B)/bench/mpi: bench/mpi/bench_mpi.c $(B)/libxtview-mpi.so.0
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(MPI_FLAGS) $(LDFLAGS) -o $@ $< $(FFTW_MPI) -L$(B) -lxtview-mpi -lxtview -Wl,-rpath,$(abspath $(B))
 
 # The compile helper, which the library looks for beside itself, or beside the program that has it inside.
 $(XT_CC): $(B)/obj/tools/xt-cc.o $(LIB_A)

@@ -307,6 +307,14 @@ static int64_t try_one(uint64_t seed, int64_t message_bytes)
     }
     ck_assert_int_eq(xti_graph_eval(g, o.want, whole, &err), XT_OK);
     struct mailbox *m = mailbox_new(o.ranks, seed);
+    for (int first = 0, near; seed % 3 && first < o.ranks; first += near) {
+        unsigned char shows[MAX_RANKS];
+        near = 1 + (int)random_below(&state, o.ranks - first);
+        for (int i = 0; i < near; i++)
+            shows[i] = (unsigned char)random_below(&state, 2) || seed % 3 == 1;
+        if (near > 1)
+            mailbox_near(m, first, near, shows);
+    }
     for (int r = 0; r < o.ranks; r++) {
         ck_assert_msg(!xti_shard_new(o.line, r, mailbox_end(m, r), message_bytes, &p[r]), "%s\n%s", o.line,
                       xt_last_error()->message);
@@ -317,7 +325,8 @@ static int64_t try_one(uint64_t seed, int64_t message_bytes)
     }
     for (o.i = 0; o.i < o.n_inputs; o.i++)
         for_all(&o.in[o.i], fill_in, &o);
-    run_all(&o, p);
+    for (int run = 0; run < 2; run++) /* the counts of boards go on */
+        run_all(&o, p);
     for_all(&o.out, compare, &o);
     ck_assert_msg(!o.wrong, "seed %llu: %s", (unsigned long long)seed, o.line);
     ck_assert_msg(!mailbox_wrong(m), "seed %llu: %s: %s", (unsigned long long)seed, o.line, mailbox_wrong(m));
@@ -416,7 +425,11 @@ static xt_status no_wait(void *self, int block, int *slot) { return XT_EIO; }
 
 START_TEST(a_run_fails_before_it_sends_or_for_good)
 {
-    static const struct xt_transport t = {sizeof t, NULL, no_recv, no_send, no_wait}, unset = {0};
+    static const struct xt_transport t = {.size = sizeof t,
+                                          .post_recv = no_recv,
+                                          .post_send = no_send,
+                                          .wait_any = no_wait},
+                                     unset = {0};
     const char *line = "mesh r[2]; x: f64[8 r,4]; x.T -> [4 r,8]";
     double x[64], y[64];
     const void *src[] = {x};
@@ -504,10 +517,10 @@ START_TEST(messages_and_kernels_are_as_few_as_the_strides_say)
         {"mesh p[32] q[32]; x: c64[4096 p,4096 q,4096]; x -> [4096 p,4096,4096 q]", 33, 31, 0, 520093696,
          16777216, 3},
         {"mesh p[32] q[32]; x: f64[131072 p,131072 q]; x.T -> [131072 p,131072 q]", 5, 1, 0, 134217728, 0, 2},
-        {"mesh p[32] q[32]; x: f64[131072 p(128),131072 q(128)]; x -> [131072 p q,131072]", 33, 31, 31,
+        {"mesh p[32] q[32]; x: f64[131072 p(128),131072 q(128)]; x -> [131072 p q,131072]", 33, 31, 124,
          130023424, 4194304, 3},
         {"mesh r[8]@0 s[2]@8; x: f16[80,1024,16,8 r,128]; x.permute(0,1,3,2,4) -> [80,1024,8 s,16,128]", 3, 1,
-         80, 335544320, 0, 1},
+         320, 335544320, 0, 1},
         {"mesh r[8]; x: f32[1000 r]; x -> [1000 r]", 3, 0, 0, 0, 500, 1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -521,7 +534,7 @@ START_TEST(messages_and_kernels_are_as_few_as_the_strides_say)
         ck_assert_int_eq(n.own_bytes, rows[i].own_bytes);
         ck_assert_int_le(n.kernels, 2 * rows[i].kernels); /* a second one of each for what a cut leaves */
         ck_assert_int_le(n.plan_bytes, 1 << 20);
-        ck_assert_int_le(n.staging_bytes, 16 << 20);
+        ck_assert_int_le(n.staging_bytes, 4 << 20);
     }
 }
 END_TEST

@@ -34,10 +34,18 @@ XT_API xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan
 XT_API xt_status xt_mpi_shape(const struct xt_mpi_plan *p, int input, struct xt_end_info *out);
 XT_API const struct xt_shard *xt_mpi_shard(const struct xt_mpi_plan *p); /* for xt_shard_get, _explain */
 
-/* Collective, each once on every rank, as xt_shard_run, _start, _test, _wait. Messages have 4 MiB at most,
- * whatever the size of an array; 16 MiB of staging buffers. A fault of the caller's own arguments (XT_EINVAL,
+/* Memory for an array that the ranks of a machine see of each other: where a plan's sources lie in such
+ * memory they are read in their place, instead of packed, moved, unpacked. Collective over comm, each rank
+ * its own size; zero at first. The ranks of a machine that are in a plan have to be in comm. Where MPI has no
+ * shared memory to give it is a rank's own. XT_ENOMEM, XT_ECOMM, XT_EPEER: on every rank. */
+XT_API xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out);
+XT_API void xt_mpi_release(void *at); /* collective, before MPI_Finalize. NULL: nothing */
+
+/* Collective, each once on every rank, as xt_shard_run, _start, _test, _wait. Messages have 1 MiB at most,
+ * whatever the size of an array; 6 MiB of staging buffers. A fault of the caller's own arguments (XT_EINVAL,
  * XT_EALIAS) is told to him alone, before anything is sent: the others wait for his next call.
- * XT_ECOMM: MPI's text; the result is undefined then, and the plan can only be freed. */
+ * XT_ECOMM: MPI's text, or which rank's run failed, as that rank has told the others; the result is undefined
+ * then, and the plan can only be freed. */
 XT_API xt_status xt_mpi_run(struct xt_mpi_plan *p, void *dst, const void *const *srcs);
 XT_API xt_status xt_mpi_start(struct xt_mpi_plan *p, void *dst, const void *const *srcs);
 XT_API xt_status xt_mpi_test(struct xt_mpi_plan *p, int *done);

@@ -25,8 +25,8 @@ extern "C" {
 
 /* How bytes get from rank to rank. All are called from within xt_shard_run, _start, _test, _wait by the
  * caller's thread. Between two ranks messages arrive in the order in which they are sent, and both sides post
- * them in the same order, with the same bytes. At most 2 receives and 2 sends are under way; `slot` in [0,4)
- * names them. A status other than XT_OK ends the run with it. */
+ * them in the same order, with the same bytes, 1 MiB at most. At most 2 receives and 2 sends are under way;
+ * `slot` in [0,4) names them. A status other than XT_OK ends the run with it. */
 struct xt_transport {
     size_t size; /* sizeof(struct xt_transport) */
     void *self;  /* handed to each function */
@@ -35,7 +35,21 @@ struct xt_transport {
     xt_status (*post_send)(void *self, int64_t peer, const void *buf, size_t bytes, int slot);
     /* A slot that is done since; -1: none so far. block: waits for one, and there is one under way. */
     xt_status (*wait_any)(void *self, int block, int *slot);
+
+    /* All of the following 0: no rank shares memory with another. Else the ranks that do so with this one,
+     * itself among them, ascending, and of each a board: memory that all of them see, of
+     * xt_shard_board_bytes(n_near) bytes, all zero when the plans are made and theirs alone. The arrays
+     * outlive the plan. Near ranks send each other no messages but by their boards. */
+    int n_near;
+    const int64_t *near;
+    void *const *board;
+    /* Whether near ranks see an array of this rank: a number >= 0 that tells them which; -1: they do not. And
+     * where here is what rank `peer` calls so. They read it in its place, without a message. NULL: none. */
+    int64_t (*name)(void *self, const void *at);
+    const void *(*see)(void *self, int64_t peer, int64_t name);
 };
+
+XT_API size_t xt_shard_board_bytes(int n_near);
 
 /* For a transport: what went wrong, as the thread's xt_last_error. Returns s. */
 XT_API xt_status xt_shard_fail(xt_status s, const char *message);
@@ -46,7 +60,7 @@ struct xt_shard;
  * to plan the same line with the same version of xt. transport: copied; NULL: the plan is looked at, and run
  * only when it sends and receives nothing. Cost: of the rank's own messages, whatever the mesh: some 100 us.
  * When blocks do not fit each other and reshape lies between them, also some of every rank's. Memory: of the
- * messages, and 16 MiB of staging buffers at most in a run. Fails as xt_parse, and with XT_ERANGE: the mesh
+ * messages, and 4 MiB of staging buffers at most in a run. Fails as xt_parse, and with XT_ERANGE: the mesh
  * has no such rank, XT_EUNSUPPORTED. */
 XT_API xt_status xt_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
                               struct xt_shard **out);
@@ -84,6 +98,8 @@ struct xt_shard_info {
     int64_t own_bytes, fill_bytes; /* written without a message */
     int64_t kernels;               /* different copies: pack, unpack, within the rank */
     int64_t plan_bytes, staging_bytes;
+    int64_t near_bytes;   /* received by boards .. */
+    int64_t direct_bytes; /* .. of which these are read in their place, where the sender's arrays are seen */
 };
 XT_API xt_status xt_shard_get(const struct xt_shard *p, struct xt_shard_info *out);
 

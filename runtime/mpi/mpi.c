@@ -1,17 +1,26 @@
 /* mpi.c: libxtview-mpi: the transport of xt_shard.h over a communicator of its own, and the agreement of its
  * ranks. Uses public headers alone: it is a library of its own, linked to libxtview. */
-#include <xt/xt_mpi.h>
+#include "memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 4, TAG = 0 };
+enum { SLOTS = 4, TAG = 0, TAG_FAILED = 1, WORDS = 512 };
 
 struct xt_mpi_plan {
     struct xt_shard *shard;
     MPI_Comm comm;
-    MPI_Request request[SLOTS];
+    MPI_Group group;
+    int rank, size;
+    MPI_Request request[SLOTS + 1]; /* the last one: of a rank whose run has failed */
+    char words[WORDS];              /* its message */
+    struct memory *boards;
+    int n_near, *near;
+    int64_t *near64;
+    void **board;
+    char *told; /* this rank's own message, once its run has failed */
+    MPI_Request *telling;
 };
 
 /* ---- errors */
@@ -53,11 +62,70 @@ static xt_status wait_any(void *self, int block, int *slot)
     struct xt_mpi_plan *p = self;
     int index = MPI_UNDEFINED, done = 1;
     if (block)
-        TRY(MPI_Waitany, (SLOTS, p->request, &index, MPI_STATUS_IGNORE));
+        TRY(MPI_Waitany, (SLOTS + 1, p->request, &index, MPI_STATUS_IGNORE));
     else
-        TRY(MPI_Testany, (SLOTS, p->request, &index, &done, MPI_STATUS_IGNORE));
+        TRY(MPI_Testany, (SLOTS + 1, p->request, &index, &done, MPI_STATUS_IGNORE));
+    if (done && index == SLOTS)
+        return xt_shard_fail(XT_ECOMM, p->words);
     *slot = done && index != MPI_UNDEFINED ? index : -1;
     return XT_OK;
+}
+
+static int64_t name(void *self, const void *at)
+{
+    struct xt_mpi_plan *p = self;
+    return memory_name(at, p->group, p->n_near, p->near);
+}
+
+static const void *see(void *self, int64_t peer, int64_t what)
+{
+    return memory_see(what, ((struct xt_mpi_plan *)self)->group, (int)peer);
+}
+
+/* The ranks of this machine and their boards; without them messages go by MPI. Collective: the ranks of a
+ * machine have boards, or none of them. */
+static void open_boards(struct xt_mpi_plan *p)
+{
+    MPI_Comm node;
+    int n;
+    if (MPI_Comm_split_type(p->comm, MPI_COMM_TYPE_SHARED, p->rank, MPI_INFO_NULL, &node) != MPI_SUCCESS)
+        return;
+    MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN);
+    MPI_Comm_size(node, &n);
+    if (n == 1) {
+        MPI_Comm_free(&node);
+        return;
+    }
+    if (memory_new(node, xt_shard_board_bytes(n), &p->boards) || p->boards->plain)
+        return;
+    p->near = calloc((size_t)n, sizeof *p->near);
+    p->near64 = calloc((size_t)n, sizeof *p->near64);
+    p->board = calloc((size_t)n, sizeof *p->board);
+    int there = p->near && p->near64 && p->board, min = 0;
+    if (MPI_Allreduce(&there, &min, 1, MPI_INT, MPI_MIN, node) != MPI_SUCCESS || !min)
+        return;
+    for (int i = 0; i < n; i++) {
+        MPI_Group_translate_ranks(p->boards->group, 1, &i, p->group, &p->near[i]);
+        p->near64[i] = p->near[i];
+        p->board[i] = p->boards->base[i];
+    }
+    p->n_near = n;
+}
+
+/* Tells the others that this rank's run has failed, who would wait for it. */
+static xt_status tell(struct xt_mpi_plan *p, xt_status s)
+{
+    if (s != XT_ECOMM || p->told || p->request[SLOTS] == MPI_REQUEST_NULL)
+        return s;
+    p->told = malloc(WORDS);
+    p->telling = calloc((size_t)p->size, sizeof *p->telling);
+    if (!p->told || !p->telling)
+        return s;
+    snprintf(p->told, WORDS, "rank %d: %.400s", p->rank, xt_last_error()->message);
+    for (int i = 0; i < p->size; i++)
+        if (i == p->rank || MPI_Isend(p->told, WORDS, MPI_CHAR, i, TAG_FAILED, p->comm, &p->telling[i]))
+            p->telling[i] = MPI_REQUEST_NULL;
+    return s;
 }
 
 /* ---- agreement */
@@ -148,20 +216,49 @@ static xt_status agree(const char *line, xt_status mine, MPI_Comm comm)
 
 static xt_status plan(const char *line, struct xt_mpi_plan *p)
 {
-    struct xt_transport t = {sizeof t, p, post_recv, post_send, wait_any};
+    struct xt_transport t = {sizeof t, p, post_recv, post_send, wait_any, 0, NULL, NULL, name, see};
     char words[128];
-    int rank, size;
-    if (!p)
-        return xt_shard_fail(XT_ENOMEM, "xt_mpi_plan: out of memory");
-    MPI_Comm_rank(p->comm, &rank);
-    MPI_Comm_size(p->comm, &size);
-    xt_status s = xt_shard_new(line, rank, &t, &p->shard);
+    t.n_near = p->n_near;
+    t.near = p->near64;
+    t.board = p->board;
+    xt_status s = xt_shard_new(line, p->rank, &t, &p->shard);
     /* A rank beyond a mesh that is too small learns its size from rank 0's words. */
-    if (s || xt_shard_ranks(p->shard) == size)
+    if (!s && xt_shard_ranks(p->shard) != p->size) {
+        snprintf(words, sizeof words, "the mesh has %lld ranks, the communicator %d",
+                 (long long)xt_shard_ranks(p->shard), p->size);
+        s = xt_shard_fail(XT_EINVAL, words);
+    }
+    if (s)
         return s;
-    snprintf(words, sizeof words, "the mesh has %lld ranks, the communicator %d",
-             (long long)xt_shard_ranks(p->shard), size);
-    return xt_shard_fail(XT_EINVAL, words);
+    TRY(MPI_Irecv, (p->words, WORDS, MPI_CHAR, MPI_ANY_SOURCE, TAG_FAILED, p->comm, &p->request[SLOTS]));
+    return XT_OK;
+}
+
+static struct xt_mpi_plan *new_plan(MPI_Comm own)
+{
+    struct xt_mpi_plan *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->comm = own;
+    for (int i = 0; i <= SLOTS; i++)
+        p->request[i] = MPI_REQUEST_NULL;
+    MPI_Comm_group(own, &p->group);
+    MPI_Comm_rank(own, &p->rank);
+    MPI_Comm_size(own, &p->size);
+    return p;
+}
+
+/* Each rank has its p. Collective. */
+static xt_status try_plan(const char *line, struct xt_mpi_plan *p)
+{
+    open_boards(p);
+    return agree(line, plan(line, p), p->comm);
+}
+
+static int all_have(const void *p, MPI_Comm comm)
+{
+    int mine = p != NULL, min = 0;
+    return MPI_Allreduce(&mine, &min, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && min;
 }
 
 xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
@@ -174,22 +271,19 @@ xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
     if (code != MPI_SUCCESS)
         return fail_mpi("MPI_Comm_dup", code);
     MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
-    struct xt_mpi_plan *p = calloc(1, sizeof *p);
-    if (p) {
-        p->comm = own;
-        for (int i = 0; i < SLOTS; i++)
-            p->request[i] = MPI_REQUEST_NULL;
+    struct xt_mpi_plan *p = new_plan(own);
+    if (!all_have(p, own)) {
+        free(p);
+        MPI_Comm_free(&own);
+        return xt_shard_fail(XT_ENOMEM, "xt_mpi_plan: out of memory");
     }
-    xt_status s = agree(line, plan(line, p), own);
+    xt_status s = try_plan(line, p);
     if (!s) {
         *out = p;
         return XT_OK;
     }
     struct xt_error e = *xt_last_error(); /* freeing is a call that succeeds */
-    if (p)
-        xt_shard_free(p->shard);
-    free(p);
-    MPI_Comm_free(&own);
+    xt_mpi_free(p);
     return xt_shard_fail(e.status, e.message);
 }
 
@@ -199,40 +293,54 @@ const struct xt_shard *xt_mpi_shard(const struct xt_mpi_plan *p) { return p ? p-
 
 xt_status xt_mpi_shape(const struct xt_mpi_plan *p, int input, struct xt_end_info *out)
 {
-    int rank;
-    if (!p)
-        return no_plan();
-    MPI_Comm_rank(p->comm, &rank);
-    return xt_shard_shape(p->shard, input, rank, out);
+    return p ? xt_shard_shape(p->shard, input, p->rank, out) : no_plan();
 }
 
 xt_status xt_mpi_run(struct xt_mpi_plan *p, void *dst, const void *const *srcs)
 {
-    return p ? xt_shard_run(p->shard, dst, srcs) : no_plan();
+    return p ? tell(p, xt_shard_run(p->shard, dst, srcs)) : no_plan();
 }
 
 xt_status xt_mpi_start(struct xt_mpi_plan *p, void *dst, const void *const *srcs)
 {
-    return p ? xt_shard_start(p->shard, dst, srcs) : no_plan();
+    return p ? tell(p, xt_shard_start(p->shard, dst, srcs)) : no_plan();
 }
 
 xt_status xt_mpi_test(struct xt_mpi_plan *p, int *done)
 {
-    return p ? xt_shard_test(p->shard, done) : no_plan();
+    return p ? tell(p, xt_shard_test(p->shard, done)) : no_plan();
 }
 
-xt_status xt_mpi_wait(struct xt_mpi_plan *p) { return p ? xt_shard_wait(p->shard) : no_plan(); }
+xt_status xt_mpi_wait(struct xt_mpi_plan *p) { return p ? tell(p, xt_shard_wait(p->shard)) : no_plan(); }
 
+/* After a failure ranks may be gone: nothing that waits for them is called then, and what MPI still has of
+ * this plan is left to it. */
 void xt_mpi_free(struct xt_mpi_plan *p)
 {
     if (!p)
         return;
-    for (int i = 0; i < SLOTS; i++) /* of a run that failed */
-        if (p->request[i] != MPI_REQUEST_NULL) {
+    int failed = p->told || p->words[0], told = 1;
+    for (int i = 0; i <= SLOTS; i++)
+        if (p->request[i] != MPI_REQUEST_NULL && (i < SLOTS / 2 || i == SLOTS)) {
             MPI_Cancel(&p->request[i]);
+            MPI_Wait(&p->request[i], MPI_STATUS_IGNORE);
+        } else if (p->request[i] != MPI_REQUEST_NULL) {
             MPI_Request_free(&p->request[i]);
         }
+    if (p->telling)
+        MPI_Testall(p->size, p->telling, &told, MPI_STATUSES_IGNORE);
     xt_shard_free(p->shard);
-    MPI_Comm_free(&p->comm);
+    if (!failed) {
+        memory_free(p->boards);
+        MPI_Group_free(&p->group);
+        MPI_Comm_free(&p->comm);
+    }
+    free(p->near);
+    free(p->near64);
+    free(p->board);
+    if (!told)
+        return;
+    free(p->told);
+    free(p->telling);
     free(p);
 }

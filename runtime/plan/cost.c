@@ -9,7 +9,7 @@
 
 /* Past the second cache streaming wins as soon as the third, which is shared with other cores and may be
  * slower than memory's stream, would have to hold more than its share. */
-static bool streams(const struct xti_target *t, int64_t bytes)
+bool xti_cost_streams(const struct xti_target *t, int64_t bytes)
 {
     enum { L3_SHARE = 8 << 20 };
     if (t->choice.stream)
@@ -18,7 +18,7 @@ static bool streams(const struct xti_target *t, int64_t bytes)
     return t->isa != XTI_ISA_SCALAR && bytes >= (by_l2 > by_l3 ? by_l2 : by_l3);
 }
 
-bool xti_cost_stream(const struct xti_plan *p) { return streams(&p->target, p->bytes_written); }
+bool xti_cost_stream(const struct xti_plan *p) { return xti_cost_streams(&p->target, p->bytes_written); }
 
 /* The dims of a list of columns, outermost first. */
 static const struct xti_loop *columns_of(const struct xti_step *step)
@@ -232,7 +232,7 @@ uint64_t xti_cost_main(const struct xti_plan *p)
  * hides. */
 bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
 {
-    return t->machine->habits.windows && t->isa == XTI_ISA_AVX512 && streams(t, bytes);
+    return t->machine->habits.windows && t->isa == XTI_ISA_AVX512 && xti_cost_streams(t, bytes);
 }
 
 /* Squares of wide units would be filled in part. */

@@ -14,6 +14,7 @@ enum {
 
 /* Whether a copy should not leave what it writes in the cache. */
 bool xti_cost_stream(const struct xti_plan *p);
+bool xti_cost_streams(const struct xti_target *t, int64_t bytes); /* .. so many that are written */
 
 /* Whether a step, made, that past the cache would stream rather leaves what it writes in it. */
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step);

@@ -53,11 +53,17 @@ void xti_shard_info(const struct xt_shard *s, struct xt_shard_info *i)
         .fill_bytes = written(p, &p->fill) * p->esize,
         .kernels = kernels(p),
         .plan_bytes = traffic_bytes(&p->own) + traffic_bytes(&p->fill) + traffic_bytes(&p->send) +
-                      traffic_bytes(&p->receive) + (int64_t)sizeof *p->stencil * p->cap_stencils,
+                      traffic_bytes(&p->receive) + traffic_bytes(&p->pull) +
+                      (int64_t)sizeof *p->stencil * p->cap_stencils,
     };
     int64_t a = i->send_messages - i->send_in_place, b = i->receive_messages - i->receive_in_place;
     i->staging_bytes =
         s->message_bytes * ((a < XTI_EACH_WAY ? a : XTI_EACH_WAY) + (b < XTI_EACH_WAY ? b : XTI_EACH_WAY));
+    for (int k = 0; k < p->receive.n; k++) {
+        const struct xti_message *m = &p->receive.message[k];
+        i->near_bytes += m->near < 0 ? 0 : m->elements * p->esize;
+        i->direct_bytes += m->direct ? m->elements * p->esize : 0;
+    }
 }
 
 /* ---- text */
@@ -127,6 +133,9 @@ void xti_shard_text(const struct xt_shard *s, struct xti_str *b)
                  &s->plan.send, b);
     traffic_text("receives", "without a buffer", i.receive_peers, i.receive_messages, i.receive_bytes,
                  i.receive_in_place, &s->plan.receive, b);
+    if (i.near_bytes)
+        xti_str_addf(b, "  near      %s through shared memory; read in its place where it is seen: %s\n",
+                     size_text(i.near_bytes, a, sizeof a), size_text(i.direct_bytes, c, sizeof c));
     xti_str_addf(b, "  keeps     %s by %d fused cop%s", size_text(i.own_bytes, a, sizeof a),
                  s->plan.own.n_parts, s->plan.own.n_parts == 1 ? "y" : "ies");
     if (i.fill_bytes)
@@ -178,6 +187,8 @@ void xti_shard_json(const struct xt_shard *s, struct xti_str *b)
     messages_json(s, &s->plan.receive, b);
     xti_str_addf(b,
                  ", \"own_bytes\": %" PRId64 ", \"fill_bytes\": %" PRId64 ", \"kernels\": %" PRId64
-                 ", \"plan_bytes\": %" PRId64 ", \"staging_bytes\": %" PRId64 "}",
-                 i.own_bytes, i.fill_bytes, i.kernels, i.plan_bytes, i.staging_bytes);
+                 ", \"plan_bytes\": %" PRId64 ", \"staging_bytes\": %" PRId64 ", \"near_bytes\": %" PRId64
+                 ", \"direct_bytes\": %" PRId64 "}",
+                 i.own_bytes, i.fill_bytes, i.kernels, i.plan_bytes, i.staging_bytes, i.near_bytes,
+                 i.direct_bytes);
 }

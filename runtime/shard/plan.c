@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "graph/build.h"
+#include "plan/cost.h"
 #include "shard/read.h"
 
 struct planner {
@@ -18,6 +19,7 @@ struct planner {
     struct xti_err *err;
     bool ordered; /* the group has an order: */
     enum xti_message_order order;
+    bool direct;
     int64_t to;   /* awkward maps: who receives; else -1 */
     bool sending; /* of the two roles that a rank has */
 };
@@ -98,6 +100,7 @@ static xt_status add_box(struct planner *b, struct xti_traffic *t, struct xti_sh
     part.stencil = xti_stencil_find(b->p, b->group, box, pos, elements);
     if (part.stencil < 0)
         return no_memory(b);
+    b->p->stencil[part.stencil].direct = b->direct;
     b->p->stencil[part.stencil].used[t == &b->p->send      ? XTI_PACK
                                      : t == &b->p->receive ? XTI_UNPACK
                                                            : XTI_WITHIN] = true;
@@ -187,10 +190,17 @@ static xt_status take_box(void *arg, const struct xti_between *between)
         return add_box(b, &p->own, part, box, pos, xti_box_positions(box, XTI_BY_DESTINATION, pos));
     if (!b->ordered) {
         b->order = xti_box_order(box, p->esize, p->most);
+        b->direct = p->near.n && xti_box_direct(box, p->esize, b->order);
         b->ordered = true;
     }
     part.peer = b->sending ? to : from;
     int64_t elements = xti_box_positions(box, b->order, pos);
+    int near = b->direct ? xti_near_find(&p->near, part.peer) : -1;
+    if (near >= 0 && b->sending)
+        p->pulled_by[near] = true;
+    xt_status s = near < 0 || b->sending ? XT_OK : add_box(b, &p->pull, part, box, pos, elements);
+    if (s)
+        return s;
     return add_cut(b, b->sending ? &p->send : &p->receive, part, box, pos, elements);
 }
 
@@ -235,7 +245,7 @@ static void next_group(struct planner *b, const struct xti_piece *p)
 {
     b->group++;
     b->order = XTI_BY_DESTINATION;
-    b->ordered = p->n_divs || p->n_guards;
+    b->ordered = b->direct = p->n_divs || p->n_guards;
 }
 
 static xt_status read_all(struct planner *b, const struct xti_map *m, int64_t from, int64_t to)
@@ -363,6 +373,19 @@ static int64_t distance(const struct xti_shard_plan *p, const struct xti_traffic
     return steps < 0 ? steps + p->mesh.ranks : steps;
 }
 
+int xti_near_find(const struct xti_near *near, int64_t rank)
+{
+    int lo = 0, hi = near->n;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (near->rank[mid] < rank)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < near->n && near->rank[lo] == rank ? lo : -1;
+}
+
 struct numbered {
     int64_t distance;
     int i;
@@ -395,6 +418,7 @@ static xt_status sort_parts(struct planner *b, struct xti_traffic *t)
     return XT_OK;
 }
 
+/* Of what is copied within: a message a peer. */
 static xt_status make_messages(struct planner *b, struct xti_traffic *t, enum xti_move move)
 {
     xt_status s = sort_parts(b, t);
@@ -405,13 +429,16 @@ static xt_status make_messages(struct planner *b, struct xti_traffic *t, enum xt
         struct xti_shard_part *part = &t->part[i];
         struct xti_stencil *st = &b->p->stencil[part->stencil];
         struct xti_message *m = t->n ? &t->message[t->n - 1] : NULL;
-        t->peers += !m || m->peer != part->peer;
-        if (!m || m->peer != part->peer || m->elements + st->elements > b->p->most) {
+        bool other = !m || m->peer != part->peer;
+        int near = other ? xti_near_find(&b->p->near, part->peer) : m->near;
+        bool direct = near >= 0 && st->direct;
+        t->peers += other;
+        if (other || direct != m->direct || (move != XTI_WITHIN && m->elements + st->elements > b->p->most)) {
             m = &t->message[t->n++];
-            *m = (struct xti_message){.peer = part->peer, .first = i};
+            *m = (struct xti_message){.peer = part->peer, .first = i, .near = near, .direct = direct};
         }
         part->at = m->elements;
-        m->in_place = ++m->n == 1 && xti_stencil_runs(st, move);
+        m->in_place = ++m->n == 1 && m->near < 0 && xti_stencil_runs(st, move);
         m->elements += st->elements;
         t->elements += st->elements;
     }
@@ -429,10 +456,11 @@ xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err)
 }
 
 xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_target *target,
-                              int64_t most_bytes, struct xti_shard_plan *p, struct xti_err *err)
+                              int64_t most_bytes, const struct xti_near *near, struct xti_shard_plan *p,
+                              struct xti_err *err)
 {
     struct planner b = {.p = p, .err = err, .to = -1};
-    *p = (struct xti_shard_plan){.rank = rank, .target = *target};
+    *p = (struct xti_shard_plan){.rank = rank, .target = *target, .near = *near};
     xt_status s = xti_parse_mesh(line, &p->graph, &p->mesh, err);
     if (s)
         return s;
@@ -444,6 +472,10 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
         s = xti_fail(err, XT_ERANGE, "rank %lld is not in [0,%lld)", (long long)rank,
                      (long long)p->mesh.ranks);
     xti_product(n->rank, n->shape, &elements);
+    p->streams = xti_cost_streams(target, elements / p->mesh.ranks * p->esize);
+    p->pulled_by = xti_alloc_array((size_t)near->n + 1, sizeof *p->pulled_by);
+    if (!s && !p->pulled_by)
+        s = no_memory(&b);
     if (!s && elements && !(s = replay(&b))) {
         b.n_inputs = b.g->n_inputs;
         s = xti_spread_classes(&p->mesh.output, n->shape, plan_class, &b);
@@ -452,6 +484,8 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
         s = make_messages(&b, &p->send, XTI_PACK);
     if (!s)
         s = make_messages(&b, &p->receive, XTI_UNPACK);
+    if (!s)
+        s = make_messages(&b, &p->pull, XTI_WITHIN);
     xt_graph_free(b.g);
     xti_free(b.tensor);
     if (s)
@@ -472,6 +506,8 @@ void xti_shard_plan_free(struct xti_shard_plan *p)
     free_traffic(&p->fill);
     free_traffic(&p->send);
     free_traffic(&p->receive);
+    free_traffic(&p->pull);
+    xti_free(p->pulled_by);
     xt_graph_free(p->graph);
     xti_mesh_free(&p->mesh);
     xti_arena_free(&p->arena);

@@ -9,7 +9,15 @@
 #include "map/map.h"
 #include "shard/layout.h"
 
-enum { XTI_MESSAGE_BYTES = 4 << 20 }; /* at most; longer ones are cut */
+/* At most; longer ones are cut. What was packed is still in a second cache when it is sent or unpacked. */
+enum { XTI_MESSAGE_BYTES = 1 << 20 };
+
+/* Ranks that share memory, ascending. */
+struct xti_near {
+    int n;
+    const int64_t *rank;
+};
+int xti_near_find(const struct xti_near *n, int64_t rank); /* which; -1: none of them */
 
 enum xti_move {
     XTI_WITHIN,
@@ -29,6 +37,7 @@ struct xti_stencil {
     struct xti_piece piece;
     int64_t *pos;     /* [n_dims] stride in the message; 0: the dim is not sent */
     int64_t elements; /* of the part in a message */
+    bool direct;      /* better copied from place to place, where both are seen */
     bool used[XTI_MOVES];
     struct xti_move_kernel *kernel[XTI_MOVES]; /* NULL: not made */
 };
@@ -41,7 +50,9 @@ struct xti_shard_part {
 struct xti_message {
     int64_t peer, elements;
     int first, n;  /* parts */
+    int near;      /* the peer is this near rank; -1: none of them */
     bool in_place; /* it is one run of this rank's array: no staging buffer */
+    bool direct;   /* not sent where the sender's arrays are seen: it is among what the receiver pulls */
 };
 
 struct xti_traffic {
@@ -58,17 +69,22 @@ struct xti_shard_plan {
     int64_t rank;
     int esize;
     int64_t most; /* elements of a message */
+    bool streams; /* so much is written that it leaves the caches */
+    struct xti_near near;
     struct xti_target target;
     int n_stencils, cap_stencils;
     struct xti_stencil *stencil;
     struct xti_traffic own, fill, send, receive; /* own, fill: parts alone */
+    struct xti_traffic pull; /* parts by near ranks whose arrays may be read in their place */
+    bool *pulled_by;         /* [near.n] who may read this rank's */
 };
 
 /* Plans the line for a rank. On failure *p is zeroed. target: as of xti_cpu_target. most_bytes: of a message,
- * the same on all ranks, and an element at least.
+ * the same on all ranks, and an element at least. near: kept.
  * post: what rank a sends to b, message by message and part by part, is what b receives of a. */
 xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_target *target,
-                              int64_t most_bytes, struct xti_shard_plan *p, struct xti_err *err);
+                              int64_t most_bytes, const struct xti_near *near, struct xti_shard_plan *p,
+                              struct xti_err *err);
 void xti_shard_plan_free(struct xti_shard_plan *p);
 
 /* Makes the kernels that the plan's messages need. */
@@ -86,6 +102,8 @@ int xti_box_outermost(const struct xti_piece *box, const int64_t *pos);
 /* The order in which packing and unpacking messages of `most` elements is cheapest, by the careful machine's
  * prices, so that every rank of whatever processor chooses alike. */
 enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int64_t most);
+/* Whether one copy is no dearer than packing and unpacking, by the same prices. */
+bool xti_box_direct(const struct xti_piece *box, int esize, enum xti_message_order order);
 /* The stencil of a box of that group: one that is there, or a new one. -1: out of memory. */
 int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece *box, const int64_t *pos,
                      int64_t elements);

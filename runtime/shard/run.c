@@ -1,7 +1,11 @@
 /* run.c: carries a plan out over a transport: receives are posted first, messages are packed and sent while
- * others are under way, what stays on the rank is copied by one kernel, arrivals are unpacked. Layer 5. */
-#include "shard/shard.h"
+ * others are under way, what stays on the rank is copied by one kernel, arrivals are unpacked; what near
+ * ranks show is copied from place to place. Layer 5. */
+#include "shard/near.h"
 
+#include <sched.h>
+
+#include <stdio.h>
 #include <string.h>
 
 static xt_status fail(xt_status s, const char *what)
@@ -13,12 +17,12 @@ static xt_status fail(xt_status s, const char *what)
 /* ---- one part */
 
 static void move(const struct xt_shard *p, const struct xti_shard_part *part, enum xti_move how,
-                 char *message)
+                 const void *src, char *message)
 {
     const struct xti_move_kernel *k = p->plan.stencil[part->stencil].kernel[how];
     int64_t size = p->plan.esize;
     const char *from = how == XTI_UNPACK ? message + part->at * size
-                       : k->map.n_srcs   ? (const char *)p->src[part->input] + part->soff * size
+                       : k->map.n_srcs   ? (const char *)src + part->soff * size
                                          : NULL;
     char *to = how == XTI_PACK ? message + part->at * size : p->dst + part->doff * size;
     xti_cpu_run(&k->plan, to, (const void *[]){from}, NULL);
@@ -28,7 +32,7 @@ static void move_all(const struct xt_shard *p, const struct xti_traffic *t, cons
                      enum xti_move how, char *message)
 {
     for (int i = m ? m->first : 0, end = m ? i + m->n : t->n_parts; i < end; i++)
-        move(p, &t->part[i], how, message);
+        move(p, &t->part[i], how, p->src[t->part[i].input], message);
 }
 
 /* ---- messages */
@@ -37,6 +41,7 @@ static xt_status broken(struct xt_shard *p, xt_status s)
 {
     p->broken = true;
     p->running = false;
+    xti_near_break(p);
     return xt_last_error()->status == s ? s : fail(s, "the transport failed");
 }
 
@@ -48,19 +53,45 @@ static int free_slot(const struct xti_lane *l)
     return -1;
 }
 
+static xt_status post_far_receive(struct xt_shard *p, const struct xti_message *m, int i)
+{
+    char *to =
+        m->in_place ? p->dst + p->receive.traffic->part[m->first].doff * p->plan.esize : p->receive.buffer[i];
+    return p->transport.post_recv(p->transport.self, m->peer, to, (size_t)(m->elements * p->plan.esize), i);
+}
+
 static xt_status post_receives(struct xt_shard *p)
 {
     struct xti_lane *l = &p->receive;
     for (int i; l->next < l->traffic->n && (i = free_slot(l)) >= 0; l->next++) {
         const struct xti_message *m = &l->traffic->message[l->next];
-        char *to = m->in_place ? p->dst + l->traffic->part[m->first].doff * p->plan.esize : l->buffer[i];
-        xt_status s =
-            p->transport.post_recv(p->transport.self, m->peer, to, (size_t)(m->elements * p->plan.esize), i);
+        enum xti_shows shows = m->direct ? xti_near_shows(p, m->near) : XTI_HIDES;
+        if (shows == XTI_NOT_BEGUN)
+            return XT_OK;
+        if (shows == XTI_SHOWS) {
+            l->done++;
+            continue;
+        }
+        if (m->near >= 0)
+            l->ticket[i] = xti_near_expect(p, m->near);
+        xt_status s = m->near >= 0 ? XT_OK : post_far_receive(p, m, i);
         if (s)
             return broken(p, s);
         l->at[i] = l->next;
     }
     return XT_OK;
+}
+
+static xt_status post_far_send(struct xt_shard *p, const struct xti_message *m, int i)
+{
+    const struct xti_shard_part *first = &p->send.traffic->part[m->first];
+    const char *from = p->send.buffer[i];
+    if (m->in_place)
+        from = (const char *)p->src[first->input] + first->soff * p->plan.esize;
+    else
+        move_all(p, p->send.traffic, m, XTI_PACK, p->send.buffer[i]);
+    return p->transport.post_send(p->transport.self, m->peer, from, (size_t)(m->elements * p->plan.esize),
+                                  i + XTI_EACH_WAY);
 }
 
 static xt_status post_sends(struct xt_shard *p)
@@ -68,14 +99,17 @@ static xt_status post_sends(struct xt_shard *p)
     struct xti_lane *l = &p->send;
     for (int i; l->next < l->traffic->n && (i = free_slot(l)) >= 0; l->next++) {
         const struct xti_message *m = &l->traffic->message[l->next];
-        const struct xti_shard_part *first = &l->traffic->part[m->first];
-        const char *from = l->buffer[i];
-        if (m->in_place)
-            from = (const char *)p->src[first->input] + first->soff * p->plan.esize;
-        else
-            move_all(p, l->traffic, m, XTI_PACK, l->buffer[i]);
-        xt_status s = p->transport.post_send(p->transport.self, m->peer, from,
-                                             (size_t)(m->elements * p->plan.esize), i + XTI_EACH_WAY);
+        xt_status s = XT_OK;
+        if (m->direct && xti_near_shows(p, p->me) == XTI_SHOWS) {
+            l->done++;
+            continue;
+        }
+        if (m->near >= 0) {
+            move_all(p, l->traffic, m, XTI_PACK, xti_near_buffer(p, i));
+            l->ticket[i] = xti_near_send(p, m->near, i);
+        } else {
+            s = post_far_send(p, m, i);
+        }
         if (s)
             return broken(p, s);
         l->at[i] = l->next;
@@ -83,39 +117,139 @@ static xt_status post_sends(struct xt_shard *p)
     return XT_OK;
 }
 
-static void finish_slot(struct xt_shard *p, int slot)
+static void finish_slot(struct xt_shard *p, struct xti_lane *l, int i, char *arrived)
 {
-    struct xti_lane *l = slot < XTI_EACH_WAY ? &p->receive : &p->send;
-    int i = slot % XTI_EACH_WAY;
     const struct xti_message *m = &l->traffic->message[l->at[i]];
     if (l == &p->receive && !m->in_place)
-        move_all(p, l->traffic, m, XTI_UNPACK, l->buffer[i]);
+        move_all(p, l->traffic, m, XTI_UNPACK, arrived);
     l->at[i] = -1;
     l->done++;
 }
 
-static bool is_done(const struct xt_shard *p)
+/* ---- near ranks */
+
+static bool take_near(struct xt_shard *p, int i)
 {
-    return p->send.done == p->send.traffic->n && p->receive.done == p->receive.traffic->n;
+    struct xti_lane *l = &p->receive;
+    const struct xti_message *m = l->at[i] < 0 ? NULL : &l->traffic->message[l->at[i]];
+    const char *at = m && m->near >= 0 ? xti_near_arrived(p, m->near, l->ticket[i]) : NULL;
+    if (!at)
+        return false;
+    finish_slot(p, l, i, (char *)at);
+    xti_near_take(p, m->near);
+    return true;
+}
+
+static bool release_near(struct xt_shard *p, int i)
+{
+    struct xti_lane *l = &p->send;
+    const struct xti_message *m = l->at[i] < 0 ? NULL : &l->traffic->message[l->at[i]];
+    if (!m || m->near < 0 || !xti_near_taken(p, m->near, l->ticket[i]))
+        return false;
+    finish_slot(p, l, i, NULL);
+    return true;
+}
+
+/* The next of the near ranks whose arrays are read in their place, if one has begun. */
+static bool pull(struct xt_shard *p)
+{
+    const struct xti_traffic *t = &p->plan.pull;
+    for (int i = 0; i < t->n; i++) {
+        const struct xti_message *m = &t->message[i];
+        enum xti_shows shows = p->pulled[i] ? XTI_NOT_BEGUN : xti_near_shows(p, m->near);
+        if (shows == XTI_NOT_BEGUN)
+            continue;
+        for (int k = m->first; shows == XTI_SHOWS && k < m->first + m->n; k++)
+            move(p, &t->part[k], XTI_WITHIN, xti_near_source(p, m->near, t->part[k].input), NULL);
+        if (shows == XTI_SHOWS)
+            xti_near_pulled(p, m->near);
+        p->pulled[i] = true;
+        return true;
+    }
+    return false;
+}
+
+/* Has this rank read what it reads, and have those who read its own? */
+static bool pulls_are_done(struct xt_shard *p)
+{
+    for (int i = 0; i < p->plan.pull.n; i++)
+        if (!p->pulled[i])
+            return false;
+    for (int i = 0; i < p->plan.near.n; i++)
+        if (p->plan.pulled_by[i] && xti_near_shows(p, p->me) == XTI_SHOWS && !xti_near_has_pulled(p, i))
+            return false;
+    return true;
+}
+
+static bool go_near(struct xt_shard *p)
+{
+    bool any = false;
+    for (int i = 0; i < XTI_EACH_WAY && p->plan.near.n; i++) {
+        any |= take_near(p, i);
+        any |= release_near(p, i);
+    }
+    return any || pull(p);
+}
+
+/* ---- all of it */
+
+static bool is_done(struct xt_shard *p)
+{
+    return p->send.done == p->send.traffic->n && p->receive.done == p->receive.traffic->n &&
+           pulls_are_done(p);
+}
+
+static bool waits_for_near(struct xt_shard *p)
+{
+    const struct xti_lane *l[] = {&p->receive, &p->send};
+    bool any = !pulls_are_done(p);
+    for (int k = 0; k < 2; k++) {
+        any |= l[k]->next < l[k]->traffic->n && l[k]->traffic->message[l[k]->next].near >= 0;
+        for (int i = 0; i < XTI_EACH_WAY; i++)
+            any |= l[k]->at[i] >= 0 && l[k]->traffic->message[l[k]->at[i]].near >= 0;
+    }
+    return any;
+}
+
+static xt_status go_far(struct xt_shard *p, bool block, bool *any)
+{
+    int slot = -1;
+    xt_status s = p->transport.wait_any(p->transport.self, block, &slot);
+    if (s || slot >= XTI_SLOTS)
+        return broken(p, s ? s : XT_EINVAL);
+    int64_t rank = slot < 0 ? xti_near_broken(p) : -1;
+    if (rank >= 0) {
+        char text[64];
+        snprintf(text, sizeof text, "the run of rank %lld failed", (long long)rank);
+        return broken(p, fail(XT_ECOMM, text));
+    }
+    if (slot >= 0) {
+        struct xti_lane *l = slot < XTI_EACH_WAY ? &p->receive : &p->send;
+        finish_slot(p, l, slot % XTI_EACH_WAY, l->buffer[slot % XTI_EACH_WAY]);
+    }
+    *any |= slot >= 0;
+    return XT_OK;
 }
 
 /* block: until all is done; else as far as it goes without waiting. */
 static xt_status advance(struct xt_shard *p, bool block)
 {
-    while (!is_done(p)) {
+    enum { SPINS = 64 }; /* then the processor goes to others: ranks may be more than processors */
+    for (int idle = 0; !is_done(p);) {
         xt_status s = post_receives(p);
-        int slot = -1;
         if (!s)
             s = post_sends(p);
         if (s)
             return s;
-        s = p->transport.wait_any(p->transport.self, block, &slot);
-        if (s || slot >= XTI_SLOTS)
-            return broken(p, s ? s : XT_EINVAL);
-        if (slot < 0 && !block)
-            return XT_OK;
-        if (slot >= 0)
-            finish_slot(p, slot);
+        bool any = go_near(p), near = waits_for_near(p); /* before it may become done meanwhile */
+        if (is_done(p))
+            break;
+        s = go_far(p, block && !any && !near, &any);
+        if (s || (!any && !block))
+            return s;
+        idle = any ? 0 : idle + 1;
+        if (idle > SPINS)
+            sched_yield();
     }
     p->running = false;
     return XT_OK;
@@ -123,18 +257,29 @@ static xt_status advance(struct xt_shard *p, bool block)
 
 /* ---- public */
 
-static xt_status take_buffers(struct xt_shard *p, struct xti_lane *l)
+static xt_status take_buffers(struct xt_shard *p, struct xti_lane *l, struct xti_err *err)
 {
-    l->next = l->done = 0;
-    for (int i = 0; i < XTI_EACH_WAY; i++) {
-        l->at[i] = -1;
-        if (l->buffer[i] || i >= l->traffic->n)
-            continue;
-        l->buffer[i] = xti_alloc((size_t)p->message_bytes);
+    for (int i = 0; i < XTI_EACH_WAY && i < l->traffic->n && p->message_bytes; i++) {
+        l->buffer[i] = l->buffer[i] ? l->buffer[i] : xti_alloc((size_t)p->message_bytes);
         if (!l->buffer[i])
-            return fail(XT_ENOMEM, "xt_shard_start: staging buffers");
+            return xti_fail(err, XT_ENOMEM, "staging buffers of a plan over a mesh");
     }
     return XT_OK;
+}
+
+xt_status xti_shard_ready(struct xt_shard *p, struct xti_err *err)
+{
+    xt_status s = xti_shard_kernels(&p->plan, err);
+    if (!s)
+        s = take_buffers(p, &p->receive, err);
+    return s ? s : take_buffers(p, &p->send, err);
+}
+
+static void reset(struct xti_lane *l)
+{
+    l->next = l->done = 0;
+    for (int i = 0; i < XTI_EACH_WAY; i++)
+        l->at[i] = -1;
 }
 
 /* Bytes of a local array, from the pointer on. */
@@ -171,15 +316,16 @@ xt_status xt_shard_start(struct xt_shard *p, void *dst, const void *const *srcs)
     if (!p->transport.post_recv && p->plan.send.n + p->plan.receive.n)
         return fail(XT_EINVAL, "xt_shard_start: there are messages, and no transport was given");
     xt_status s = check_buffers(p, dst, srcs);
-    if (s || (s = xti_shard_kernels(&p->plan, &err)))
+    if (s || (s = xti_shard_ready(p, &err)))
         return err.e.status ? xti_publish(s, &err) : s;
-    if ((s = take_buffers(p, &p->receive)) || (s = take_buffers(p, &p->send)))
-        return s;
+    reset(&p->receive);
+    reset(&p->send);
     p->dst = dst;
     for (int i = 0; i < p->plan.mesh.n_inputs; i++)
         p->src_kept[i] = srcs[i];
     p->src = p->src_kept;
     p->running = true;
+    xti_near_begin(p);
     if ((s = post_receives(p)) || (s = post_sends(p)))
         return s;
     move_all(p, &p->plan.own, NULL, XTI_WITHIN, NULL);

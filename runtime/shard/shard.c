@@ -1,5 +1,5 @@
 /* shard.c: the public functions that make a plan and look at it. Layer 5. */
-#include "shard/shard.h"
+#include "shard/near.h"
 
 #include <string.h>
 
@@ -16,7 +16,7 @@ static int64_t longest(const struct xti_traffic *t)
 {
     int64_t n = 0;
     for (int i = 0; i < t->n; i++)
-        if (!t->message[i].in_place && t->message[i].elements > n)
+        if (!t->message[i].in_place && t->message[i].near < 0 && t->message[i].elements > n)
             n = t->message[i].elements;
     return n;
 }
@@ -36,28 +36,33 @@ xt_status xti_shard_new(const char *line, int64_t rank, const struct xt_transpor
         *out = NULL;
     if (!line || !out)
         return fail(XT_EINVAL, "xt_shard_new: an argument is NULL");
-    if (transport && (transport->size < sizeof *transport || !transport->post_recv || !transport->post_send ||
-                      !transport->wait_any))
+    if (transport && (transport->size < XTI_UP_TO(struct xt_transport, wait_any) || !transport->post_recv ||
+                      !transport->post_send || !transport->wait_any))
         return fail(XT_EINVAL, "xt_shard_new: xt_transport.size is not set, or a function is NULL");
     struct xt_shard *p = xti_alloc(sizeof *p);
     if (!p)
         return fail(XT_ENOMEM, "xt_shard_new: out of memory");
     xti_cpu_target(1, &target);
-    xt_status s = xti_shard_plan_make(line, rank, &target, most_bytes, &p->plan, &err);
+    if (transport)
+        memcpy(&p->transport, transport,
+               transport->size < sizeof *transport ? transport->size : sizeof *transport);
+    const struct xti_near near = {p->transport.n_near, p->transport.near};
+    xt_status s = xti_shard_plan_make(line, rank, &target, most_bytes, &near, &p->plan, &err);
     if (!s) {
         p->src_kept = xti_alloc_array((size_t)p->plan.mesh.n_inputs + 1, sizeof *p->src_kept);
-        s = p->src_kept ? XT_OK : xti_fail(&err, XT_ENOMEM, "xt_shard_new: out of memory");
+        s = p->src_kept && !xti_near_open(p) ? XT_OK
+                                             : xti_fail(&err, XT_ENOMEM, "xt_shard_new: out of memory");
     }
-    if (s) {
-        xt_shard_free(p);
-        return xti_publish(s, &err);
-    }
-    if (transport)
-        p->transport = *transport;
     p->receive.traffic = &p->plan.receive;
     p->send.traffic = &p->plan.send;
     int64_t a = longest(&p->plan.receive), b = longest(&p->plan.send);
     p->message_bytes = (a > b ? a : b) * p->plan.esize;
+    if (!s && transport) /* the ranks agree on what has failed when plans are made */
+        s = xti_shard_ready(p, &err);
+    if (s) {
+        xt_shard_free(p);
+        return xti_publish(s, &err);
+    }
     *out = p;
     return xti_publish(XT_OK, NULL);
 }
@@ -71,6 +76,7 @@ void xt_shard_free(struct xt_shard *p)
         xti_free(p->send.buffer[i]);
     }
     xti_free(p->src_kept);
+    xti_near_close(p);
     xti_shard_plan_free(&p->plan);
     xti_free(p);
 }

@@ -15,8 +15,9 @@ enum { XTI_EACH_WAY = 2, XTI_SLOTS = 2 * XTI_EACH_WAY };
 struct xti_lane {
     struct xti_traffic *traffic;
     int next, done;
-    int at[XTI_EACH_WAY]; /* message in this slot, -1: free */
-    char *buffer[XTI_EACH_WAY];
+    int at[XTI_EACH_WAY];          /* message in this slot, -1: free */
+    char *buffer[XTI_EACH_WAY];    /* of messages that no board has */
+    uint64_t ticket[XTI_EACH_WAY]; /* of those by boards (near.h) */
 };
 
 struct xt_shard {
@@ -28,11 +29,17 @@ struct xt_shard {
     const void *const *src;
     const void **src_kept; /* [inputs] */
     int64_t message_bytes; /* of the longest */
+    int me;                /* which of the near ranks */
+    uint64_t run, *expected;
+    unsigned char *shows; /* [near.n] enum xti_shows */
+    bool *pulled;         /* [pull.n] what is done of it */
 };
 
 /* As xt_shard_new, with messages of at most so many bytes, the same on all ranks. */
 xt_status xti_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
                         int64_t most_bytes, struct xt_shard **out);
+/* Memory and kernels that a run needs. (run.c) */
+xt_status xti_shard_ready(struct xt_shard *p, struct xti_err *err);
 void xti_shard_text(const struct xt_shard *p, struct xti_str *b);
 void xti_shard_json(const struct xt_shard *p, struct xti_str *b);
 void xti_shard_info(const struct xt_shard *p, struct xt_shard_info *i);

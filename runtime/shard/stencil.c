@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "plan/cost.h"
 #include "plan/estimate.h"
 
 enum { LOOK_BACK = 16 }; /* stencils of a group that are compared; missing one costs a kernel */
@@ -128,7 +129,12 @@ xt_status xti_stencil_kernel(struct xti_shard_plan *p, int stencil, enum xti_mov
     struct xti_move_kernel *k = xti_alloc(sizeof *k);
     if (!k)
         return xti_fail(err, XT_ENOMEM, "kernel of a message");
-    xt_status st = make_kernel(&s->piece, s->pos, move, p->esize, &p->target, k, err);
+    struct xti_target t = p->target;
+    if (move == XTI_PACK)
+        t.choice.stream = -1; /* it is read again at once */
+    else if (p->streams && !xti_cost_streams(&t, xti_piece_numel(&s->piece) * p->esize))
+        t.choice.stream = 1; /* it is a part of more */
+    xt_status st = make_kernel(&s->piece, s->pos, move, p->esize, &t, k, err);
     if (st)
         xti_free(k);
     else
@@ -138,8 +144,8 @@ xt_status xti_stencil_kernel(struct xti_shard_plan *p, int stencil, enum xti_mov
 
 /* ---- which order */
 
-/* Seconds of what packs and unpacks the box; a run goes from, or to, its place. -1: it cannot be told. */
-static double price(const struct xti_piece *box, const int64_t *pos, int esize)
+/* Seconds of such moves of the box. -1: it cannot be told. */
+static double price(const struct xti_piece *box, const int64_t *pos, int esize, enum xti_move move)
 {
     struct xti_target t = {.backend = XT_CPU,
                            .machine = xti_machine_careful,
@@ -147,21 +153,24 @@ static double price(const struct xti_piece *box, const int64_t *pos, int esize)
                            .l1_bytes = 32 << 10,
                            .l2_bytes = 1 << 20,
                            .l3_bytes = 16 << 20};
-    struct xti_stencil whole = {.piece = *box, .pos = (int64_t *)pos};
     struct xti_err err = {0};
     struct xti_estimate e;
     struct xti_move_kernel k;
-    double seconds = 0;
-    for (int move = XTI_PACK; move <= XTI_UNPACK; move++) {
-        if (xti_stencil_runs(&whole, (enum xti_move)move))
-            continue;
-        if (make_kernel(box, pos, (enum xti_move)move, esize, &t, &k, &err))
-            return -1;
-        xti_plan_estimate(&k.plan, &e);
-        seconds += e.seconds;
-        free_kernel(&k);
-    }
-    return seconds;
+    if (make_kernel(box, pos, move, esize, &t, &k, &err))
+        return -1;
+    xti_plan_estimate(&k.plan, &e);
+    free_kernel(&k);
+    return e.seconds;
+}
+
+static double message_price(const struct xti_piece *box, const int64_t *pos, int esize)
+{
+    struct xti_stencil whole = {.piece = *box, .pos = (int64_t *)pos};
+    double seconds[2] = {0, 0};
+    for (int i = 0; i < 2; i++)
+        if (!xti_stencil_runs(&whole, i ? XTI_UNPACK : XTI_PACK)) /* a run goes from, or to, its place */
+            seconds[i] = price(box, pos, esize, i ? XTI_UNPACK : XTI_PACK);
+    return seconds[0] < 0 || seconds[1] < 0 ? -1 : seconds[0] + seconds[1];
 }
 
 /* The same for an element, of boxes as they are cut. */
@@ -177,7 +186,7 @@ static double cut_price(const struct xti_piece *box, const int64_t *pos, int64_t
         dim[k].n = most / pos[k] ? most / pos[k] : 1;
         elements = pos[k] * dim[k].n;
     }
-    return price(&some, pos, esize) / (double)elements;
+    return message_price(&some, pos, esize) / (double)elements;
 }
 
 enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int64_t most)
@@ -200,6 +209,14 @@ enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int
         best = (enum xti_message_order)i;
     }
     return best;
+}
+
+bool xti_box_direct(const struct xti_piece *box, int esize, enum xti_message_order order)
+{
+    int64_t pos[XTI_MAX_DIMS];
+    xti_box_positions(box, order, pos);
+    return price(box, pos, esize, XTI_WITHIN) <=
+           price(box, pos, esize, XTI_PACK) + price(box, pos, esize, XTI_UNPACK);
 }
 
 /* ---- the list */

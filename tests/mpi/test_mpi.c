@@ -37,6 +37,25 @@ static void *local(struct xt_mpi_plan *p, int input)
     return calloc(1, (size_t)e.to_bytes + 64);
 }
 
+/* The same out of memory that the ranks of this machine see. */
+static void run_seen(struct xt_mpi_plan *p, const char *line, const void *src, const void *want)
+{
+    struct xt_end_info e = {.size = sizeof e}, d = {.size = sizeof d};
+    void *seen, *dst = local(p, XT_MPI_RESULT);
+    xt_mpi_shape(p, 0, &e);
+    xt_mpi_shape(p, XT_MPI_RESULT, &d);
+    expect(!xt_mpi_alloc(MPI_COMM_WORLD, (size_t)e.to_bytes, &seen), "alloc", line);
+    memcpy(seen, src, (size_t)e.to_bytes);
+    for (int i = 0; i < 3; i++) { /* the others read it until the run is over, and no longer */
+        expect(!xt_mpi_run(p, dst, (const void *[]){seen}), "run, seen", line);
+        memset(seen, 0x5a, (size_t)e.to_bytes);
+        expect(!memcmp(dst, want, (size_t)d.to_bytes), "other bytes, seen", line);
+        memcpy(seen, src, (size_t)e.to_bytes);
+    }
+    xt_mpi_release(seen);
+    free(dst);
+}
+
 /* Runs a line of one input; gives the result, whose array is the caller's. in NULL: not compared. */
 static void *run_line(const char *line, const void *src)
 {
@@ -46,6 +65,7 @@ static void *run_line(const char *line, const void *src)
         MPI_Abort(MPI_COMM_WORLD, 1);
     void *dst = local(p, XT_MPI_RESULT);
     expect(!xt_mpi_run(p, dst, &src), "run", line);
+    run_seen(p, line, src, dst);
     xt_mpi_free(p);
     return dst;
 }

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/support/random_graph.h"
 
@@ -27,6 +28,9 @@ struct end {
     int rank, posted;
     struct slot slot[SLOTS];
     struct xt_transport t;
+    int64_t *near;
+    void **board;
+    int shows;
 };
 
 struct mailbox {
@@ -117,9 +121,47 @@ struct mailbox *mailbox_new(int ranks, uint64_t seed)
     for (int i = 0; i < ranks; i++) {
         m->end[i].m = m;
         m->end[i].rank = i;
-        m->end[i].t = (struct xt_transport){sizeof m->end[i].t, &m->end[i], post_recv, post_send, wait_any};
+        m->end[i].t = (struct xt_transport){.size = sizeof m->end[i].t,
+                                            .self = &m->end[i],
+                                            .post_recv = post_recv,
+                                            .post_send = post_send,
+                                            .wait_any = wait_any};
     }
     return m;
+}
+
+static int64_t name(void *self, const void *at)
+{
+    return ((struct end *)self)->shows ? (int64_t)(intptr_t)at : -1;
+}
+
+static const void *see(void *self, int64_t peer, int64_t what)
+{
+    struct end *e = self;
+    if (!e->m->end[peer].shows)
+        e->m->wrong = "an array is read that is not seen";
+    return (const void *)(intptr_t)what;
+}
+
+int mailbox_near(struct mailbox *m, int first, int n, const unsigned char *shows)
+{
+    int64_t *near = calloc((size_t)n, sizeof *near);
+    void **board = calloc((size_t)n, sizeof *board);
+    for (int i = 0; i < n; i++) {
+        struct end *e = &m->end[first + i];
+        near[i] = first + i;
+        board[i] =
+            mmap(NULL, xt_shard_board_bytes(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        e->near = i ? NULL : near;
+        e->board = i ? NULL : board;
+        e->shows = shows[i];
+        e->t.n_near = n;
+        e->t.near = near;
+        e->t.board = board;
+        e->t.name = name;
+        e->t.see = see;
+    }
+    return n;
 }
 
 int mailbox_free(struct mailbox *m)
@@ -128,6 +170,12 @@ int mailbox_free(struct mailbox *m)
     for (struct letter *l = m->first, *next; l; l = next, n++) {
         next = l->next;
         free(l);
+    }
+    for (int i = 0; i < m->ranks; i++) {
+        for (int k = 0; m->end[i].board && k < m->end[i].t.n_near; k++)
+            munmap(m->end[i].board[k], xt_shard_board_bytes(m->end[i].t.n_near));
+        free(m->end[i].board);
+        free(m->end[i].near);
     }
     free(m);
     return n;

@@ -1,0 +1,29 @@
+/* memory.h: memory that the ranks of a machine see of each other, as windows of MPI. */
+#ifndef XT_MPI_MEMORY_H
+#define XT_MPI_MEMORY_H
+
+#include <xt/xt_mpi.h>
+
+struct memory {
+    struct memory *next; /* of those that callers have */
+    int64_t id;          /* the same on all ranks of the machine */
+    MPI_Comm node;
+    MPI_Group group; /* of node */
+    MPI_Win win;
+    int n, me;
+    char **base; /* [n] of the node's ranks */
+    size_t bytes;
+    void *plain; /* no window could be had: memory of this rank alone, n is 1 */
+};
+
+/* Collective over node, whose errors return; on all of its ranks the same comes out: XT_OK, with memory that
+ * is zero, XT_ENOMEM. node: the memory's from then on. */
+xt_status memory_new(MPI_Comm node, size_t bytes, struct memory **out);
+void memory_free(struct memory *m); /* collective */
+
+/* Of memory that xt_mpi_alloc gave: what the ranks of a group call it, if all of them see it. -1: they do
+ * not. */
+int64_t memory_name(const void *at, MPI_Group group, int n, const int *ranks);
+const void *memory_see(int64_t name, MPI_Group group, int rank);
+
+#endif
