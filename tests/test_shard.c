@@ -396,6 +396,12 @@ static const struct {
     {"mesh r[4]; x: f64[8 r,3]; x.permute(0,2)", 0, XT_ERANGE, 29, NULL},
     {"mesh r[4]; x: f64[8 r]; x", 4, XT_ERANGE, 0, "rank 4 is not in [0,4)"},
     {"mesh r[4]; x: f64[8 r]:[-1]; x", 0, XT_ERANGE, 0, NULL},
+    {"mesh r[2]; x: u8[4398046511104 r]; x[2199023255550:2199023255554] -> [4 r]", 0, XT_EUNSUPPORTED, 0,
+     "x: a rank's array reaches beyond 2^40 elements"},
+    {"mesh r[2]; x: u8[4 r,2]:[2199023255552,1]; x[1:3] -> [2 r,2]", 0, XT_EUNSUPPORTED, 0,
+     "x: a rank's array reaches beyond 2^40 elements"},
+    {"mesh r[2]; x: u8[2]; x -> [2 r]:[1]+1099511627776", 1, XT_EUNSUPPORTED, 0,
+     "the result: a rank's array reaches beyond 2^40 elements"},
 };
 
 START_TEST(wrong_lines_are_told_with_axis_mesh_and_column)
@@ -422,6 +428,32 @@ END_TEST
 static xt_status no_recv(void *self, int64_t peer, void *buf, size_t bytes, int slot) { return XT_EIO; }
 static xt_status no_send(void *self, int64_t peer, const void *buf, size_t bytes, int slot) { return XT_EIO; }
 static xt_status no_wait(void *self, int block, int *slot) { return XT_EIO; }
+
+static xt_status post(void *self, int64_t peer, void *buf, size_t bytes, int slot) { return XT_OK; }
+static xt_status take(void *self, int64_t peer, const void *buf, size_t bytes, int slot) { return XT_OK; }
+static xt_status tell_slot(void *self, int block, int *slot)
+{
+    *slot = *(int *)self;
+    return XT_OK;
+}
+
+/* A transport that tells of slots in which nothing is under way, or which there are not. */
+START_TEST(a_transport_that_lies_about_slots_ends_the_run)
+{
+    static const int slots[] = {1, 3, 4, 1000};
+    double x[64], y[64];
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        int slot = slots[i];
+        const struct xt_transport t = {sizeof t, &slot, post, take, tell_slot};
+        struct xt_shard *p;
+        ck_assert_int_eq(xt_shard_new("mesh r[2]; x: f64[8 r,4]; x.T -> [4 r,8]", 0, &t, &p), XT_OK);
+        ck_assert_int_eq(xt_shard_run(p, y, (const void *[]){x}), XT_EINVAL);
+        ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "slot"));
+        ck_assert_int_eq(xt_shard_wait(p), XT_EINVAL); /* only to be freed now */
+        xt_shard_free(p);
+    }
+}
+END_TEST
 
 START_TEST(a_run_fails_before_it_sends_or_for_good)
 {
@@ -568,6 +600,7 @@ int main(void)
     tcase_set_timeout(t, 0);
     tcase_add_test(t, random_chains_over_ranks_are_those_of_whole_tensors);
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
+    tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, messages_and_kernels_are_as_few_as_the_strides_say);

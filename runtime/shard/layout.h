@@ -8,6 +8,7 @@
 #include "graph/build.h"
 #include "graph/mesh.h"
 
+/* A local array lies within its page: plan.c refuses others. */
 #define XTI_PAGE ((int64_t)1 << 40)
 
 /* Ranks [first, first + n) of a cut axis, with `len` elements each: `rounds` blocks, then `tail` elements,

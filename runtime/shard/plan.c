@@ -455,6 +455,27 @@ xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err)
     return s;
 }
 
+/* Rank 0 of a grid has the most elements. */
+static xt_status check_page(const struct xti_spread *s, const struct xti_node *n, const char *what,
+                            struct xti_err *err)
+{
+    struct xti_place at = {0};
+    int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], lo, hi;
+    xti_spread_local(s, n->shape, &at, shape, strides);
+    return xti_span(n->rank, shape, strides, s->offset, &lo, &hi) && hi < XTI_PAGE
+               ? XT_OK
+               : xti_fail(err, XT_EUNSUPPORTED, "%s: a rank's array reaches beyond 2^40 elements", what);
+}
+
+static xt_status check_pages(const struct xti_shard_plan *p, struct xti_err *err)
+{
+    const struct xt_graph *g = p->graph;
+    xt_status s = check_page(&p->mesh.output, &g->node[g->out], "the result", err);
+    for (int i = 0; i < p->mesh.n_inputs && !s; i++)
+        s = check_page(&p->mesh.input[i], &g->node[g->input[i]], g->node[g->input[i]].name, err);
+    return s;
+}
+
 xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_target *target,
                               int64_t most_bytes, const struct xti_near *near, struct xti_shard_plan *p,
                               struct xti_err *err)
@@ -476,6 +497,7 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
     p->pulled_by = xti_alloc_array((size_t)near->n + 1, sizeof *p->pulled_by);
     if (!s && !p->pulled_by)
         s = no_memory(&b);
+    s = s ? s : check_pages(p, err);
     if (!s && elements && !(s = replay(&b))) {
         b.n_inputs = b.g->n_inputs;
         s = xti_spread_classes(&p->mesh.output, n->shape, plan_class, &b);

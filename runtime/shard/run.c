@@ -211,12 +211,22 @@ static bool waits_for_near(struct xt_shard *p)
     return any;
 }
 
+/* Is a message of the transport's under way there? */
+static bool is_posted(const struct xt_shard *p, int slot)
+{
+    const struct xti_lane *l = slot < XTI_EACH_WAY ? &p->receive : &p->send;
+    int at = slot < XTI_SLOTS ? l->at[slot % XTI_EACH_WAY] : -1;
+    return at >= 0 && l->traffic->message[at].near < 0;
+}
+
 static xt_status go_far(struct xt_shard *p, bool block, bool *any)
 {
     int slot = -1;
     xt_status s = p->transport.wait_any(p->transport.self, block, &slot);
-    if (s || slot >= XTI_SLOTS)
-        return broken(p, s ? s : XT_EINVAL);
+    if (s)
+        return broken(p, s);
+    if (slot >= 0 && !is_posted(p, slot))
+        return broken(p, fail(XT_EINVAL, "the transport tells of a slot in which nothing is under way"));
     int64_t rank = slot < 0 ? xti_near_broken(p) : -1;
     if (rank >= 0) {
         char text[64];
