@@ -300,6 +300,8 @@ $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(B)/obj/tests/fuzz/check.o $(patsubs
 	$(call say,LD,$@)
 	$(Q)$(CC) -fsanitize=fuzzer $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+$(B)/tests/fuzz/shard: $(patsubst %,$(B)/obj/tests/support/%.o,mailbox random_graph)
+
 proof: ## frama-c proves the checked arithmetic, and the addresses of strided boxes, for all integers (tests/proof)
 	@sh tools/bootstrap.sh proof
 	@sh tests/proof/run.sh
@@ -315,13 +317,13 @@ check-cover: need-test ## branches and conditions (MC/DC) that the tests reach: 
 check-cover-run: $(LIB_SO) $(COVER_TESTS) $(XT) $(DOUBLES)
 	@B=$(B) $(PYTHON) tests/cover_check.py $(if $(UPDATE),--update) $(COVER_TESTS)
 
-FUZZ ?= line graph entry npy source
+FUZZ ?= line graph entry npy source shard
 # Changes the library's sources one place at a time, and puts them back.
 MUTATE ?= map cache
 mutation: need-test ## would the tests notice a changed operator, constant or statement? MUTATE='map cache' N=60 SEED=1
 	@for folder in $(MUTATE); do B=$(B)/mutation $(PYTHON) tests/mutate.py $$folder $(or $(N),60) $(or $(SEED),1) || exit 1; done
 
-fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source'
+fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source shard'
 	@sh tools/bootstrap.sh fuzz
 	+@$(SUBMAKE) $(XT)
 	+@$(SUBMAKE) B=$(B)/fuzz CC=clang SAN=fuzzer-no-link,address,undefined ISAS=scalar WARNINGS=-w $(FUZZ:%=$(B)/fuzz/tests/fuzz/%)

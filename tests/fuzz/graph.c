@@ -46,7 +46,9 @@ static xt_node call(struct xt_graph *g, struct bytes *b, const struct arguments 
 {
     int n = count(b), few = n < 0 ? 0 : n > 6 ? 6 : n; /* as many as the list has */
     xt_node x = a->node[0];
-    switch (take(b) % 20) {
+    static const char *const pattern[] = {"a b c -> c a b", "(a b) c d -> b (a c) d", "a ... -> ... a k",
+                                          "1 ... -> ...", "a (b c) ... -> (c a) ... b"};
+    switch (take(b) % 22) {
     case 0:
         return xt_permute(g, x, few, a->axis);
     case 1:
@@ -83,8 +85,12 @@ static xt_node call(struct xt_graph *g, struct bytes *b, const struct arguments 
         return xt_stack(g, a->axis[0], n, n > 6 ? NULL : a->node);
     case 17:
         return xt_flip(g, x, n, NULL);
+    case 18:
+        return xt_rearrange(g, x, pattern[take(b) % 5], few % 3, (const char *[]){"b", "k"}, a->n);
+    case 19:
+        return xt_input_layout(g, (int)a->n[0], a->n + 1, take(b) % 4 ? a->n[11] : XT_ORIGIN) ? -1 : 0;
     default:
-        return xt_input(g, NULL, (xt_dtype)(take(b) % 16), few, a->n, take(b) % 2 ? a->n + 6 : NULL,
+        return xt_input(g, NULL, (xt_dtype)(take(b) % (XT_C128 + 2)), few, a->n, take(b) % 2 ? a->n + 6 : NULL,
                         a->n[11]);
     }
 }
@@ -95,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arguments a;
     struct xt_graph *g;
     must(!xt_graph_new(&g));
-    xt_input(g, "x", (xt_dtype)(1 + take(&b) % 14), 3,
+    xt_input(g, "x", (xt_dtype)(1 + take(&b) % XT_C128), 3,
              (int64_t[]){1 + take(&b) % 5, 1 + take(&b) % 9, 1 + take(&b) % 6}, NULL, 0);
     while (b.n && !xt_graph_status(g)) {
         int nodes = xt_node_count(g);

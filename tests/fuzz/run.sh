@@ -20,6 +20,13 @@ seeds() { # target, directory
     case $1 in
     line | source) lines "$2" ;;
     graph) head -c 4000 tests/problems/good.txt | split -b 200 - "$2/" ;;
+    shard)
+        n=0
+        grep -oh '"mesh [^"]*"' tests/test_shard.c | tr -d '"' | while IFS= read -r line; do
+            n=$((n + 1))
+            printf '\000\001%s' "$line" >"$2/$n"
+        done
+        ;;
     npy)
         printf '\223NUMPY\001\000v\000%-117s\n' \
             "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" >"$2/f4"
