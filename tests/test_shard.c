@@ -444,7 +444,8 @@ START_TEST(a_transport_that_lies_about_slots_ends_the_run)
     double x[64], y[64];
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
         int slot = slots[i];
-        const struct xt_transport t = {sizeof t, &slot, post, take, tell_slot};
+        const struct xt_transport t = {
+            .size = sizeof t, .self = &slot, .post_recv = post, .post_send = take, .wait_any = tell_slot};
         struct xt_shard *p;
         ck_assert_int_eq(xt_shard_new("mesh r[2]; x: f64[8 r,4]; x.T -> [4 r,8]", 0, &t, &p), XT_OK);
         ck_assert_int_eq(xt_shard_run(p, y, (const void *[]){x}), XT_EINVAL);

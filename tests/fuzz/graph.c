@@ -48,6 +48,7 @@ static xt_node call(struct xt_graph *g, struct bytes *b, const struct arguments 
     xt_node x = a->node[0];
     static const char *const pattern[] = {"a b c -> c a b", "(a b) c d -> b (a c) d", "a ... -> ... a k",
                                           "1 ... -> ...", "a (b c) ... -> (c a) ... b"};
+    static const char *const names[] = {"b", "k"};
     switch (take(b) % 22) {
     case 0:
         return xt_permute(g, x, few, a->axis);
@@ -86,12 +87,12 @@ static xt_node call(struct xt_graph *g, struct bytes *b, const struct arguments 
     case 17:
         return xt_flip(g, x, n, NULL);
     case 18:
-        return xt_rearrange(g, x, pattern[take(b) % 5], few % 3, (const char *[]){"b", "k"}, a->n);
+        return xt_rearrange(g, x, pattern[take(b) % 5], few % 3, names, a->n);
     case 19:
         return xt_input_layout(g, (int)a->n[0], a->n + 1, take(b) % 4 ? a->n[11] : XT_ORIGIN) ? -1 : 0;
     default:
-        return xt_input(g, NULL, (xt_dtype)(take(b) % (XT_C128 + 2)), few, a->n, take(b) % 2 ? a->n + 6 : NULL,
-                        a->n[11]);
+        return xt_input(g, NULL, (xt_dtype)(take(b) % (XT_C128 + 2)), few, a->n,
+                        take(b) % 2 ? a->n + 6 : NULL, a->n[11]);
     }
 }
 
