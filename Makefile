@@ -34,7 +34,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' '$(1)' '$(2)')
 endif
 SUBMAKE = $(MAKE) --no-print-directory $(if $(filter 0,$(V)),-s) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 1))
 
-LAYERS  ?= base graph map plan cpu cuda cache shard api
+LAYERS  ?= base graph map plan cpu cuda cache shard files api
 SOURCES := $(foreach l,$(LAYERS),$(sort $(wildcard runtime/$(l)/*.c)))
 OBJECTS := $(SOURCES:%.c=$(B)/obj/%.o)
 
@@ -216,7 +216,7 @@ $(XT_CC): $(B)/obj/tools/xt-cc.o $(LIB_A)
 $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(B)/gen/bench_workloads_text.o $(B)/gen/bench_report_html.o $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CHECK_LIBS) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter-out %.a,$^) $(LIB_A) $(CHECK_LIBS) $(LIBS)
 
 # Tests of what the command is made of.
 $(B)/tests/test_npy: $(patsubst %,$(B)/obj/tools/%.o,npy input output guard)

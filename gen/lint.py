@@ -16,8 +16,8 @@ import sys
 import sysconfig
 import tempfile
 
-LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "shard": 5, "api": 6,
-         "mpi": 7}
+LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "shard": 5, "files": 5,
+         "api": 6, "mpi": 7}
 PYTHON_H = sysconfig.get_path("include")
 COLUMNS = 110
 MEMBERS = 20

@@ -1,4 +1,5 @@
 /* cmd_explain.c: xt explain and xt emit: what a chain becomes, without running it. */
+#include "files.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -114,7 +115,8 @@ static int explain_shard(const char *chain, const char *rank, bool json)
 
 static int cmd_explain(int argc, char **argv)
 {
-    const char *backend = NULL, *arch = NULL, *svg = NULL, *rank = NULL;
+    const char *backend = NULL, *arch = NULL, *svg = NULL, *rank = NULL, *output = NULL;
+    struct files_options files = {0};
     bool want_json = false, want_time = false, want_why = false;
     const struct option_row rows[] = {
         {"backend", 'b', "cpu|cuda|ref", "where it would run; ref is the slow reference", &backend, NULL},
@@ -124,6 +126,8 @@ static int cmd_explain(int argc, char **argv)
         {"json", 'j', NULL, "as JSON", NULL, &want_json},
         {"time", 't', NULL, "how long it takes, too", NULL, &want_time},
         {"rank", 'r', "N", "of a chain over a mesh: what rank N does, 0 if left out", &rank, NULL},
+        FILES_ROWS(files),
+        {"output", 'o', "OUT", "with --mem: where the result would go", &output, NULL},
     };
     struct xt_compile_options opt = {.size = sizeof opt};
     struct xt_ctx *ctx = NULL;
@@ -137,6 +141,11 @@ static int cmd_explain(int argc, char **argv)
         return fail_usage(&explain_command, "'%s' is a file, not a chain", argv[first]);
     if (first == argc && svg && strchr(svg, ';'))
         return fail_usage(&explain_command, "--svg took the chain for its FILE");
+    if (files.mem && first < argc && (backend || arch || svg || want_time || want_why || rank))
+        return fail_usage(&explain_command, "with --mem there is --json alone");
+    if (files.mem && first < argc)
+        return files_explain(argv[first], argc - first - 1, argc - first > 1 ? argv + first + 1 : NULL,
+                             output, &files, want_json);
     if (argc - first != 1)
         return fail_usage(&explain_command, "one chain, got %d arguments", argc - first);
     if (has_mesh(argv[first]) && (backend || arch || svg || want_time || want_why))
@@ -168,6 +177,7 @@ const struct command explain_command = {
     "explain", "'CHAIN' [OPTIONS]", "what a chain becomes",
     "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
     "  xt explain 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90\n"
+    "  xt explain 'x: f32[16384,32768]; x.T' --mem 256M\n"
     "  xt explain 'mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]' --rank 1\n",
     cmd_explain};
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "files.h"
 #include "job.h"
 #include "tool.h"
 
@@ -141,12 +142,15 @@ static int cmd_run(int argc, char **argv)
 {
     struct job j = {.opt = {.size = sizeof j.opt}};
     const char *backend = NULL;
+    struct files_options files = {0};
     bool verbose = false;
     const struct option_row rows[] = {
         {"output", 'o', "OUT.npy", "where the result goes; - is standard output", &j.path, NULL},
         {"force", 'f', NULL, "also to a terminal", NULL, &j.force},
         {"verbose", 'v', NULL, "says shape, way and GB/s", NULL, &verbose},
         {"backend", 'b', "cpu|cuda|ref", "where it runs; ref is the slow reference", &backend, NULL},
+        FILES_ROWS(files),
+        {"restart", 0, NULL, "throws away what an ended run left", NULL, &files.restart},
     };
     int first = take_options(&run_command, rows, sizeof rows / sizeof *rows, argc, argv);
     if (first < 0 || parse_backend(backend, &j.opt.backend))
@@ -163,6 +167,9 @@ static int cmd_run(int argc, char **argv)
         return fail_usage(&run_command, "no -o (-o - is standard output)");
     if (j.n > MAX_FILES)
         return fail_usage(&run_command, "more than %d files", MAX_FILES);
+    if (files_wanted(&files, j.n, argv + first + 1, j.path))
+        return backend ? fail_usage(&run_command, "tiles of files are copied by the CPU: no --backend")
+                       : files_run(j.chain, j.n, argv + first + 1, j.path, &files, verbose);
     j.in = calloc((size_t)j.n + 1, sizeof *j.in);
     j.src = calloc((size_t)j.n + 1, sizeof *j.src);
     int status = j.in && j.src ? open_inputs(&j, argv + first + 1) : fail("out of memory");
@@ -182,13 +189,17 @@ static int cmd_run(int argc, char **argv)
 }
 
 const struct command run_command = {
-    "run", "'CHAIN' IN.npy .. -o OUT.npy", "runs a chain on .npy files",
+    "run", "'CHAIN' IN.npy .. -o OUT.npy", "runs a chain on .npy files and zarr arrays",
     "Shapes and types that the chain leaves out come from the files, in their order; - is standard input, "
     "once.\n"
     "With \"-> layout\" the result goes into OUT.npy as it is there, of any shape; the rest of it stays.\n"
+    "With --mem, or with a directory of plain zarr chunks (OUT.zarr, OUT/), files may be larger than memory: "
+    "the result is made tile by tile, in OUT.xt-data, and a run that was ended goes on when it is typed "
+    "again.\n"
     "\n"
     "  xt run 'x; x.permute(0,2,1)' in.npy -o out.npy\n"
     "  xt run 'x: u8[480,640,3]; x[::2, ::2].permute(2,0,1).pad((0,0),(8,8),(8,8))' photo.npy -o planes.npy\n"
     "  xt run 'q; k; concat(1, q, k)' q.npy k.npy -o qk.npy\n"
+    "  xt run 'x; x.T' huge.npy -o huge_t.zarr --mem 2G --chunks 1024,1024\n"
     "  zcat in.npy.gz | xt run 'x; x.T' - -o - | gzip > out.npy.gz\n",
     cmd_run};

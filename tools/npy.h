@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <xt/xt.h>
+#include <xt/xt_files.h>
 
 struct npy {
     xt_dtype dtype;
@@ -28,7 +28,7 @@ int npy_read_bytes(int fd, const char *file, void *p, size_t bytes); /* exactly 
 /* Are the elements of this type? Raw ones become so, if they are as wide. */
 int npy_is(struct npy *a, xt_dtype dtype);
 
-enum { NPY_HEADER_ROOM = 1024 }; /* 32 extents of 19 digits and 2 separators, and 100 bytes around them */
+enum { NPY_HEADER_ROOM = XT_NPY_ROOM };
 /* The header of dtype, fortran_order and shape. Returns its bytes. */
 size_t npy_make_header(const struct npy *a, char out[NPY_HEADER_ROOM]);
 

@@ -83,7 +83,8 @@ typedef enum xt_status {
     XT_EINTERNAL = -18,   /* a bug in xt: please report the message */
     XT_EMISMATCH = -19,   /* of ranks: they were given unlike things (xt_mpi.h) */
     XT_EPEER = -20,       /* another rank failed; the message has its status and words */
-    XT_ECOMM = -21        /* what moves bytes between ranks failed */
+    XT_ECOMM = -21,       /* what moves bytes between ranks failed */
+    XT_ESTOPPED = -22     /* the caller's progress function asked for it (xt_files.h) */
 } xt_status;
 
 struct xt_error {

@@ -78,11 +78,10 @@ const struct xt_error *xt_last_error(void) { return &last; }
 const char *xt_status_name(xt_status s)
 {
     static const char *const name[] = {
-        "XT_OK",           "XT_EINVAL",   "XT_ERANK",   "XT_ESHAPE",    "XT_ERANGE",
-        "XT_EOVERFLOW",    "XT_EDTYPE",   "XT_EALIGN",  "XT_EALIAS",    "XT_EBUFFER",
-        "XT_ESYNTAX",      "XT_ENOMEM",   "XT_EDEVICE", "XT_ENODEVICE", "XT_EFORKED",
-        "XT_EUNSUPPORTED", "XT_ECOMPILE", "XT_EIO",     "XT_EINTERNAL",
-        "XT_EMISMATCH",    "XT_EPEER",    "XT_ECOMM",
+        "XT_OK",        "XT_EINVAL",    "XT_ERANK",   "XT_ESHAPE",       "XT_ERANGE",   "XT_EOVERFLOW",
+        "XT_EDTYPE",    "XT_EALIGN",    "XT_EALIAS",  "XT_EBUFFER",      "XT_ESYNTAX",  "XT_ENOMEM",
+        "XT_EDEVICE",   "XT_ENODEVICE", "XT_EFORKED", "XT_EUNSUPPORTED", "XT_ECOMPILE", "XT_EIO",
+        "XT_EINTERNAL", "XT_EMISMATCH", "XT_EPEER",   "XT_ECOMM",        "XT_ESTOPPED",
     };
     int n = sizeof name / sizeof *name;
     return s <= 0 && s > -n ? name[-s] : "unknown status";

@@ -137,3 +137,14 @@ xt_status xti_copy_out(const char *text, size_t n, char *buf, size_t size, size_
     }
     return XT_OK;
 }
+
+const char *xti_size_text(int64_t bytes, char *buf, size_t size)
+{
+    static const char *const unit[] = {"bytes", "KB", "MB", "GB", "TB", "PB"};
+    double v = (double)bytes;
+    int i = 0;
+    for (; v >= 1000 && i < 5; i++)
+        v /= 1000;
+    snprintf(buf, size, "%.*f %s", i && v < 100 ? 1 : 0, v, unit[i]);
+    return buf;
+}

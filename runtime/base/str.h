@@ -46,6 +46,9 @@ void xti_str_row64le(struct xti_str *b, int n, const int64_t *v); /* n of them *
 /* "[2,3,4]" into a fixed buffer, cut with "..]" when it does not fit; returns buf: for error messages. */
 char *xti_shape_text(char *buf, size_t size, int n, const int64_t *v);
 
+/* "131 KB", "1.5 GB", into buf, which is returned. */
+const char *xti_size_text(int64_t bytes, char *buf, size_t size);
+
 /* Hands text of n bytes to a caller's buffer in xt_print's way: cut at size, NUL-terminated, *need = n + 1.
  */
 xt_status xti_copy_out(const char *text, size_t n, char *buf, size_t size, size_t *need);

@@ -26,6 +26,19 @@ bool xti_row_range(const struct xti_piece *p, int64_t c, const int64_t *x, int n
     return true;
 }
 
+bool xti_piece_div_ranges(const struct xti_piece *p, int64_t *ql, int64_t *qh)
+{
+    for (int j = 0; j < p->n_divs; j++) {
+        const struct xti_div *v = &p->div[j];
+        int64_t l, h;
+        if (!xti_row_range(p, v->c, v->x, j, v->q, ql, qh, &l, &h))
+            return false;
+        ql[j] = xti_floor_div(l, v->den);
+        qh[j] = xti_floor_div(h, v->den);
+    }
+    return true;
+}
+
 static bool range_of(const struct xti_work *p, const int64_t *e, int *work, int64_t *lo, int64_t *hi);
 
 /* a*q with a = -t*den is t*mod(num, den) - t*num: bounds of e with that put in, which are tighter. */

@@ -105,6 +105,8 @@ bool xti_add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi);
  * False: they do not fit. */
 bool xti_row_range(const struct xti_piece *p, int64_t c, const int64_t *x, int n_q, const int64_t *q,
                    const int64_t *ql, const int64_t *qh, int64_t *lo, int64_t *hi);
+/* Bounds of the divs, by plain intervals. False: they do not fit. */
+bool xti_piece_div_ranges(const struct xti_piece *p, int64_t *ql, int64_t *qh);
 int64_t xti_piece_numel(const struct xti_piece *p); /* points of the box; guards may hide some */
 
 /* Verifies the invariants that can be verified without enumerating; XT_EINTERNAL names the first broken one.

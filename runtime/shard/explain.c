@@ -2,7 +2,6 @@
 #include "shard/shard.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static int64_t in_place(const struct xti_traffic *t)
 {
@@ -68,18 +67,6 @@ void xti_shard_info(const struct xt_shard *s, struct xt_shard_info *i)
 
 /* ---- text */
 
-/* "131 KB" */
-static const char *size_text(int64_t bytes, char *buf, size_t size)
-{
-    static const char *const unit[] = {"bytes", "KB", "MB", "GB", "TB", "PB"};
-    double v = (double)bytes;
-    int i = 0;
-    for (; v >= 1000 && i < 5; i++)
-        v /= 1000;
-    snprintf(buf, size, "%.*f %s", i && v < 100 ? 1 : 0, v, unit[i]);
-    return buf;
-}
-
 static void end_text(const struct xt_shard *s, int input, struct xti_str *b)
 {
     struct xt_end_info e = {.size = sizeof e};
@@ -114,9 +101,10 @@ static void traffic_text(const char *what, const char *in_place_text, int64_t pe
         return;
     }
     xti_str_addf(b, "%" PRId64 " peer%s, %" PRId64 " message%s, %s", peers, peers == 1 ? "" : "s", messages,
-                 messages == 1 ? "" : "s", size_text(bytes, all, sizeof all));
+                 messages == 1 ? "" : "s", xti_size_text(bytes, all, sizeof all));
     if (messages > 1)
-        xti_str_addf(b, ", the longest %s", size_text(longest * (bytes / t->elements), most, sizeof most));
+        xti_str_addf(b, ", the longest %s",
+                     xti_size_text(longest * (bytes / t->elements), most, sizeof most));
     xti_str_addf(b, "; %s %" PRId64 "\n", in_place_text, whole);
 }
 
@@ -135,13 +123,13 @@ void xti_shard_text(const struct xt_shard *s, struct xti_str *b)
                  i.receive_in_place, &s->plan.receive, b);
     if (i.near_bytes)
         xti_str_addf(b, "  near      %s through shared memory; read in its place where it is seen: %s\n",
-                     size_text(i.near_bytes, a, sizeof a), size_text(i.direct_bytes, c, sizeof c));
-    xti_str_addf(b, "  keeps     %s by %d fused cop%s", size_text(i.own_bytes, a, sizeof a),
+                     xti_size_text(i.near_bytes, a, sizeof a), xti_size_text(i.direct_bytes, c, sizeof c));
+    xti_str_addf(b, "  keeps     %s by %d fused cop%s", xti_size_text(i.own_bytes, a, sizeof a),
                  s->plan.own.n_parts, s->plan.own.n_parts == 1 ? "y" : "ies");
     if (i.fill_bytes)
-        xti_str_addf(b, ", fills %s", size_text(i.fill_bytes, a, sizeof a));
+        xti_str_addf(b, ", fills %s", xti_size_text(i.fill_bytes, a, sizeof a));
     xti_str_addf(b, "\n  kernels   %" PRId64 "\n  memory    %s plan, %s staging buffers\n", i.kernels,
-                 size_text(i.plan_bytes, a, sizeof a), size_text(i.staging_bytes, c, sizeof c));
+                 xti_size_text(i.plan_bytes, a, sizeof a), xti_size_text(i.staging_bytes, c, sizeof c));
 }
 
 /* ---- JSON */

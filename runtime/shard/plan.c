@@ -6,6 +6,7 @@
 
 #include "base/num.h"
 #include "graph/build.h"
+#include "graph/replay.h"
 #include "plan/cost.h"
 #include "shard/read.h"
 
@@ -28,26 +29,11 @@ static xt_status no_memory(struct planner *b) { return xti_fail(b->err, XT_ENOME
 
 /* ---- the chain again, over pages */
 
-static xt_node replay_node(struct xt_graph *g, const struct xti_node *n, const xt_node *is)
+static xt_node gather_input(void *arg, struct xt_graph *g, const struct xti_node *n)
 {
-    struct xti_build b;
-    xt_node args[XTI_MAX_NODES];
-    for (int i = 0; i < n->n_args; i++)
-        args[i] = is[n->arg[i]];
-    if (!xti_build_start(&b, g, n->op, xti_op_info(n->op)->name, args[0]))
-        return -1;
-    b.rank = n->rank;
-    memcpy(b.shape, n->shape, (size_t)n->rank * sizeof *b.shape);
-    b.n_attrs = n->n_attrs;
-    memcpy(b.attr, n->attr, (size_t)n->n_attrs * sizeof *b.attr);
-    b.value = n->value;
-    return xti_build_join(&b, n->n_args, args);
-}
-
-static xt_node gather_input(struct planner *b, const struct xti_node *n)
-{
+    struct planner *b = arg;
     int before = b->g->n_inputs;
-    xt_node x = xti_spread_gather(b->g, &b->p->mesh.input[n->input], n->dtype, n->shape);
+    xt_node x = xti_spread_gather(g, &b->p->mesh.input[n->input], n->dtype, n->shape);
     int *v = x < 0 ? NULL : xti_realloc(b->tensor, (size_t)(b->g->n_inputs + 1) * sizeof *v);
     if (!v)
         return x < 0 ? x : (xti_graph_fail(b->g, XT_ENOMEM, "out of memory"), -1);
@@ -59,18 +45,9 @@ static xt_node gather_input(struct planner *b, const struct xti_node *n)
 
 static xt_status replay(struct planner *b)
 {
-    const struct xt_graph *from = b->p->graph;
-    xt_node *is = xti_alloc_array((size_t)from->n_nodes, sizeof *is);
-    if (!is || xt_graph_new(&b->g)) {
-        xti_free(is);
+    if (xt_graph_new(&b->g))
         return no_memory(b);
-    }
-    for (int i = 0; i <= from->out; i++) {
-        const struct xti_node *n = &from->node[i];
-        is[i] = n->op == XT_OP_INPUT ? gather_input(b, n) : replay_node(b->g, n, is);
-    }
-    b->whole = is[from->out];
-    xti_free(is);
+    b->whole = xti_graph_replay(b->g, b->p->graph, gather_input, b);
     if (b->g->err.e.status && !b->err->e.status)
         *b->err = b->g->err;
     if (!b->g->err.e.status && (int64_t)b->g->n_inputs * b->p->mesh.ranks > INT32_MAX)

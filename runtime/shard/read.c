@@ -10,26 +10,12 @@
 static int64_t pages(int64_t stride) { return xti_floor_div(stride + XTI_PAGE / 2, XTI_PAGE); }
 static int64_t within(int64_t stride) { return stride - pages(stride) * XTI_PAGE; }
 
-/* Bounds of the divs, by plain intervals. */
-static bool div_ranges(const struct xti_piece *p, int64_t *ql, int64_t *qh)
-{
-    for (int j = 0; j < p->n_divs; j++) {
-        const struct xti_div *v = &p->div[j];
-        int64_t l, h;
-        if (!xti_row_range(p, v->c, v->x, j, v->q, ql, qh, &l, &h))
-            return false;
-        ql[j] = xti_floor_div(l, v->den);
-        qh[j] = xti_floor_div(h, v->den);
-    }
-    return true;
-}
-
 bool xti_piece_reads_off(const struct xti_piece *p)
 {
     int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo = xti_floor_mod(p->soff, XTI_PAGE), hi = lo;
     if (p->src < 0)
         return true;
-    if (!div_ranges(p, ql, qh))
+    if (!xti_piece_div_ranges(p, ql, qh))
         return false;
     for (int j = 0; j < p->n_divs; j++)
         if (pages(p->sq[j]) || !xti_add_range(p->sq[j], ql[j], qh[j], &lo, &hi))
@@ -91,7 +77,7 @@ static void narrow(const struct row *w, int k, int64_t at, int64_t *lo, int64_t 
 static bool settle_guards(struct xti_piece *p, struct xti_guard *guard)
 {
     int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS];
-    if (p->n_guards && !div_ranges(p, ql, qh))
+    if (p->n_guards && !xti_piece_div_ranges(p, ql, qh))
         return true;
     for (int j = p->n_guards - 1; j >= 0; j--) {
         const struct xti_guard *v = &guard[j];
@@ -182,7 +168,7 @@ static xt_status note_sources(void *arg, const struct xti_between *b)
     struct sources *s = arg;
     const struct xti_piece *p = &b->box;
     int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo = b->from * XTI_PAGE + p->soff, hi = lo;
-    bool fits = div_ranges(p, ql, qh);
+    bool fits = xti_piece_div_ranges(p, ql, qh);
     for (int j = 0; j < p->n_divs; j++)
         fits = fits && xti_add_range(p->sq[j], ql[j], qh[j], &lo, &hi);
     for (int i = 0; i < p->n_dims; i++)

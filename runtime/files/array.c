@@ -1,0 +1,206 @@
+/* array.c: arrays in files: opening, making, naming of parts. Layer 5. */
+#include "files/array.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+
+enum { HEADER_BYTES = 12 + 10000, ALIGN = 4096 };
+
+xt_status xti_file_fail(struct xti_err *err, const char *path, const char *what, int e)
+{
+    if (e == ENOSPC || e == EDQUOT)
+        return xti_fail(err, XT_EIO, "%s: %s: no room is left on the disk", path, what);
+    return xti_fail(err, e == ENOMEM ? XT_ENOMEM : XT_EIO, "%s: %s: %s", path, what, strerror(e));
+}
+
+bool xti_array_is_zarr(const struct xti_array *s)
+{
+    return s->kind == XTI_ARRAY_ZARR2 || s->kind == XTI_ARRAY_ZARR3;
+}
+
+xt_status xti_array_measure(struct xti_array *s, struct xti_err *err)
+{
+    int64_t chunks = 1, each = 1, bytes;
+    s->esize = (int64_t)xt_dtype_bytes(s->dtype);
+    for (int i = 0; i < s->rank; i++)
+        s->grid[i] = xti_ceil_div(s->shape[i], s->chunk[i] ? s->chunk[i] : 1);
+    if (!xti_product(s->rank, s->grid, &chunks) || !xti_product(s->rank, s->chunk, &each) ||
+        !xti_mul64(chunks, each, &s->elements) || !xti_mul64(s->elements, s->esize, &bytes))
+        return xti_fail(err, XT_EOVERFLOW, "%s: its size does not fit in 63 bits", s->said);
+    s->part_elements = xti_array_is_zarr(s) ? each : s->elements;
+    return XT_OK;
+}
+
+/* ---- opening */
+
+static xt_status open_npy(struct xti_array *s, struct xti_err *err)
+{
+    unsigned char head[HEADER_BYTES];
+    struct xt_npy a = {.size = sizeof a};
+    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return xti_fail(err, XT_EIO, "%s: %s", s->said, strerror(errno));
+    ssize_t n = pread(fd, head, sizeof head, 0);
+    int e = errno;
+    bool regular = !fstat(fd, &s->stat) && S_ISREG(s->stat.st_mode);
+    close(fd);
+    if (n < 0 && e == EISDIR)
+        return xti_fail(err, XT_EIO, "%s: is a directory without .zarray and zarr.json: no zarr array",
+                        s->said);
+    if (n < 0)
+        return xti_fail(err, XT_EIO, "%s: %s", s->said, strerror(e));
+    if (!regular)
+        return xti_fail(err, XT_EIO, "%s: is no file: what is read in tiles has to be one", s->said);
+    xt_status st = xt_npy_read(head, (size_t)n, &a, NULL);
+    if (st)
+        return xti_fail(err, st == XT_EBUFFER ? XT_EIO : st, "%s: %s", s->said, xt_last_error()->message);
+    if (s->stat.st_size - a.at != a.bytes)
+        return xti_fail(err, XT_EIO, "%s: the header announces %lld bytes of elements, the file has %lld",
+                        s->said, (long long)a.bytes, (long long)(s->stat.st_size - a.at));
+    s->kind = XTI_ARRAY_NPY;
+    s->dtype = a.dtype;
+    s->raw = a.raw;
+    s->rank = a.rank;
+    s->at = a.at;
+    s->fortran = a.fortran_order && a.rank > 1;
+    memcpy(s->shape, a.shape, sizeof s->shape);
+    memcpy(s->chunk, a.shape, sizeof s->chunk);
+    return XT_OK;
+}
+
+xt_status xti_array_open(const char *path, struct xti_array *s, struct xti_err *err)
+{
+    struct xti_str b = {0};
+    bool zarr = xti_zarr_there(path);
+    size_t n = strlen(path);
+    *s = (struct xti_array){0};
+    xti_str_addf(&b, "%s%s", path, zarr && n && path[n - 1] != '/' ? "/" : "");
+    s->path = b.s;
+    s->said = xti_strdup(path);
+    xt_status st = b.failed || !s->said ? xti_fail(err, XT_ENOMEM, "%s: out of memory", path)
+                   : zarr               ? xti_zarr_open(s, err)
+                                        : open_npy(s, err);
+    if (!st)
+        st = xti_array_measure(s, err);
+    if (st)
+        xti_array_free(s);
+    return st;
+}
+
+void xti_array_free(struct xti_array *s)
+{
+    xti_free(s->path);
+    xti_free(s->said);
+    *s = (struct xti_array){0};
+}
+
+static bool equal_times(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+xt_status xti_array_same(const struct xti_array *s, struct xti_err *err)
+{
+    struct xti_str b = {0};
+    struct stat now;
+    xti_str_addf(&b, "%s%s", s->path, xti_array_is_zarr(s) ? xti_zarr_file(s) : "");
+    bool same = !b.failed && !stat(b.s, &now) && now.st_size == s->stat.st_size &&
+                now.st_ino == s->stat.st_ino && now.st_dev == s->stat.st_dev &&
+                equal_times(&now.st_mtim, &s->stat.st_mtim);
+    xti_str_free(&b);
+    return same ? XT_OK : xti_fail(err, XT_EIO, "%s: was changed while it was read", s->said);
+}
+
+/* ---- making */
+
+static xt_status write_all(int fd, const char *path, const void *data, size_t bytes, struct xti_err *err)
+{
+    size_t at = 0;
+    while (at < bytes) {
+        ssize_t n = pwrite(fd, (const char *)data + at, bytes - at, (off_t)at);
+        if (n < 0 && errno != EINTR)
+            return xti_file_fail(err, path, "cannot be written", errno);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return XT_OK;
+}
+
+static xt_status make_room(int fd, const char *path, int64_t bytes, struct xti_err *err)
+{
+    if (!bytes || !fallocate(fd, 0, 0, bytes))
+        return XT_OK;
+    if (errno != EOPNOTSUPP && errno != EINTR)
+        return xti_file_fail(err, path, "cannot be written", errno);
+    return ftruncate(fd, bytes) ? xti_file_fail(err, path, "cannot be written", errno) : XT_OK;
+}
+
+static xt_status create_file(struct xti_array *s, struct xti_err *err)
+{
+    char head[XT_NPY_ROOM];
+    struct xt_npy a = {.size = sizeof a, .dtype = s->dtype, .rank = s->rank};
+    memcpy(a.shape, s->shape, sizeof a.shape);
+    s->at = s->kind == XTI_ARRAY_NPY ? (int64_t)xt_npy_write(&a, s->elements ? ALIGN : 64, head) : 0;
+    int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return xti_fail(err, XT_EIO, "%s: cannot be written: %s", s->said, strerror(errno));
+    xt_status st = write_all(fd, s->said, head, (size_t)s->at, err);
+    if (!st)
+        st = make_room(fd, s->said, s->at + s->elements * s->esize, err);
+    close(fd);
+    return st;
+}
+
+static xt_status create_zarr(struct xti_array *s, struct xti_err *err)
+{
+    struct xti_str path = {0}, text = {0};
+    xt_status st = XT_OK;
+    xti_str_addf(&path, "%s%s", s->path, xti_zarr_file(s));
+    xti_zarr_describe(s, &text);
+    if (path.failed || text.failed) {
+        st = xti_fail(err, XT_ENOMEM, "%s: out of memory", s->said);
+    } else if (mkdir(s->path, 0777) && errno != EEXIST) {
+        st = xti_fail(err, XT_EIO, "%s: cannot be made: %s", s->said, strerror(errno));
+    } else {
+        int fd = open(path.s, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        st = fd < 0 ? xti_file_fail(err, s->said, "cannot be written", errno)
+                    : write_all(fd, s->said, text.s, text.n, err);
+        if (!st && fsync(fd))
+            st = xti_file_fail(err, s->said, "cannot be written", errno);
+        if (fd >= 0)
+            close(fd);
+    }
+    xti_str_free(&path);
+    xti_str_free(&text);
+    return st;
+}
+
+xt_status xti_array_create(struct xti_array *s, struct xti_err *err)
+{
+    return xti_array_is_zarr(s) ? create_zarr(s, err) : create_file(s, err);
+}
+
+/* ---- parts */
+
+void xti_array_part(const struct xti_array *s, int64_t part, struct xti_str *b)
+{
+    int64_t at[XT_MAX_RANK];
+    xti_str_add(b, s->path);
+    if (!xti_array_is_zarr(s))
+        return;
+    if (s->prefix)
+        xti_str_add(b, "c");
+    for (int i = s->rank - 1; i >= 0; i--) {
+        at[i] = part % s->grid[i];
+        part /= s->grid[i];
+    }
+    for (int i = 0; i < s->rank; i++)
+        xti_str_addf(b, "%.*s%" PRId64, i || s->prefix, &s->separator, at[i]);
+    if (!s->rank && !s->prefix)
+        xti_str_add(b, "0");
+}

@@ -1,0 +1,251 @@
+/* choose.c: the search for a tile. It begins with one element and doubles the axis that makes an element
+ * cheapest, as long as that helps and there is room; then it doubles one and halves another. What a tile
+ * takes is not guessed: some are made as they will be run. Layer 5. */
+#include "files/choose.h"
+
+#include <string.h>
+
+#include "base/num.h"
+#include "plan/estimate.h"
+
+enum { SAMPLES = 3 };
+/* Of what a step has to save. */
+static const double GAIN = 0.999;
+
+/* What a search looks at: reads and writes count so much. */
+struct search {
+    struct xti_task *t;
+    int64_t room, most;
+    double weight[2];
+    struct xti_err *err;
+    xt_status st;
+};
+
+static int64_t pieces_of(const struct xti_array *s, int64_t run_bytes, int64_t runs, double *seconds,
+                         const struct xti_curve *c, bool write)
+{
+    int64_t part = s->part_elements * s->esize, unit = run_bytes < part ? run_bytes : part;
+    int64_t units = runs * (run_bytes / unit);
+    *seconds += (double)units * xti_curve_seconds(c, write, unit);
+    return units;
+}
+
+struct sums {
+    double seconds[2], elements;
+    int64_t requests[2], read_bytes, src_bytes, dst_bytes;
+};
+
+static void add_tile(const struct xti_task *t, const struct xti_file_tile *tile, struct sums *s)
+{
+    int axis;
+    for (int i = 0; i < tile->n_boxes; i++) {
+        const struct xti_box *b = &tile->box[i];
+        const struct xti_array *in = t->in[b->input];
+        int64_t run = xti_box_run(&t->from[b->input], b->n, &axis);
+        s->requests[0] += pieces_of(in, run * in->esize, b->elements / run, &s->seconds[0], t->curve, false);
+        s->read_bytes += b->elements * in->esize;
+    }
+    int64_t run = xti_box_run(&t->to, tile->n, &axis), esize = t->out->esize;
+    s->requests[1] += pieces_of(t->out, run * esize, tile->map.numel / run, &s->seconds[1], t->curve, true);
+    s->elements += (double)tile->map.numel;
+    s->src_bytes = tile->src_bytes > s->src_bytes ? tile->src_bytes : s->src_bytes;
+    s->dst_bytes = tile->dst_bytes > s->dst_bytes ? tile->dst_bytes : s->dst_bytes;
+}
+
+/* Of the first, the middle and the last whole tile. */
+static xt_status sample(struct xti_task *t, const int64_t *n, struct sums *s, struct xti_err *err)
+{
+    int64_t lo[XT_MAX_RANK], before[XT_MAX_RANK];
+    xt_status st = XT_OK;
+    *s = (struct sums){0};
+    for (int k = 0; k < SAMPLES && !st; k++) {
+        struct xti_file_tile tile;
+        for (int i = 0; i < t->to.n; i++)
+            lo[i] = (t->to.extent[i] / n[i] - 1) * k / (SAMPLES - 1) * n[i];
+        if (k && !memcmp(lo, before, (size_t)t->to.n * sizeof *lo))
+            continue;
+        memcpy(before, lo, sizeof before);
+        if ((st = xti_file_tile_make(t, lo, n, false, &tile, err)))
+            return st;
+        add_tile(t, &tile, s);
+        xti_file_tile_free(&tile);
+    }
+    return st;
+}
+
+static int64_t padded(int64_t bytes) { return xti_add_most(bytes, 4095) / 4096 * 4096; }
+
+/* Seconds an element; -1: it does not fit, or the search has failed. */
+static double price(struct search *s, const int64_t *n)
+{
+    struct sums sums;
+    if (!s->st)
+        s->st = sample(s->t, n, &sums, s->err);
+    if (s->st || xti_add_most(sums.src_bytes, padded(sums.dst_bytes)) > s->room)
+        return -1;
+    if (s->most && (sums.src_bytes > s->most + 4096 || sums.dst_bytes > s->most))
+        return -1;
+    return (s->weight[0] * sums.seconds[0] + s->weight[1] * sums.seconds[1]) / sums.elements;
+}
+
+static int64_t twice(const struct xti_axes *a, int i, int64_t n)
+{
+    return n > a->extent[i] / 2 ? a->extent[i] : 2 * n;
+}
+
+static double grow(struct search *s, int64_t *n, double now)
+{
+    const struct xti_axes *a = &s->t->to;
+    for (;;) {
+        double least = now * GAIN;
+        int64_t best_n = 0;
+        int best = -1;
+        for (int i = 0; i < a->n; i++) {
+            int64_t was = n[i];
+            if (was == a->extent[i])
+                continue;
+            n[i] = twice(a, i, was);
+            double p = price(s, n);
+            if (p >= 0 && p < least) {
+                least = p;
+                best = i;
+                best_n = n[i];
+            }
+            n[i] = was;
+        }
+        if (best < 0)
+            return now;
+        n[best] = best_n;
+        now = least;
+    }
+}
+
+/* One axis more, another less. */
+static double trade(struct search *s, int64_t *n, double now)
+{
+    const struct xti_axes *a = &s->t->to;
+    bool better = true;
+    while (better) {
+        better = false;
+        for (int i = 0; i < a->n; i++)
+            for (int k = 0; k < a->n; k++) {
+                int64_t i_was = n[i], k_was = n[k];
+                if (i == k || i_was == a->extent[i] || k_was == 1)
+                    continue;
+                n[i] = twice(a, i, i_was);
+                n[k] = (k_was + 1) / 2;
+                double p = price(s, n);
+                if (p >= 0 && p < now * GAIN) {
+                    now = p;
+                    better = true;
+                } else {
+                    n[i] = i_was;
+                    n[k] = k_was;
+                }
+            }
+    }
+    return now;
+}
+
+static double search_from(struct search *s, int64_t *n)
+{
+    double now = price(s, n);
+    if (now < 0)
+        return now;
+    now = grow(s, n, now);
+    now = trade(s, n, now);
+    return grow(s, n, now);
+}
+
+static xt_status too_small(struct search *s)
+{
+    return s->st ? s->st
+                 : xti_fail(s->err, XT_ENOMEM,
+                            "%lld bytes of memory are too few: one element of the result needs more",
+                            (long long)s->room);
+}
+
+/* Seconds of the kernels, of all tiles. */
+static xt_status kernel_seconds(struct xti_task *t, const struct xti_tiling *c, double *out,
+                                struct xti_err *err)
+{
+    struct xti_file_tile tile;
+    const struct xti_plan *plan;
+    struct xti_estimate e;
+    xt_status s = xti_file_tile_make(t, (int64_t[XT_MAX_RANK]){0}, c->n, true, &tile, err);
+    if (s)
+        return s;
+    if (!(s = xti_file_tile_kernel(t, &tile, &plan, err))) {
+        xti_plan_estimate(plan, &e);
+        *out = e.seconds / (double)tile.map.numel * (double)t->out->elements;
+    }
+    xti_file_tile_free(&tile);
+    return s;
+}
+
+xt_status xti_tiles_price(struct xti_task *t, struct xti_tiling *c, struct xti_err *err)
+{
+    struct sums s;
+    double kernels = 0;
+    xt_status st = sample(t, c->n, &s, err);
+    if (!st)
+        st = kernel_seconds(t, c, &kernels, err);
+    if (st)
+        return st;
+    double times = (double)t->out->elements / s.elements, io = times * (s.seconds[0] + s.seconds[1]);
+    c->tiles = 1;
+    for (int i = 0; i < t->to.n; i++)
+        c->tiles *= xti_ceil_div(t->to.extent[i], c->n[i]);
+    c->reads = (int64_t)(times * (double)s.requests[0] + 0.5);
+    c->writes = (int64_t)(times * (double)s.requests[1] + 0.5);
+    c->read_bytes = (int64_t)(times * (double)s.read_bytes + 0.5);
+    c->src_bytes = s.src_bytes;
+    c->dst_bytes = s.dst_bytes;
+    c->seconds = c->depth > 1 ? (io > kernels ? io : kernels) : io + kernels;
+    return XT_OK;
+}
+
+xt_status xti_tiles_choose(struct xti_task *t, int64_t room, int64_t most, struct xti_tiling *out,
+                           struct xti_err *err)
+{
+    *out = (struct xti_tiling){0};
+    for (int depth = 2; depth >= 1; depth--) {
+        struct search s = {.t = t, .room = room / depth, .most = most, .weight = {1, 1}, .err = err};
+        struct xti_tiling c = {.depth = depth};
+        for (int i = 0; i < t->to.n; i++)
+            c.n[i] = 1;
+        double p = search_from(&s, c.n);
+        if (p < 0 && (s.st || depth == 1))
+            return out->depth && !s.st ? XT_OK : too_small(&s);
+        if (p < 0)
+            continue;
+        xt_status st = xti_tiles_price(t, &c, err);
+        if (st)
+            return st;
+        if (!out->depth || c.seconds < out->seconds)
+            *out = c;
+    }
+    return XT_OK;
+}
+
+xt_status xti_tiles_between(struct xti_task *t, int64_t room, int64_t most, int64_t *n, struct xti_err *err)
+{
+    int64_t tile[2][XT_MAX_RANK];
+    for (int side = 0; side < 2; side++) {
+        struct search s = {.t = t, .room = room, .most = most, .err = err};
+        for (int i = 0; i < t->to.n; i++)
+            tile[side][i] = 1;
+        s.weight[side] = 1;
+        double p = price(&s, tile[side]);
+        if (p >= 0) {
+            grow(&s, tile[side], p);
+            s.weight[!side] = 1;
+            grow(&s, tile[side], price(&s, tile[side]));
+        }
+        if (p < 0)
+            return too_small(&s);
+    }
+    for (int i = 0; i < t->to.n; i++)
+        n[i] = tile[0][i] < tile[1][i] ? tile[0][i] : tile[1][i];
+    return XT_OK;
+}

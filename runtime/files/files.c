@@ -1,0 +1,531 @@
+/* files.c: the public functions: from a line and paths to a run, and the run. Layer 5. */
+#include "files/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/give.h"
+#include "base/num.h"
+#include "graph/graph.h"
+
+enum { CHUNK_BYTES = 4 << 20 };
+
+/* ---- the result's form */
+
+static bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n > m && !strcmp(s + n - m, end);
+}
+
+static bool names_zarr(const char *s) { return ends_with(s, ".zarr") || ends_with(s, "/"); }
+
+/* Extents are halved, the longest first, until a chunk has 4 MiB at most. */
+static void default_chunks(struct xti_array *a)
+{
+    int64_t bytes = (int64_t)xt_dtype_bytes(a->dtype);
+    for (int i = 0; i < a->rank; i++) {
+        a->chunk[i] = a->shape[i] ? a->shape[i] : 1;
+        bytes = xti_mul_most(bytes, a->chunk[i]);
+    }
+    while (bytes > CHUNK_BYTES) {
+        int k = 0;
+        for (int i = 1; i < a->rank; i++)
+            k = a->chunk[i] > a->chunk[k] ? i : k;
+        a->chunk[k] = (a->chunk[k] + 1) / 2;
+        bytes = (int64_t)xt_dtype_bytes(a->dtype);
+        for (int i = 0; i < a->rank; i++)
+            bytes = xti_mul_most(bytes, a->chunk[i]);
+    }
+}
+
+static xt_status take_chunks(struct xt_files *f, struct xti_err *err)
+{
+    struct xti_array *a = &f->out;
+    if (!f->opt.chunk_rank)
+        return default_chunks(a), XT_OK;
+    if (f->opt.chunk_rank != a->rank)
+        return xti_fail(err, XT_ERANK, "chunks have %d axes, the result has %d", f->opt.chunk_rank, a->rank);
+    for (int i = 0; i < a->rank; i++) {
+        if (f->opt.chunk[i] < 1)
+            return xti_fail(err, XT_ERANGE, "chunks: an extent of axis %d is not positive", i);
+        a->chunk[i] = f->opt.chunk[i];
+    }
+    return XT_OK;
+}
+
+static xt_status form_of(struct xt_files *f, struct xti_err *err)
+{
+    const struct xt_graph *g = f->chain;
+    const struct xti_node *n = &g->node[g->out];
+    struct xti_array *a = &f->out;
+    bool zarr = names_zarr(a->said);
+    if (!g->out_dense)
+        return xti_fail(err, XT_EUNSUPPORTED,
+                        "a result with a layout is not made in tiles: run it without a cap");
+    if (!zarr && !ends_with(a->said, ".npy"))
+        return xti_fail(err, XT_EINVAL, "%s: its name ends with none of .npy, .zarr and /", a->said);
+    if (!zarr && (f->opt.chunk_rank || f->opt.zarr_format))
+        return xti_fail(err, XT_EINVAL, "%s: only a zarr result has chunks", a->said);
+    if (f->opt.zarr_format && f->opt.zarr_format != 2 && f->opt.zarr_format != 3)
+        return xti_fail(err, XT_EINVAL, "zarr's formats are 2 and 3, not %d", f->opt.zarr_format);
+    a->kind = !zarr ? XTI_ARRAY_NPY : f->opt.zarr_format == 2 ? XTI_ARRAY_ZARR2 : XTI_ARRAY_ZARR3;
+    a->separator = f->opt.zarr_format == 2 ? '.' : '/';
+    a->prefix = a->kind == XTI_ARRAY_ZARR3;
+    a->dtype = n->dtype;
+    a->rank = n->rank;
+    memcpy(a->shape, n->shape, (size_t)n->rank * sizeof *n->shape);
+    memcpy(a->chunk, a->shape, sizeof a->chunk);
+    xt_status s = zarr ? take_chunks(f, err) : XT_OK;
+    return s ? s : xti_array_measure(a, err);
+}
+
+/* ---- paths */
+
+/* A link stays, what it names is replaced. */
+static char *target_of(const char *output)
+{
+    char real[PATH_MAX], *copy = xti_strdup(realpath(output, real) ? real : output);
+    for (size_t n = copy ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--)
+        copy[n - 1] = 0;
+    return copy;
+}
+
+static char *beside(const char *target, const char *more)
+{
+    struct xti_str b = {0};
+    xti_str_addf(&b, "%s%s", target, more);
+    if (!b.failed)
+        return b.s;
+    xti_str_free(&b);
+    return NULL;
+}
+
+static xt_status name_files(struct xt_files *f, const char *output, struct xti_err *err)
+{
+    f->target = target_of(output);
+    if (f->target) {
+        bool zarr = names_zarr(output);
+        f->journal = beside(f->target, ".xt-part");
+        f->out.path = beside(f->target, zarr ? ".xt-data/" : ".xt-data");
+        f->tiles.path = beside(f->target, ".xt-tiles");
+    }
+    f->out.said = xti_strdup(output);
+    f->tiles.said = f->tiles.path ? xti_strdup(f->tiles.path) : NULL;
+    return f->journal && f->out.path && f->tiles.path && f->out.said && f->tiles.said
+               ? XT_OK
+               : xti_fail(err, XT_ENOMEM, "names of files");
+}
+
+static bool is_empty(const char *path)
+{
+    DIR *d = opendir(path);
+    int n = 0;
+    for (; d && n < 3 && readdir(d); n++)
+        ;
+    if (d)
+        closedir(d);
+    return d && n < 3; /* . and .. */
+}
+
+static xt_status check_target(const struct xt_files *f, struct xti_err *err)
+{
+    struct stat st;
+    if (lstat(f->target, &st))
+        return XT_OK;
+    if (xti_array_is_zarr(&f->out))
+        return is_empty(f->target)
+                   ? XT_OK
+                   : xti_fail(err, XT_EIO, "%s: is there already: remove it first", f->out.said);
+    return S_ISREG(st.st_mode) ? XT_OK : xti_fail(err, XT_EIO, "%s: is there, and is no file", f->out.said);
+}
+
+/* ---- the line */
+
+static xt_status make_inputs(struct xt_files *f, int n, struct xti_err *err)
+{
+    f->n = n;
+    f->in = xti_alloc_array((size_t)n + 1, sizeof *f->in);
+    f->in_list = xti_alloc_array((size_t)n + 1, sizeof *f->in_list);
+    if (!f->in || !f->in_list)
+        return xti_fail(err, XT_ENOMEM, "inputs");
+    for (int i = 0; i < n; i++)
+        f->in_list[i] = &f->in[i];
+    return XT_OK;
+}
+
+static xt_status open_inputs(struct xt_files *f, int n, const char *const *paths, struct xti_err *err)
+{
+    xt_status s = make_inputs(f, n, err);
+    for (int i = 0; i < n && !s; i++) {
+        s = paths[i] ? xti_array_open(paths[i], &f->in[i], err)
+                     : xti_fail(err, XT_EINVAL, "xt_files_new: input %d is NULL", i);
+        f->in[i].buffered = f->opt.buffered;
+    }
+    return s;
+}
+
+/* As the line declares them, in .npy files that nobody has: for looking at a plan. */
+static xt_status imagine_inputs(struct xt_files *f, struct xti_err *err)
+{
+    const struct xt_graph *g = f->chain;
+    xt_status s = make_inputs(f, g->n_inputs, err);
+    f->imagined = true;
+    for (int i = 0; i < f->n && !s; i++) {
+        const struct xti_node *n = &g->node[g->input[i]];
+        struct xti_array *a = &f->in[i];
+        int64_t lo, hi, flat[1];
+        if (!n->dense && xti_span(n->rank, n->shape, n->strides, n->offset, &lo, &hi))
+            flat[0] = hi + 1;
+        a->dtype = n->dtype;
+        a->rank = n->dense ? n->rank : 1;
+        memcpy(a->shape, n->dense ? n->shape : flat, (size_t)a->rank * sizeof *a->shape);
+        memcpy(a->chunk, a->shape, sizeof a->chunk);
+        a->said = xti_strdup("any .npy");
+        s = a->said ? xti_array_measure(a, err) : xti_fail(err, XT_ENOMEM, "inputs");
+    }
+    return s;
+}
+
+static xt_status parse_line(struct xt_files *f, struct xti_err *err)
+{
+    struct xt_shape *given = xti_alloc_array((size_t)f->n + 1, sizeof *given);
+    if (!given)
+        return xti_fail(err, XT_ENOMEM, "inputs");
+    for (int i = 0; i < f->n; i++) {
+        given[i].dtype = f->in[i].raw ? (xt_dtype)0 : f->in[i].dtype;
+        given[i].rank = f->in[i].rank;
+        memcpy(given[i].shape, f->in[i].shape, sizeof given[i].shape);
+    }
+    xt_status s = xt_parse(f->line, f->n, given, &f->chain);
+    xti_free(given);
+    if (s)
+        err->e = *xt_last_error();
+    return s;
+}
+
+static xt_status check_inputs(struct xt_files *f, struct xti_err *err)
+{
+    const struct xt_graph *g = f->chain;
+    if (g->n_inputs != f->n)
+        return xti_fail(err, XT_EINVAL, "inputs of the chain: %d, files given: %d", g->n_inputs, f->n);
+    for (int i = 0; i < f->n; i++) {
+        const struct xti_node *n = &g->node[g->input[i]];
+        struct xti_array *a = &f->in[i];
+        if (a->raw && xt_dtype_bytes(n->dtype) != xt_dtype_bytes(a->dtype))
+            return xti_fail(err, XT_EDTYPE, "%s: input %s is %s, the file has raw elements of %zu bytes",
+                            a->said, n->name, xt_dtype_name(n->dtype), xt_dtype_bytes(a->dtype));
+        if (!n->dense && (a->fortran || xti_array_is_zarr(a)))
+            return xti_fail(err, XT_EUNSUPPORTED, "%s: is %s, but input %s has strides of its own", a->said,
+                            a->fortran ? "column-major" : "in chunks", n->name);
+        a->dtype = n->dtype;
+    }
+    return XT_OK;
+}
+
+static void add(struct xti_sha256 *h, int64_t x) { xti_sha256_add(h, &x, sizeof x); }
+
+/* Which run it is: for who takes it up. */
+static void identify(struct xt_files *f)
+{
+    struct xti_sha256 h;
+    const struct xti_array *o = &f->out;
+    xti_sha256_start(&h);
+    xti_sha256_add(&h, f->line, strlen(f->line) + 1);
+    xti_sha256_add(&h, XT_VERSION, sizeof XT_VERSION);
+    add(&h, o->kind);
+    add(&h, (int64_t)o->dtype);
+    for (int i = 0; i < o->rank; i++) {
+        add(&h, o->shape[i]);
+        add(&h, o->chunk[i]);
+    }
+    for (int i = 0; i < f->n; i++) {
+        add(&h, (int64_t)f->in[i].stat.st_dev);
+        add(&h, (int64_t)f->in[i].stat.st_ino);
+    }
+    xti_sha256_end(&h, f->head.line);
+    xti_sha256_start(&h);
+    for (int i = 0; i < f->n; i++) {
+        add(&h, f->in[i].stat.st_size);
+        add(&h, f->in[i].stat.st_mtim.tv_sec);
+        add(&h, f->in[i].stat.st_mtim.tv_nsec);
+    }
+    xti_sha256_end(&h, f->head.inputs);
+}
+
+static xt_status prepare(struct xt_files *f, int n, const char *const *inputs, const char *output,
+                         struct xti_err *err)
+{
+    xt_status s = inputs ? open_inputs(f, n, inputs, err) : XT_OK;
+    if (!s)
+        s = parse_line(f, err);
+    if (!s)
+        s = inputs ? check_inputs(f, err) : imagine_inputs(f, err);
+    if (!s)
+        s = name_files(f, output, err);
+    if (!s)
+        s = form_of(f, err);
+    if (!s)
+        s = check_target(f, err);
+    if (s)
+        return s;
+    f->out.buffered = f->tiles.buffered = f->opt.buffered;
+    identify(f);
+    bool plain = f->n && !f->imagined && f->in[0].kind == XTI_ARRAY_NPY;
+    xti_curve_get(f->target, plain ? f->in[0].path : NULL, plain ? f->in[0].stat.st_size : 0, &f->curve);
+    return xti_files_plan(f, err);
+}
+
+static xt_status take_options(struct xt_files *f, const struct xt_files_options *opt, struct xti_err *err)
+{
+    if (opt && opt->size > sizeof *opt)
+        return xti_fail(err, XT_EINVAL, "xt_files_new: xt_files_options.size is not set");
+    if (opt)
+        memcpy(&f->opt, opt, opt->size);
+    if (f->opt.mem_bytes < 0 || f->opt.tile_bytes < 0 || f->opt.passes < 0 || f->opt.passes > 2 ||
+        f->opt.chunk_rank < 0 || f->opt.chunk_rank > XT_MAX_RANK || (f->opt.chunk_rank && !f->opt.chunk))
+        return xti_fail(err, XT_EINVAL, "xt_files_new: an option is out of range");
+    return XT_OK;
+}
+
+xt_status xt_files_new(const char *line, int n, const char *const *inputs, const char *output,
+                       const struct xt_files_options *opt, struct xt_files **out)
+{
+    struct xti_err err = {0};
+    if (out)
+        *out = NULL;
+    if (!line || !out || !output || n < 0)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_new: an argument is NULL"), &err);
+    struct xt_files *f = xti_alloc(sizeof *f);
+    if (!f)
+        return xti_publish(xti_fail(&err, XT_ENOMEM, "xt_files_new: out of memory"), &err);
+    xt_status s = take_options(f, opt, &err);
+    if (!s && !(f->line = xti_strdup(line)))
+        s = xti_fail(&err, XT_ENOMEM, "xt_files_new: out of memory");
+    if (!s)
+        s = prepare(f, n, inputs, output, &err);
+    if (s)
+        xt_files_free(f);
+    else
+        *out = f;
+    return xti_publish(s, &err);
+}
+
+void xt_files_free(struct xt_files *f)
+{
+    if (!f)
+        return;
+    for (int i = 0; i < 2; i++)
+        xti_task_free(&f->task[i]);
+    for (int i = 0; f->in && i < f->n; i++)
+        xti_array_free(&f->in[i]);
+    xti_array_free(&f->out);
+    xti_array_free(&f->tiles);
+    xt_graph_free(f->chain);
+    xti_free(f->in);
+    xti_free(f->in_list);
+    xti_free(f->line);
+    xti_free(f->target);
+    xti_free(f->journal);
+    xti_free(f);
+}
+
+/* ---- a run */
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    return remove(path), 0;
+}
+
+static void remove_data(const struct xt_files *f)
+{
+    nftw(f->out.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    unlink(f->tiles.path);
+}
+
+static bool all_done(const struct xti_journal *j, int pass)
+{
+    for (int64_t i = 0; i < j->head.tiles[pass]; i++)
+        if (!xti_journal_has(j, pass, i))
+            return false;
+    return true;
+}
+
+/* What is done has to be there. */
+static xt_status check_kept(const struct xt_files *f, const struct xti_journal *j, struct xti_err *err)
+{
+    bool tiles = f->passes == 2 && !all_done(j, 1);
+    if (j->set && (access(f->out.path, F_OK) || (tiles && access(f->tiles.path, F_OK))))
+        return xti_fail(err, XT_EINVAL, "%s: what it says is done is not there: begin anew (--restart)",
+                        f->journal);
+    return XT_OK;
+}
+
+static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
+{
+    struct xti_io *io;
+    struct xti_threads *threads = xti_threads_new();
+    int64_t done = 0, total = 0;
+    xt_status s = xti_io_new(f->requests, f->piece_bytes, &io, err);
+    for (int i = 0; i < f->passes; i++)
+        total += f->task[i].out->elements * f->task[i].out->esize;
+    if (j->bytes)
+        done = (int64_t)((double)total * (double)j->set / (double)(j->head.tiles[0] + j->head.tiles[1]));
+    for (int i = 0; i < f->passes && !s; i++) {
+        struct xti_pass p = {.task = &f->task[i],
+                             .cut = &f->cut[i],
+                             .number = i,
+                             .journal = j,
+                             .io = io,
+                             .threads = threads,
+                             .room = f->room,
+                             .progress = f->opt.progress,
+                             .arg = f->opt.arg,
+                             .done = done,
+                             .total = total};
+        if (!all_done(j, i))
+            s = xti_pass_run(&p, err);
+        done = p.done;
+        f->kernels += f->task[i].made;
+    }
+    xti_io_free(io);
+    xti_threads_unref(threads);
+    return s;
+}
+
+static xt_status make_result(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    if (f->passes == 2 && !all_done(j, 0))
+        s = xti_array_create(&f->tiles, err);
+    if (!s)
+        s = xti_array_create(&f->out, err);
+    if (!s)
+        s = run_passes(f, j, err);
+    for (int i = 0; i < f->n && !s; i++)
+        s = xti_array_same(&f->in[i], err);
+    return s;
+}
+
+static xt_status sync_folder(const char *path, const char *said, struct xti_err *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n >= sizeof folder)
+        return XT_OK;
+    memcpy(folder, path, n);
+    strcpy(folder + n, n ? "" : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool bad = fd >= 0 && fsync(fd) && errno != EINVAL;
+    int e = errno;
+    if (fd >= 0)
+        close(fd);
+    return bad ? xti_file_fail(err, said, "cannot be written", e) : XT_OK;
+}
+
+/* The old file's mode stays. */
+static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
+{
+    struct stat st;
+    char *data = xti_strdup(f->out.path);
+    if (!data)
+        return xti_fail(err, XT_ENOMEM, "%s: out of memory", f->out.said);
+    size_t n = strlen(data);
+    data[n - 1] = data[n - 1] == '/' ? 0 : data[n - 1];
+    bool bad = !xti_array_is_zarr(&f->out) && !stat(f->target, &st) && chmod(data, st.st_mode & 0777);
+    xt_status s = bad || rename(data, f->target)
+                      ? xti_file_fail(err, f->out.said, "cannot be put in its place", errno)
+                      : sync_folder(f->target, f->out.said, err);
+    xti_free(data);
+    return s;
+}
+
+/* A run that got nothing done leaves nothing behind, and one of another input's bytes neither. */
+static void clear_away(struct xt_files *f, struct xti_journal *j)
+{
+    struct xti_err ignored = {0};
+    bool useless = !j->set;
+    for (int i = 0; i < f->n; i++)
+        useless |= xti_array_same(&f->in[i], &ignored) != XT_OK;
+    if (useless)
+        remove_data(f);
+    xti_journal_close(j, useless);
+}
+
+static xt_status run(struct xt_files *f, struct xti_err *err)
+{
+    struct xti_journal j;
+    bool resumed;
+    xt_status s = xti_journal_open(f->journal, &f->head, f->opt.restart, &j, &resumed, err);
+    if (s)
+        return s;
+    if (resumed && (s = check_kept(f, &j, err))) {
+        xti_journal_close(&j, false);
+        return s;
+    }
+    if (!resumed) {
+        remove_data(f);
+        s = xti_journal_begin(&j, err);
+    }
+    f->resumed = j.set;
+    if (!s)
+        s = make_result(f, &j, err);
+    if (!s && !(s = xti_array_sync(&f->out, err)))
+        s = put_in_place(f, err);
+    if (s) {
+        clear_away(f, &j);
+        return s;
+    }
+    unlink(f->tiles.path);
+    xti_journal_close(&j, true);
+    return XT_OK;
+}
+
+xt_status xt_files_run(struct xt_files *f)
+{
+    struct xti_err err = {0};
+    if (!f)
+        return xti_fail_null("xt_files_run", "the run");
+    if (f->imagined)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_run: no files were given"), &err);
+    return xti_publish(run(f, &err), &err);
+}
+
+/* ---- looking at it */
+
+xt_status xt_files_get(const struct xt_files *f, struct xt_files_info *out)
+{
+    struct xti_err err = {0};
+    struct xt_files_info i;
+    if (xti_give_check(out, XTI_UP_TO(struct xt_files_info, seconds), "xt_files_get", "xt_files_info", &err))
+        return xti_publish(XT_EINVAL, &err);
+    if (!f)
+        return xti_fail_null("xt_files_get", "the run");
+    xti_files_info(f, &i);
+    xti_give(out, &i, sizeof i);
+    return xti_publish(XT_OK, NULL);
+}
+
+xt_status xt_files_explain(const struct xt_files *f, int flags, char *buf, size_t size, size_t *need)
+{
+    struct xti_err err = {0};
+    struct xti_str b = {0};
+    if (!f)
+        return xti_fail_null("xt_files_explain", "the run");
+    if (flags & XT_JSON)
+        xti_files_json(f, &b);
+    else
+        xti_files_text(f, &b);
+    xt_status s =
+        b.failed ? xti_fail(&err, XT_ENOMEM, "xt_files_explain") : xti_copy_out(b.s, b.n, buf, size, need);
+    xti_str_free(&b);
+    return xti_publish(s, &err);
+}

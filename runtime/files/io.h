@@ -1,0 +1,53 @@
+/* io.h: moves boxes of virtual files into buffers and back: requests of bounded length by threads, many under
+ * way at once. Past the page cache where the file system can; else what was moved is dropped from it.
+ * Layer 5. */
+#ifndef XTI_FILES_IO_H
+#define XTI_FILES_IO_H
+
+#include "files/array.h"
+
+/* A virtual file as a row-major array: stride[i] = extent[i+1]*stride[i+1], the last is 1. */
+struct xti_axes {
+    int n;
+    int64_t extent[XT_MAX_RANK], stride[XT_MAX_RANK];
+};
+
+/* What is contiguous of a box lo .. lo + n of the axes: from axis *axis on, *axis being cut or whole, those
+ * behind it whole. Gives its elements. */
+int64_t xti_box_run(const struct xti_axes *a, const int64_t *n, int *axis);
+
+/* A box on its way; its own until xti_io_wait. The buffer has its elements one behind the other. */
+struct xti_transfer {
+    const struct xti_array *store;
+    bool write;
+    char *mem;
+    int outer; /* axes before the run */
+    int64_t n[XT_MAX_RANK], stride[XT_MAX_RANK];
+    int64_t first;                              /* element */
+    int64_t run_bytes, unit_bytes, piece_bytes; /* a unit lies in one part, a piece is a request */
+    int64_t pieces, next, done;
+    int error;
+    bool cut; /* the file ended too early */
+    struct xti_transfer *queued;
+};
+
+struct xti_io;
+
+/* piece_bytes: of a request, at most. */
+xt_status xti_io_new(int threads, int64_t piece_bytes, struct xti_io **out, struct xti_err *err);
+void xti_io_free(struct xti_io *io); /* nothing is on its way. Accepts NULL */
+int64_t xti_io_memory(int threads, int64_t piece_bytes);
+
+/* box NULL: nothing, of which waiting is done at once. */
+void xti_io_start(struct xti_io *io, struct xti_transfer *t, const struct xti_array *s,
+                  const struct xti_axes *a, const int64_t *lo, const int64_t *n, char *mem, bool write);
+xt_status xti_io_wait(struct xti_io *io, struct xti_transfer *t, struct xti_err *err);
+
+/* Whatever was written is durable. */
+xt_status xti_array_sync(const struct xti_array *s, struct xti_err *err);
+
+/* Page-aligned; NULL: there is none. */
+char *xti_io_buffer(int64_t bytes);
+void xti_io_buffer_free(char *p, int64_t bytes);
+
+#endif

@@ -1,0 +1,39 @@
+/* json.h: reads a JSON text, strictly by RFC 8259, into a tree. Layer 5. */
+#ifndef XTI_FILES_JSON_H
+#define XTI_FILES_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+
+enum xti_json_kind {
+    XTI_JSON_NULL,
+    XTI_JSON_BOOL,
+    XTI_JSON_NUMBER,
+    XTI_JSON_STRING,
+    XTI_JSON_LIST,
+    XTI_JSON_OBJECT
+};
+
+struct xti_json {
+    enum xti_json_kind kind;
+    const char *key;        /* of a member */
+    const char *text;       /* string, unescaped; number, as it is written */
+    bool yes;               /* bool */
+    int n;                  /* items, members */
+    struct xti_json *first; /* of them */
+    struct xti_json *next;
+};
+
+/* NULL: it is no JSON text, is nested deeper than 64, has a NUL, or there is no memory. */
+const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena);
+
+const struct xti_json *xti_json_at(const struct xti_json *object, const char *key); /* NULL: it has none */
+bool xti_json_is(const struct xti_json *v, const char *string);                     /* v may be NULL */
+bool xti_json_int(const struct xti_json *v, int64_t *out); /* an integer without fraction or exponent */
+/* A list of n <= most integers. -1: it is none. */
+int xti_json_ints(const struct xti_json *v, int most, int64_t *out);
+
+#endif

@@ -1,0 +1,442 @@
+/* test_files.c: chains on files, in tiny tiles, against the chain in memory: .npy of both orders and zarr of
+ * both formats on either side, one pass and two, whatever is asked of tiles and memory. */
+#include <xt/xt_files.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "map/map.h"
+#include "support/golden.h"
+#include "support/random_graph.h"
+#include "support/scratch.h"
+#include "support/suite.h"
+
+enum { MAX_INPUTS = 16, LINE = 8192, PATH = 128 };
+
+static char dir[SCRATCH_PATH];
+
+/* In memory where there is such a file system: thousands of files are made durable. */
+static void start(void)
+{
+    snprintf(dir, sizeof dir, "%s/xt-files-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    setenv("XT_CACHE_DIR", "", 1);
+}
+
+static void finish(void) { remove_scratch(dir); }
+
+/* ---- arrays in files, by their definition */
+
+struct form {
+    enum { NPY, FORTRAN, ZARR2, ZARR3 } kind;
+    xt_dtype dtype;
+    int rank;
+    int64_t shape[XT_MAX_RANK], chunk[XT_MAX_RANK];
+    bool inner_fortran, dotted; /* zarr2: order F; either: the separator */
+    bool sparse;                /* chunks of fill values alone are not there */
+};
+
+static int64_t numel(const struct form *f)
+{
+    int64_t n = 1;
+    for (int i = 0; i < f->rank; i++)
+        n *= f->shape[i];
+    return n;
+}
+
+static void put_file(const char *path, const void *p, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    ck_assert_msg(f != NULL, "%s", path);
+    ck_assert_uint_eq(fwrite(p, 1, n, f), n);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
+static size_t get_file(const char *path, void *p, size_t most)
+{
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(p, 1, most, f) : 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* Where element i, counted row by row, lies in a column-major array. */
+static int64_t column_major(int rank, const int64_t *shape, int64_t i)
+{
+    int64_t x[XT_MAX_RANK], at = 0;
+    for (int k = rank - 1; k >= 0; k--) {
+        x[k] = i % shape[k];
+        i /= shape[k];
+    }
+    for (int k = rank - 1; k >= 0; k--)
+        at = at * shape[k] + x[k];
+    return at;
+}
+
+static void put_npy(const char *path, const struct form *f, const unsigned char *data)
+{
+    struct xt_npy a = {
+        .size = sizeof a, .dtype = f->dtype, .rank = f->rank, .fortran_order = f->kind == FORTRAN};
+    char head[XT_NPY_ROOM];
+    size_t esize = xt_dtype_bytes(f->dtype);
+    memcpy(a.shape, f->shape, sizeof a.shape);
+    size_t at = xt_npy_write(&a, 64, head), bytes = (size_t)numel(f) * esize;
+    unsigned char *all = calloc(at + bytes + 1, 1);
+    memcpy(all, head, at);
+    for (int64_t i = 0; i < numel(f); i++)
+        memcpy(all + at + (size_t)(f->kind == FORTRAN ? column_major(f->rank, f->shape, i) : i) * esize,
+               data + (size_t)i * esize, esize);
+    put_file(path, all, at + bytes);
+    free(all);
+}
+
+static void list_text(char *to, int n, const int64_t *v)
+{
+    strcat(to, "[");
+    for (int i = 0; i < n; i++)
+        sprintf(to + strlen(to), "%s%lld", i ? "," : "", (long long)v[i]);
+    strcat(to, "]");
+}
+
+static const char *code(const struct form *f)
+{
+    static const char *const v2[] = {
+        [XT_BOOL] = "|b1",   [XT_U8] = "|u1",    [XT_I8] = "|i1",  [XT_U16] = "<u2",   [XT_I16] = "<i2",
+        [XT_U32] = "<u4",    [XT_I32] = "<i4",   [XT_U64] = "<u8", [XT_I64] = "<i8",   [XT_F16] = "<f2",
+        [XT_F32] = "<f4",    [XT_F64] = "<f8",   [XT_C64] = "<c8", [XT_C128] = "<c16", [XT_BF16] = "|V2",
+        [XT_F8E4M3] = "|V1", [XT_F8E5M2] = "|V1"};
+    static const char *const v3[] = {[XT_BOOL] = "bool",         [XT_U8] = "uint8",
+                                     [XT_I8] = "int8",           [XT_U16] = "uint16",
+                                     [XT_I16] = "int16",         [XT_U32] = "uint32",
+                                     [XT_I32] = "int32",         [XT_U64] = "uint64",
+                                     [XT_I64] = "int64",         [XT_F16] = "float16",
+                                     [XT_F32] = "float32",       [XT_F64] = "float64",
+                                     [XT_C64] = "complex64",     [XT_C128] = "complex128",
+                                     [XT_BF16] = "bfloat16",     [XT_F8E4M3] = "float8_e4m3fn",
+                                     [XT_F8E5M2] = "float8_e5m2"};
+    return f->kind == ZARR2 ? v2[f->dtype] : v3[f->dtype];
+}
+
+static void describe(const char *path, const struct form *f)
+{
+    char text[4096] = "", file[PATH + 16];
+    snprintf(file, sizeof file, "%s/%s", path, f->kind == ZARR2 ? ".zarray" : "zarr.json");
+    sprintf(text, "{\"zarr_format\": %d, \"shape\": ", f->kind == ZARR2 ? 2 : 3);
+    list_text(text, f->rank, f->shape);
+    strcat(text, f->kind == ZARR2 ? ", \"chunks\": "
+                                  : ", \"node_type\": \"array\", \"chunk_grid\": {\"name\": \"regular\", "
+                                    "\"configuration\": {\"chunk_shape\": ");
+    list_text(text, f->rank, f->chunk);
+    sprintf(text + strlen(text), f->kind == ZARR2 ? ", \"dtype\": \"%s\", " : "}}, \"data_type\": \"%s\", ",
+            code(f));
+    if (f->kind == ZARR2)
+        sprintf(text + strlen(text),
+                "\"fill_value\": null, \"order\": \"%c\", \"compressor\": null, \"filters\": null%s}",
+                f->inner_fortran ? 'F' : 'C', f->dotted ? "" : ", \"dimension_separator\": \"/\"");
+    else
+        sprintf(
+            text + strlen(text),
+            "\"fill_value\": %s, \"chunk_key_encoding\": {\"name\": \"default\"%s}, \"codecs\": [{\"name\": "
+            "\"bytes\", \"configuration\": {\"endian\": \"little\"}}]}",
+            f->dtype == XT_BOOL                         ? "false"
+            : f->dtype == XT_C64 || f->dtype == XT_C128 ? "[0, 0]"
+                                                        : "0",
+            f->dotted ? ", \"configuration\": {\"separator\": \".\"}" : "");
+    put_file(file, text, strlen(text));
+}
+
+/* Calls each for every chunk: its file, and for each element of it in the file's order its number in the
+ * array, -1: padding. */
+static void for_chunks(const char *path, const struct form *f,
+                       void (*each)(void *arg, const char *file, int64_t n, const int64_t *element),
+                       void *arg)
+{
+    int64_t grid[XT_MAX_RANK], chunks = 1, inner = 1;
+    for (int i = 0; i < f->rank; i++) {
+        grid[i] = (f->shape[i] + f->chunk[i] - 1) / f->chunk[i];
+        chunks *= grid[i];
+        inner *= f->chunk[i];
+    }
+    int64_t *element = calloc((size_t)inner, sizeof *element);
+    for (int64_t c = 0; c < chunks; c++) {
+        char file[PATH + 512];
+        int64_t number[XT_MAX_RANK], left = c;
+        for (int i = f->rank - 1; i >= 0; i--) {
+            number[i] = left % grid[i];
+            left /= grid[i];
+        }
+        snprintf(file, sizeof file, "%s/%s", path, f->kind == ZARR3 ? "c" : f->rank ? "" : "0");
+        for (int i = 0; i < f->rank; i++) {
+            if (i || f->kind == ZARR3)
+                strcat(file, f->dotted ? "." : (mkdir(file, 0777), "/"));
+            sprintf(file + strlen(file), "%lld", (long long)number[i]);
+        }
+        for (int64_t k = 0; k < inner; k++) {
+            int64_t e = 0, rest = k, at = f->inner_fortran ? column_major(f->rank, f->chunk, k) : k;
+            int64_t x[XT_MAX_RANK];
+            for (int i = f->rank - 1; i >= 0; i--) {
+                x[i] = number[i] * f->chunk[i] + rest % f->chunk[i];
+                rest /= f->chunk[i];
+            }
+            for (int i = 0; i < f->rank && e >= 0; i++)
+                e = x[i] < f->shape[i] ? e * f->shape[i] + x[i] : -1;
+            element[at] = e;
+        }
+        each(arg, file, inner, element);
+    }
+    free(element);
+}
+
+struct moving {
+    const struct form *f;
+    unsigned char *data;
+    bool bad;
+};
+
+static void put_chunk(void *arg, const char *file, int64_t n, const int64_t *element)
+{
+    struct moving *m = arg;
+    size_t esize = xt_dtype_bytes(m->f->dtype);
+    unsigned char *b = calloc((size_t)n, esize);
+    bool zero = true;
+    for (int64_t i = 0; i < n; i++) {
+        if (element[i] >= 0)
+            memcpy(b + (size_t)i * esize, m->data + (size_t)element[i] * esize, esize);
+        else
+            memset(b + (size_t)i * esize, 0xaa, esize); /* what padding holds is nobody's business */
+        for (size_t k = 0; k < esize && element[i] >= 0; k++)
+            zero &= !b[(size_t)i * esize + k];
+    }
+    if (!zero || !m->f->sparse)
+        put_file(file, b, (size_t)n * esize);
+    free(b);
+}
+
+static void get_chunk(void *arg, const char *file, int64_t n, const int64_t *element)
+{
+    struct moving *m = arg;
+    size_t esize = xt_dtype_bytes(m->f->dtype), bytes = (size_t)n * esize;
+    unsigned char *b = calloc(bytes + 1, 1);
+    m->bad |= get_file(file, b, bytes + 1) != bytes;
+    for (int64_t i = 0; i < n; i++)
+        if (element[i] >= 0)
+            memcpy(m->data + (size_t)element[i] * esize, b + (size_t)i * esize, esize);
+    free(b);
+}
+
+static void put_array(const char *path, const struct form *f, unsigned char *data)
+{
+    if (f->kind == NPY || f->kind == FORTRAN) {
+        put_npy(path, f, data);
+        return;
+    }
+    ck_assert_int_eq(mkdir(path, 0777), 0);
+    describe(path, f);
+    for_chunks(path, f, put_chunk, &(struct moving){f, data, false});
+}
+
+/* False: there is not what should be. */
+static bool get_array(const char *path, const struct form *f, unsigned char *data)
+{
+    size_t bytes = (size_t)numel(f) * xt_dtype_bytes(f->dtype);
+    if (f->kind != NPY) {
+        struct moving m = {f, data, false};
+        for_chunks(path, f, get_chunk, &m);
+        return !m.bad;
+    }
+    struct xt_npy a = {.size = sizeof a};
+    unsigned char *all = malloc(bytes + XT_NPY_ROOM + 1);
+    size_t n = get_file(path, all, bytes + XT_NPY_ROOM + 1);
+    bool ok = !xt_npy_read(all, n, &a, NULL) && a.dtype == f->dtype && a.rank == f->rank &&
+              !a.fortran_order && !memcmp(a.shape, f->shape, (size_t)f->rank * sizeof *a.shape) &&
+              (size_t)a.at + bytes == n;
+    if (a.raw)
+        ok = !xt_npy_read(all, n, &a, NULL) && xt_dtype_bytes(a.dtype) == xt_dtype_bytes(f->dtype) &&
+             (size_t)a.at + bytes == n;
+    if (ok)
+        memcpy(data, all + a.at, bytes);
+    free(all);
+    return ok;
+}
+
+/* ---- a chain on files beside the chain in memory */
+
+static void draw_form(uint64_t *seed, struct form *f)
+{
+    f->kind = (int)random_below(seed, 4);
+    f->dotted = random_below(seed, 2);
+    f->sparse = random_below(seed, 2);
+    f->inner_fortran = f->kind == ZARR2 && random_below(seed, 2);
+    int axes = 0;
+    for (int i = 0; i < f->rank; i++) {
+        int64_t n = f->shape[i] ? f->shape[i] : 1;
+        f->chunk[i] = random_below(seed, 4) ? 1 + random_below(seed, n + 1) : n;
+        axes += 1 + (f->chunk[i] < n);
+    }
+    if (f->kind == FORTRAN && f->rank < 2)
+        f->kind = NPY;
+    if (f->kind >= ZARR2 && axes > XT_MAX_RANK)
+        f->kind = NPY;
+}
+
+static int left_over(const char *path)
+{
+    int n = 0;
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        n += strstr(e->d_name, ".xt-") != NULL;
+    closedir(d);
+    return n;
+}
+
+static void remove_tree(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+
+struct asked {
+    int64_t mem, tile;
+    int passes;
+    bool buffered;
+};
+
+/* post: the file's bytes are those of the chain by its definition. */
+static void compare(uint64_t *seed, const struct xt_graph *g, const char *line, const struct asked *asked)
+{
+    struct form in[MAX_INPUTS], out = {0};
+    unsigned char *src[MAX_INPUTS];
+    const char *path[MAX_INPUTS];
+    static char name[MAX_INPUTS][PATH];
+    char to[PATH];
+    struct xti_err err = {0};
+    int n = xt_input_count(g);
+    struct xt_node_info info = {.size = sizeof info};
+    struct xt_output_info o = {.size = sizeof o};
+    ck_assert_int_le(n, MAX_INPUTS);
+    for (int i = 0; i < n; i++) {
+        ck_assert_int_eq(xt_node_get(g, xt_input_node(g, i), &info), XT_OK);
+        in[i] = (struct form){.dtype = info.dtype, .rank = info.rank};
+        memcpy(in[i].shape, info.shape, (size_t)info.rank * sizeof *info.shape);
+        draw_form(seed, &in[i]);
+        snprintf(name[i], PATH, "%s/in%d%s", dir, i, in[i].kind < ZARR2 ? ".npy" : "");
+        path[i] = name[i];
+        src[i] = random_bytes(numel(&in[i]) * (int64_t)xt_dtype_bytes(info.dtype), random_next(seed));
+        if (in[i].sparse)
+            memset(src[i], 0, (size_t)(numel(&in[i]) / 2) * xt_dtype_bytes(info.dtype));
+        put_array(path[i], &in[i], src[i]);
+    }
+    ck_assert_int_eq(xt_output_get(g, &o), XT_OK);
+    ck_assert_int_eq(xt_node_get(g, o.node, &info), XT_OK);
+    out = (struct form){.dtype = info.dtype, .rank = info.rank};
+    memcpy(out.shape, info.shape, (size_t)info.rank * sizeof *info.shape);
+    draw_form(seed, &out);
+    out.kind = out.kind == FORTRAN ? NPY : out.kind;
+    out.inner_fortran = false;
+    out.dotted = out.kind == ZARR2;
+    snprintf(to, PATH, "%s/out.%s", dir, out.kind == NPY ? "npy" : "zarr");
+    size_t bytes = (size_t)numel(&out) * xt_dtype_bytes(out.dtype);
+    unsigned char *want = calloc(bytes + 1, 1), *have = calloc(bytes + 1, 1);
+    ck_assert_int_eq(xti_graph_eval(g, want, (const void *const *)src, &err), XT_OK);
+
+    struct xt_files_options opt = {.size = sizeof opt,
+                                   .mem_bytes = asked->mem,
+                                   .tile_bytes = asked->tile,
+                                   .passes = asked->passes,
+                                   .buffered = asked->buffered};
+    struct xt_files *f;
+    if (out.kind >= ZARR2) {
+        opt.chunk_rank = out.rank;
+        opt.chunk = out.chunk;
+        opt.zarr_format = out.kind == ZARR2 ? 2 : 3;
+    }
+    xt_status s = xt_files_new(line, n, path, to, &opt, &f);
+    if (!s)
+        s = xt_files_run(f);
+    ck_assert_msg(s == XT_OK, "%s\n  %s: %s", line, xt_status_name(s), xt_last_error()->message);
+    xt_files_free(f);
+    ck_assert_msg(get_array(to, &out, have), "%s\n  the result is not there", line);
+    ck_assert_msg(!memcmp(want, have, bytes), "%s\n  tile %lld, passes %d, result %d", line,
+                  (long long)asked->tile, asked->passes, out.kind);
+    ck_assert_int_eq(left_over(dir), 0);
+    for (int i = 0; i < n; i++) {
+        free(src[i]);
+        remove_tree(path[i]);
+    }
+    remove_tree(to);
+    free(want);
+    free(have);
+}
+
+static struct asked draw(uint64_t *seed)
+{
+    static const int64_t tiles[] = {0, 16, 64, 256, 1024, 4096, 16384};
+    return (struct asked){.mem = (int64_t)1 << (19 + random_below(seed, 6)),
+                          .tile = tiles[random_below(seed, 7)],
+                          .passes = random_below(seed, 3) ? (int)random_below(seed, 3) : 1,
+                          .buffered = random_below(seed, 2)};
+}
+
+enum { PARTS = 8, CASES = 60, CASES_FULL = 4000 };
+
+START_TEST(random_chains_on_files_are_the_chains_in_memory)
+{
+    uint64_t seed = 1 + (uint64_t)_i;
+    int cases = test_full() ? CASES_FULL : CASES;
+    start();
+    for (int k = 0; k < cases; k++) {
+        struct random_graph_options opt = {
+            .max_numel = 1 << (4 + random_below(&seed, 9)), .dense_inputs = true, .dense_output = true};
+        struct xt_graph *g = random_graph(random_next(&seed), &opt);
+        struct asked asked = draw(&seed);
+        char line[LINE];
+        ck_assert_ptr_nonnull(g);
+        if (!xt_print(g, line, sizeof line, NULL) && strlen(line) + 1 < sizeof line &&
+            xt_input_count(g) <= MAX_INPUTS)
+            compare(&seed, g, line, &asked);
+        xt_graph_free(g);
+    }
+    finish();
+}
+END_TEST
+
+START_TEST(golden_chains_on_files_are_the_chains_in_memory)
+{
+    static struct golden_case c;
+    FILE *f = golden_open();
+    uint64_t seed = 77 + (uint64_t)_i;
+    ck_assert_ptr_nonnull(f);
+    start();
+    for (int k = 0; golden_next(f, &c); k++) {
+        char line[LINE];
+        bool plain = true;
+        struct xt_output_info o = {.size = sizeof o};
+        struct xt_node_info info = {.size = sizeof info};
+        for (int i = 0; i < xt_input_count(c.g); i++)
+            plain &= !xt_node_get(c.g, xt_input_node(c.g, i), &info) && info.dense;
+        plain &= !xt_output_get(c.g, &o) && o.dense;
+        if (plain && k % PARTS == _i && !xt_print(c.g, line, sizeof line, NULL)) {
+            for (int passes = 1; passes <= 2; passes++) {
+                struct asked asked = draw(&seed);
+                asked.passes = passes;
+                compare(&seed, c.g, line, &asked);
+            }
+        }
+        xt_graph_free(c.g);
+    }
+    fclose(f);
+    finish();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("files");
+    TCase *c = tcase_create("files");
+    tcase_set_timeout(c, test_full() ? 3600 : 120);
+    tcase_add_loop_test(c, random_chains_on_files_are_the_chains_in_memory, 0, PARTS);
+    tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
+    suite_add_tcase(s, c);
+    return run_suite(s);
+}
