@@ -64,7 +64,8 @@ struct buffers {
 
 static void buffers_of(const struct xti_map *m, struct buffers *b)
 {
-    *b = (struct buffers){.bytes = (size_t)((m->dst_hi + 1) * m->esize), .align = m->esize < 8 ? m->esize : 8};
+    *b = (struct buffers){.bytes = (size_t)((m->dst_hi + 1) * m->esize)};
+    b->align = m->esize < 8 ? (size_t)m->esize : 8;
     b->want = malloc(b->bytes + 1), b->room = aligned_alloc(LINE, b->bytes / LINE * LINE + 4 * LINE);
     ck_assert(b->want && b->room && m->n_srcs <= 64);
     for (int i = 0; i < m->n_srcs; i++)

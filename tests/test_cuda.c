@@ -6,6 +6,7 @@
 #include "cuda/segments.h"
 #include "support/cuda_made.h"
 #include "support/golden.h"
+#include "support/pick.h"
 
 #include <time.h>
 
@@ -208,6 +209,63 @@ START_TEST(records_of_several_parts_copy_every_width)
 {
     family_copies("packed", records, sizeof records / sizeof *records, dtypes, 3);
     family_copies("packed", records, 1, dtypes, N_DTYPES - 1);
+}
+END_TEST
+
+/* Rows joined of random parts, as nobody would choose them: of several sources or of one, with gaps, turned,
+ * every second element, one row or one element for all; strides and offsets of their own; fills. */
+static void draw_source(struct xti_str *b, int i, const char *type, int rows)
+{
+    int len = (int)pick(2, rows < 100 ? 90 : 14), gap = (int)(pick(0, 3) ? 0 : pick(1, 5));
+    bool turned = !pick(0, 9);
+    xti_str_addf(b, "x%d: %s[%d,%d]:[%d,%d]+%d; ", i, type, rows, len, turned ? 1 : len + gap,
+                 turned ? rows + gap : 1, (int)(pick(0, 2) ? 0 : pick(1, 9)));
+}
+
+static void draw_part(struct xti_str *b, int n_sources, int rows)
+{
+    static const char *const odd[] = {"[:, ::-1]", "[:, 1:]",  "[:, ::2]",  "[::-1]",
+                                      "[:, :1]",   "[:, :-1]", ".roll(1,1)"};
+    int which = pick(0, 1) ? -1 : (int)pick(0, 8);
+    xti_str_addf(b, ", x%d", (int)pick(0, n_sources - 1));
+    if (which >= 7)
+        xti_str_addf(b, which == 7 ? "[:1].expand(%d,-1)" : "[:, :1].expand(%d,7)", rows);
+    else if (which >= 0)
+        xti_str_add(b, odd[which]);
+}
+
+static void draw_rows(struct xti_str *b)
+{
+    const char *type = dtypes[pick(0, 3)];
+    int n = (int)pick(1, 4), rows = (int)(pick(0, 1) ? pick(600, 1300) : pick(20, 60));
+    for (int i = 0; i < n; i++)
+        draw_source(b, i, type, rows);
+    xti_str_add(b, "concat(1");
+    for (int i = 0, parts = (int)pick(2, 4); i < parts; i++)
+        draw_part(b, n, rows);
+    xti_str_add(b, ")");
+    if (!pick(0, 2))
+        xti_str_addf(b, ".pad((%d,0),(%d,%d), value=3)", (int)pick(0, 1), (int)pick(0, 3), (int)pick(0, 3));
+    if (!pick(0, 4))
+        xti_str_addf(b, ".tril(%d)", (int)pick(-3, 9));
+}
+
+START_TEST(rows_of_random_parts_copy_what_the_map_says)
+{
+    const char *more = getenv("XT_TEST_SEEDS");
+    int tried = more ? atoi(more) : test_full() ? 300 : 8, packed = 0, segmented = 0, woven = 0;
+    for (int i = 0; i < tried && !cuda_skipped(); i++) {
+        struct xti_str line = {0};
+        struct proof p;
+        draw_rows(&line);
+        prove(line.s, archs[i % N_ARCHS], i / N_ARCHS % 2, &p);
+        packed += !strcmp(p.strategy, "packed");
+        segmented += !strcmp(p.strategy, "segments");
+        woven += !strcmp(p.strategy, "weave");
+        xti_str_free(&line);
+    }
+    printf("note: %d rows of random parts: %d packed, %d segments, %d weaves\n", tried, packed, segmented,
+           woven);
 }
 END_TEST
 
@@ -735,7 +793,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("cuda");
-    TCase *c = tcase_create("cuda"), *random = tcase_create("random");
+    TCase *c = tcase_create("cuda"), *random = tcase_create("random"), *rows = tcase_create("rows");
     tcase_set_timeout(c, test_full() ? 20000 : 1200);
     tcase_set_timeout(random, test_full() ? 20000 : 1200);
     tcase_add_loop_test(random, random_chains_copy_what_the_map_says, 0, RANDOM_PARTS);
@@ -761,5 +819,8 @@ int main(void)
     tcase_add_test(c, every_failing_allocation_is_reported_and_leaks_nothing);
     suite_add_tcase(s, c);
     suite_add_tcase(s, random);
+    tcase_add_test(rows, rows_of_random_parts_copy_what_the_map_says);
+    tcase_set_timeout(rows, 1800);
+    suite_add_tcase(s, rows);
     return run_suite(s);
 }
