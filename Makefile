@@ -108,15 +108,16 @@ check-fault: need-test ## kills and failing calls at every system call, damaged 
 # ThreadSanitizer the scalar ones: what threads share is cut before any kernel runs. QUICK=1: fewer tests.
 # What sanitizers add makes gcc warn of more than there is.
 SAN_QUICK := graph lang fuse map plan cpu overlap huge cache memo
-ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig api explain calls choice npy pack helper)
+ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig api explain calls choice npy pack helper shard cuda_api)
 TSAN_TESTS := memo threads $(if $(QUICK),,cache tiers)
 VALGRIND_TESTS := graph map
 SAN_MAKE = $(SUBMAKE) PACK=no WERROR= B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)
+SAN_DOUBLES = $(if $(QUICK),,$(DOUBLES:$(B)/%=$(B)/$(1)/%))
 SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
 check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where it is installed, valgrind; QUICK=1: some of them
-	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%)
+	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%) $(call SAN_DOUBLES,asan)
 	@$(call SAN_RUN,asan,$(ASAN_TESTS))
-	+@$(call SAN_MAKE,tsan,thread) $(TSAN_TESTS:%=$(B)/$(if $(QUICK),quick-)tsan/tests/test_%)
+	+@$(call SAN_MAKE,tsan,thread) $(TSAN_TESTS:%=$(B)/$(if $(QUICK),quick-)tsan/tests/test_%) $(call SAN_DOUBLES,tsan)
 	@$(call SAN_RUN,tsan,$(TSAN_TESTS))
 	@$(if $(QUICK),,sh tools/bootstrap.sh san || true)
 	+@$(if $(QUICK),,$(SUBMAKE) PACK=no $(LIB_SO) $(B)/tests/test_host $(VALGRIND_TESTS:%=$(B)/tests/test_%) && B=$(B) sh tests/valgrind.sh $(VALGRIND_TESTS:%=$(B)/tests/test_%) $(B)/tests/test_host:plugin)
