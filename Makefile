@@ -79,7 +79,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(if $(shell comman
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
 
-lib: $(LIB_A) $(LIB_SO) $(XT_CC) $(MPI_SO)
+lib: $(LIB_A) $(LIB_SO) $(XT_CC) $(MPI_SO) $(if $(MPI_SO),$(B)/xt-mpi)
 
 python: need-build ## the Python package, into build/python/lib: PYTHONPATH=build/python/lib python3 -c 'import xtview'
 	@$(SUBMAKE) lib
@@ -200,6 +200,11 @@ $(B)/tests/mpi/test_mpi: tests/mpi/test_mpi.c $(B)/libxtview-mpi.so.0
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(MPI_FLAGS) $(LDFLAGS) -o $@ $< -L$(B) -lxtview-mpi -lxtview -Wl,-rpath,$(abspath $(B))
+
+# The command that mpirun starts.
+$(B)/xt-mpi: $(wildcard tools/mpi/*.c) tools/mpi/job.h $(patsubst %,$(B)/obj/tools/%.o,args say bar npy input output guard) $(B)/libxtview-mpi.so.0
+	$(call say,LD,$@)
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(MPI_FLAGS) -I. -Itools $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -L$(B) -lxtview-mpi -lxtview -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../lib'
 
 # Tables beside what MPI and FFTW have: bench/notes/mpi.md.
 FFTW_MPI := $(if $(wildcard /usr/include/fftw3-mpi.h),$(shell pkg-config --exists fftw3 && echo -DWITH_FFTW $$(pkg-config --cflags fftw3) -lfftw3_mpi $$(pkg-config --libs fftw3) -lm))
@@ -367,9 +372,9 @@ PREFIX ?= /usr/local
 VERSION = $(shell sed -n 's/^\#define XT_VERSION "\(.*\)"/\1/p' include/xt/xt.h)
 export DESTDIR PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR BASHDIR ZSHDIR STRIP
 
-$(B)/package/stamp: $(XT) $(wildcard include/xt/*.h) tools/package/pages.py
+$(B)/package/stamp: $(XT) $(if $(MPI_SO),$(B)/xt-mpi) $(wildcard include/xt/*.h) tools/package/pages.py
 	$(call say,GEN,$(@D)/man1 man3,manual pages)
-	$(Q)$(PYTHON) tools/package/pages.py --xt $(XT) --out $(@D)
+	$(Q)$(PYTHON) tools/package/pages.py --xt $(XT) $(if $(MPI_SO),--xt-mpi $(B)/xt-mpi) --out $(@D)
 	@touch $@
 
 package-files: need-build # what an install takes

@@ -126,7 +126,8 @@ def mpi_folders():
 
 
 def compiles(path, language):
-    mpi = mpi_folders() if path.endswith("xt_mpi.h") or path.startswith("runtime/mpi/") else ["."]
+    wants = path.endswith("xt_mpi.h") or path.startswith(("runtime/mpi/", "tools/mpi/"))
+    mpi = mpi_folders() if wants else ["."]
     if not mpi:
         return
     with tempfile.TemporaryDirectory() as d:

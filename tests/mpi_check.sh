@@ -1,27 +1,77 @@
 #!/bin/sh
-# mpi_check.sh: libxtview-mpi by mpirun on 1 to 8 ranks of this machine, several on a core; libxtview itself
-# knows no MPI. Skipped where there is none. B: build directory. MPIRUN.
+# mpi_check.sh: libxtview-mpi and xt-mpi by mpirun on 1 to 8 ranks of this machine, several on a core;
+# libxtview itself knows no MPI. Skipped where there is none. B: build directory. MPIRUN.
+set -u
 B=${B:-build} MPIRUN=${MPIRUN:-mpirun} passed=0 failed=0
 if ! command -v "$MPIRUN" >/dev/null || [ ! -e "$B/libxtview-mpi.so.0" ]; then
     echo 'skipped: no MPI'
     exit 0
 fi
-[ -e "$B/tests/mpi/test_mpi" ] || make -s B="$B" "$B/tests/mpi/test_mpi" || exit 1
+for made in tests/mpi/test_mpi xt-mpi xt; do
+    [ -e "$B/$made" ] || make -s B="$B" "$B/$made" || exit 1
+done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+dir=$(mktemp -d) || exit 1
+out=$dir/out
+trap 'rm -rf "$dir"' EXIT
 check() { # description, status
     if [ "$2" -eq 0 ]; then passed=$((passed + 1)); return; fi
     failed=$((failed + 1))
     echo "FAILED: $1"
     cat "$out"
 }
+
 for n in 1 2 3 4 5 8; do
     timeout 120 "$MPIRUN" -n $n "$B/tests/mpi/test_mpi" >"$out" 2>&1
     check "$n ranks" $?
     echo "note: $(grep 'ranks:' "$out")"
 done
+
+# xt-mpi on files of whole tensors and on a file a rank, against xt.
+python3 - "$dir/x.npy" <<'PYTHON'
+import struct, sys
+head = "{'descr': '<i4', 'fortran_order': False, 'shape': (37, 53), }".ljust(117) + "\n"
+with open(sys.argv[1], "wb") as f:
+    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+    f.write(struct.pack(f"<{37 * 53}i", *(i * 2654435761 % 2**31 for i in range(37 * 53))))
+PYTHON
+"$B/xt" run 'x; x.T[::-1]' "$dir/x.npy" -o "$dir/want.npy"
+run() { timeout 60 "$MPIRUN" -n "$1" "$B/xt-mpi" run "$2" "$3" -o "$4" >>"$out" 2>&1; }
+files() { # ranks, layout of x, of the result
+    chain="mesh r[$1]; x: i32[$2]; x.T[::-1] -> [$3]" back="mesh r[$1]; y: i32[$3]; y -> [53,37]"
+    find "$dir" -name 'got*' -delete -o -name 'part*' -delete
+    : >"$out"
+    run "$1" "$chain" "$dir/x.npy" "$dir/got.npy" && cmp "$dir/got.npy" "$dir/want.npy" >>"$out" &&
+        run "$1" "$chain" "$dir/x.npy" "$dir/part%r.npy" &&
+        run "$1" "$back" "$dir/part%r.npy" "$dir/got2.npy" &&
+        cmp "$dir/got2.npy" "$dir/want.npy" >>"$out"
+    check "files on $1 ranks: [$2] -> [$3]" $?
+}
+files 1 '37 r,53' '53 r,37'
+files 2 '37,53 r(1)' '53 r(7),37'
+files 3 '37 r(balanced),53' '53,37 r'
+files 4 '37 r(2),53' '53 r(balanced),37'
+files 8 '37 r,53' '53,37 r(11)'
+refused() { # words, arguments of xt-mpi run
+    words=$1
+    shift
+    timeout 60 "$MPIRUN" -n 2 "$B/xt-mpi" run "$@" >"$out" 2>&1
+    status=$?
+    [ $status -ne 0 ] && [ "$(grep -c '^xt-mpi: ' "$out")" -eq 1 ] && grep -qF "$words" "$out"
+    check "refused: $words" $?
+}
+x='mesh r[2]; x: i32[37 r,53]' no=$dir/no.npy
+refused "none.npy: No such file" "$x; x" "$dir/none.npy" -o "$no"
+refused 'input x is i32[38,53]' 'mesh r[2]; x: i32[38 r,53]; x' "$dir/x.npy" -o "$no"
+refused 'the mesh has 3 ranks, the communicator 2' 'mesh r[3]; x: i32[37 r,53]; x' "$dir/x.npy" -o "$no"
+refused 'column 29: input y' "$x; y" "$dir/x.npy" -o "$no"
+refused 'inputs of the chain: 1, files given: 2' "$x; x" "$dir/x.npy" "$dir/x.npy" -o "$no"
+refused 'there is no such directory' "$x; x" "$dir/x.npy" -o "$dir/none/no.npy"
+refused 'run: --mem wants a size' "$x; x" "$dir/x.npy" -o "$no" --mem much
+[ -z "$(find "$dir" -name 'no.npy' -o -name '.xt-*')" ]
+check 'nothing is left of a run that was refused' $?
+
 ! ldd "$B/libxtview.so.0" | grep -qi 'mpi' >"$out"
 check 'libxtview knows no MPI' $?
 echo "$passed passed, $failed failed"

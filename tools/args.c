@@ -25,7 +25,7 @@ static void print_row(const struct option_row *r)
 
 static void print_help(const struct command *c, const struct option_row *rows, int n)
 {
-    printf("xt %s%s%s\n\n%s\n\n", c->name, *c->synopsis ? " " : "", c->synopsis, c->what);
+    printf("%s %s%s%s\n\n%s\n\n", say_program, c->name, *c->synopsis ? " " : "", c->synopsis, c->what);
     for (int i = 0; i < n; i++)
         print_row(&rows[i]);
     print_row(&help_row);
@@ -44,7 +44,8 @@ __attribute__((format(printf, 2, 3))) static int fail_option(const struct comman
     va_end(ap);
     if (strchr(why, '?'))
         return fail("%s%s%s", c->name ? c->name : "", c->name ? ": " : "", why);
-    return c->name ? fail("%s: %s; see xt %s --help", c->name, why, c->name) : fail("%s; see xt --help", why);
+    return c->name ? fail("%s: %s; see %s %s --help", c->name, why, say_program, c->name)
+                   : fail("%s; see xt --help", why);
 }
 
 /* word: as typed, "--frob=3". */

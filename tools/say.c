@@ -9,6 +9,8 @@
 
 #include "bar.h"
 
+const char *say_program = "xt", *say_name = "xt";
+
 /* Bytes of the character at s, of UTF-8 and no control character; 0: it is none such. */
 static size_t character(const char *s)
 {
@@ -43,11 +45,14 @@ char *clean(char *dst, size_t size, const char *s)
 static int vfail(const char *path, const char *fmt, va_list ap)
 {
     char line[1024], shown[4 * sizeof line], name[4 * 300];
+    if (!say_name)
+        return EXIT_BAD_INPUT;
     vsnprintf(line, sizeof line, fmt, ap);
     fflush(stdout);
     bar_clear();
     clean(shown, sizeof shown, line);
-    fprintf(stderr, "xt: %s%s%s\n", path ? clean(name, sizeof name, path) : "", path ? ": " : "", shown);
+    fprintf(stderr, "%s: %s%s%s\n", say_name, path ? clean(name, sizeof name, path) : "", path ? ": " : "",
+            shown);
     return EXIT_BAD_INPUT;
 }
 
@@ -103,7 +108,7 @@ int fail_chain(const char *name, const char *chain)
 {
     enum { BEFORE = 60, COLUMNS = 100 }; /* of a long line */
     int column = xt_last_error()->column, status = fail_last(name ? name : "chain");
-    if (column < 1 || (size_t)column > strlen(chain) + 1)
+    if (!say_name || column < 1 || (size_t)column > strlen(chain) + 1)
         return status;
     const char *place = chain + column - 1, *start = place, *end = place;
     while (start > chain && start[-1] != '\n')

@@ -7,6 +7,9 @@
 
 enum { EXIT_BAD_INPUT = 2 };
 
+/* Of help, and before each message; NULL: nothing is said. "xt" at first. */
+extern const char *say_program, *say_name;
+
 /* One line to stderr, "xt: ..", and EXIT_BAD_INPUT: `return fail("..")`. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int fail_file(const char *path, const char *fmt, ...)

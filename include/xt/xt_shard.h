@@ -71,8 +71,11 @@ XT_API int xt_shard_inputs(const struct xt_shard *p);
 
 /* The local array of an input, or of the result (input -1): element type, extents, strides in elements,
  * offset; [from_bytes, to_bytes) as of xt_kernel_shape. rank: any of the mesh; one that is not of the
- * tensor's grid holds nothing: all extents 0. */
+ * tensor's grid holds nothing: all extents 0; -1: the whole tensor, dense. */
 XT_API xt_status xt_shard_shape(const struct xt_shard *p, int input, int64_t rank, struct xt_end_info *out);
+
+/* Which element of the whole axis the rank's i-th is. -1: it has none such. */
+XT_API int64_t xt_shard_index(const struct xt_shard *p, int input, int64_t rank, int axis, int64_t i);
 
 /* Carries it out: collective, each rank with its own plan. dst and srcs: host pointers to the starts of this
  * rank's arrays; one may be NULL where the rank holds nothing of it.

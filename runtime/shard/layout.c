@@ -52,6 +52,13 @@ int64_t xti_spread_copies(const struct xti_spread *s)
     return n;
 }
 
+int64_t xti_cut_index(const struct xti_cut *c, int64_t n, int64_t on, int64_t i)
+{
+    if (c->block)
+        return (i / c->block * c->ranks + on) * c->block + i % c->block;
+    return n / c->ranks * on + at_most(on, n % c->ranks) + i;
+}
+
 static void local_strides(const struct xti_spread *s, const int64_t *local, int64_t *strides)
 {
     if (s->layout)

@@ -32,6 +32,9 @@ int64_t xti_spread_copies(const struct xti_spread *s); /* product of copy[].n */
 void xti_spread_local(const struct xti_spread *s, const int64_t *shape, const struct xti_place *at,
                       int64_t *local, int64_t *strides);
 
+/* Which element of the axis the i-th is of the rank at that coordinate of its cut. */
+int64_t xti_cut_index(const struct xti_cut *c, int64_t n, int64_t on, int64_t i);
+
 /* The whole tensor, of inputs new in g; of copies the first. -1: failed, the graph knows. */
 xt_node xti_spread_gather(struct xt_graph *g, const struct xti_spread *s, xt_dtype t, const int64_t *shape);
 

@@ -96,24 +96,40 @@ xt_status xt_shard_shape(const struct xt_shard *p, int input, int64_t rank, stru
     int64_t lo, hi;
     if (xti_give_check(out, XTI_UP_TO(struct xt_end_info, to_bytes), "xt_shard_shape", "xt_end_info", &err))
         return xti_publish(XT_EINVAL, &err);
-    if (!p || input < -1 || input >= p->plan.mesh.n_inputs || rank < 0 || rank >= p->plan.mesh.ranks)
+    if (!p || input < -1 || input >= p->plan.mesh.n_inputs || rank < -1 || rank >= p->plan.mesh.ranks)
         return fail(XT_EINVAL, p ? "xt_shard_shape: no such input, or no such rank" : "the plan is NULL");
     const struct xt_graph *g = p->plan.graph;
     const struct xti_node *n = &g->node[input < 0 ? g->out : g->input[input]];
     const struct xti_spread *s = input < 0 ? &p->plan.mesh.output : &p->plan.mesh.input[input];
     struct xt_end_info e = {.name = input < 0 ? NULL : n->name, .dtype = n->dtype, .rank = n->rank};
-    if (xti_spread_place(s, rank, &at)) {
+    bool there = rank < 0 || xti_spread_place(s, rank, &at);
+    if (rank < 0) {
+        memcpy(e.shape, n->shape, sizeof e.shape);
+        xti_dense_strides(n->rank, n->shape, e.strides);
+    } else if (there) {
         xti_spread_local(s, n->shape, &at, e.shape, e.strides);
         e.offset = s->offset;
     }
     if (!xti_span(e.rank, e.shape, e.strides, e.offset, &lo, &hi))
         return fail(XT_EOVERFLOW, "xt_shard_shape: addresses do not fit in 63 bits");
-    if (hi >= lo && (e.rank || xti_spread_place(s, rank, &at))) {
+    if (hi >= lo && (e.rank || there)) {
         e.from_bytes = lo * (int64_t)xt_dtype_bytes(n->dtype);
         e.to_bytes = (hi + 1) * (int64_t)xt_dtype_bytes(n->dtype);
     }
     xti_give(out, &e, sizeof e);
     return xti_publish(XT_OK, NULL);
+}
+
+int64_t xt_shard_index(const struct xt_shard *p, int input, int64_t rank, int axis, int64_t i)
+{
+    struct xt_end_info e = {.size = sizeof e}, whole = {.size = sizeof whole};
+    struct xti_place at;
+    if (rank < 0 || xt_shard_shape(p, input, rank, &e) || xt_shard_shape(p, input, -1, &whole) || axis < 0 ||
+        axis >= e.rank || i < 0 || i >= e.shape[axis])
+        return -1;
+    const struct xti_spread *s = input < 0 ? &p->plan.mesh.output : &p->plan.mesh.input[input];
+    xti_spread_place(s, rank, &at);
+    return xti_cut_index(&s->cut[axis], whole.shape[axis], at.on[axis], i);
 }
 
 xt_status xt_shard_get(const struct xt_shard *p, struct xt_shard_info *out)

@@ -3,7 +3,7 @@
 #   install.sh install|uninstall
 # Environment: B, the build directory with package/ made by pages.py; PREFIX, DESTDIR; BINDIR, LIBDIR,
 # INCLUDEDIR, MANDIR, BASHDIR, ZSHDIR, all below PREFIX; STRIP (":": keeps debug information); MPI=no: without
-# libxtview-mpi.
+# libxtview-mpi and xt-mpi.
 set -eu
 B=${B:-build} DESTDIR=${DESTDIR:-} PREFIX=${PREFIX:-/usr/local} STRIP=${STRIP:-strip}
 BINDIR=${BINDIR:-$PREFIX/bin} LIBDIR=${LIBDIR:-$PREFIX/lib} INCLUDEDIR=${INCLUDEDIR:-$PREFIX/include}
@@ -39,6 +39,9 @@ install_mpi() {
     $STRIP --strip-unneeded "$DESTDIR$LIBDIR/libxtview-mpi.so.$version"
     ln -sf "libxtview-mpi.so.$version" "$DESTDIR$LIBDIR/libxtview-mpi.so.0"
     ln -sf libxtview-mpi.so.0 "$DESTDIR$LIBDIR/libxtview-mpi.so"
+    put 755 "$B/xt-mpi" "$DESTDIR$BINDIR/xt-mpi"
+    $STRIP "$DESTDIR$BINDIR/xt-mpi"
+    put 644 "$B/package/mpi/xt-mpi.1" "$DESTDIR$MANDIR/man1/xt-mpi.1"
     put 644 include/xt/xt_mpi.h "$DESTDIR$INCLUDEDIR/xt/xt_mpi.h"
     fill xtview-mpi.pc.in "$LIBDIR/pkgconfig/xtview-mpi.pc"
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """pages.py: manual pages and completions, from what there is already.
 
-    pages.py --xt build/xt --out DIR     DIR/man1/xt.1, DIR/man3/libxtview.3 and a page a function,
+    pages.py --xt build/xt [--xt-mpi build/xt-mpi] --out DIR
+                                         DIR/man1/xt.1, DIR/mpi/xt-mpi.1, DIR/man3/libxtview.3 and a page
+                                         a function,
                                          DIR/xt (bash), DIR/_xt (zsh)
 
 xt(1) and the completions come from `xt help`, `xt help COMMAND` and `xt env`, libxtview(3) from the public
@@ -15,6 +17,7 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NAMES = {"xt": "compile a chain of views into one copy",
+         "xt-mpi": "run a chain over the ranks of an MPI job",
          "libxtview": "compiles chains of views into one copy"}
 
 
@@ -199,6 +202,18 @@ def library_page(headers, version):
     return out + ".SH SEE ALSO\n.BR xt (1)\n"
 
 
+def mpi_page(command, version):
+    """xt-mpi(1): its help needs no mpirun."""
+    first, _, rest = said_by(command, "--help").partition("\n")
+    out = head("xt-mpi", 1, version)
+    out += f".SH SYNOPSIS\n.B mpirun xt-mpi\n.I command\n.SH DESCRIPTION\n{roff(first)}\n"
+    out += f".PP\n{example(rest.strip(chr(10)))}.SH COMMANDS\n"
+    for name in re.findall(r"^  mpirun -n N xt-mpi (\w+)", rest, flags=re.M):
+        synopsis, _, more = said_by(command, name, "--help").partition("\n")
+        out += f".SS {roff(synopsis)}\n{example(more.strip(chr(10)))}"
+    return out + ".SH SEE ALSO\n.BR xt (1)\n"
+
+
 def functions(headers):
     return sorted({m for h in headers for m in re.findall(r"^XT_API [^;]*?\b(xt_\w+)\(", h.read_text(),
                                                           flags=re.M | re.S)})
@@ -212,6 +227,7 @@ def write(path, text):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--xt", required=True)
+    parser.add_argument("--xt-mpi")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     args = parser.parse_args()
     headers = sorted((ROOT / "include/xt").glob("*.h"), key=lambda p: (p.name != "xt.h", p.name))
@@ -225,6 +241,8 @@ def main():
     write(out / "man3/libxtview.3", library_page(headers, version))
     for name in functions(headers):
         write(out / f"man3/{name}.3", ".so man3/libxtview.3\n")
+    if args.xt_mpi:
+        write(out / "mpi/xt-mpi.1", mpi_page(args.xt_mpi, version))
     write(out / "xt", bash(found))
     write(out / "_xt", zsh(found))
 
