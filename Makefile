@@ -99,7 +99,7 @@ test: need-test ## every test; SAN=address,undefined under sanitizers
 
 .PHONY: check-fault check-san
 # Programs that take a sample in `make test`; here all of it.
-FAULT_TESTS := fault host nasty cache memo helper threads stack
+FAULT_TESTS := fault host nasty cache memo helper threads stack overlap huge
 check-fault: need-test ## kills and failing calls at every system call, damaged entries, hosts in trouble, nasty chains: all of it (minutes)
 	+@$(SUBMAKE) $(FAULT_TESTS:%=$(B)/tests/test_%) $(DOUBLES)
 	@B=$(B) XT_TEST_FULL=1 sh tests/some.sh $(FAULT_TESTS:%=$(B)/tests/test_%)

@@ -5,7 +5,9 @@
 #include <limits.h>
 
 #include "api/api.h"
+#include "support/comma.h"
 #include "support/random_graph.h"
+#include "support/scratch.h"
 
 char now_running[2048];
 
@@ -737,6 +739,28 @@ START_TEST(explanations_are_text_for_people_and_valid_json)
 }
 END_TEST
 
+START_TEST(the_locale_of_a_host_is_in_no_explanation)
+{
+    static const int forms[] = {0, XT_WHY, XT_JSON, XT_SVG};
+    char dir[SCRATCH_PATH];
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, "x: f32[1000,700]; x.T.pad((1,0),(0,0), value=0.5)");
+    make_scratch(dir, "api");
+    for (int i = 0; i < 4; i++) {
+        char *plain = explained(k, forms[i]);
+        use_comma(dir);
+        char *here = explained(k, forms[i]);
+        setlocale(LC_ALL, "C");
+        ck_assert_str_eq(here, plain);
+        free(plain);
+        free(here);
+    }
+    remove_scratch(dir);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(explaining_refuses_null_and_unknown_flags)
 {
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
@@ -908,6 +932,7 @@ int main(void)
     tcase_add_test(c, cpu_kernels_have_no_cuda_artifacts);
     tcase_add_test(c, the_json_checker_knows_good_from_bad);
     tcase_add_test(c, explanations_are_text_for_people_and_valid_json);
+    tcase_add_test(c, the_locale_of_a_host_is_in_no_explanation);
     tcase_add_test(c, explaining_refuses_null_and_unknown_flags);
     tcase_add_test(c, the_text_groups_refusals_by_reason_and_loses_none);
     tcase_add_test(c, given_shapes_agree_or_are_refused);

@@ -1,8 +1,9 @@
-/* str.c: the string builder. Numbers are printed by printf's integer conversions alone: no locale. Layer 0.
- */
+/* str.c: the string builder. Numbers have a decimal point, whatever the locale of the host. Layer 0. */
 #include "base/str.h"
 
 #include <inttypes.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,18 +44,31 @@ void xti_str_addn(struct xti_str *b, const void *bytes, size_t n)
 
 void xti_str_add(struct xti_str *b, const char *text) { xti_str_addn(b, text, strlen(text)); }
 
+/* vsnprintf with a decimal point, whatever the host's locale has. That of C takes no memory. */
+static int format(char *buf, size_t size, const char *fmt, va_list ap)
+{
+    locale_t c = *nl_langinfo(RADIXCHAR) == '.' ? (locale_t)0 : newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t was = c ? uselocale(c) : c;
+    int n = vsnprintf(buf, size, fmt, ap);
+    if (c) {
+        uselocale(was);
+        freelocale(c);
+    }
+    return n;
+}
+
 void xti_str_addf(struct xti_str *b, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = format(NULL, 0, fmt, ap);
     va_end(ap);
     if (n < 0)
         b->failed = true;
     if (n < 0 || !reserve(b, (size_t)n))
         return;
     va_start(ap, fmt);
-    vsnprintf(b->s + b->n, (size_t)n + 1, fmt, ap);
+    format(b->s + b->n, (size_t)n + 1, fmt, ap);
     va_end(ap);
     b->n += (size_t)n;
 }
@@ -138,6 +152,14 @@ xt_status xti_copy_out(const char *text, size_t n, char *buf, size_t size, size_
     return XT_OK;
 }
 
+static void format_into(char *buf, size_t size, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    format(buf, size, fmt, ap);
+    va_end(ap);
+}
+
 const char *xti_size_text(int64_t bytes, char *buf, size_t size)
 {
     static const char *const unit[] = {"bytes", "KB", "MB", "GB", "TB", "PB"};
@@ -145,6 +167,6 @@ const char *xti_size_text(int64_t bytes, char *buf, size_t size)
     int i = 0;
     for (; v >= 1000 && i < 5; i++)
         v /= 1000;
-    snprintf(buf, size, "%.*f %s", i && v < 100 ? 1 : 0, v, unit[i]);
+    format_into(buf, size, "%.*f %s", i && v < 100 ? 1 : 0, v, unit[i]);
     return buf;
 }
