@@ -5,6 +5,7 @@
   headers     each header compiles alone, as C11; the public one also as C++11
   public      the shared library exports what the headers declare, no more: runtime/xtview.map lists it
   abi         sizes, places and constants of the public header are those of tests/abi.txt
+  cases       the tests that tests/cases.md names are there
   names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc
   text        no tabs, no trailing blanks, 110 columns, no #if 0, no open markers
   generated   nothing generated is committed
@@ -287,6 +288,19 @@ def check_circles(folder):
             "in a circle, or above one: " + ", ".join(f"{os.path.basename(n)} ({s})" for n, s in of.items()))
 
 
+def check_cases(path, text):
+    """The tests that a page of tests/ names are there."""
+    there = set()
+    for name in os.listdir("tests"):
+        if name.startswith("test_") and name.endswith(".c"):
+            with open("tests/" + name) as f:
+                there.update(re.findall(r"START_TEST\((\w+)\)", f.read()))
+    for line, row in enumerate(text.split("\n"), 1):
+        for name in re.findall(r"\b[a-z0-9]+(?:_[a-z0-9]+){3,}\b", row):
+            if name not in there:
+                say(path, line, f"there is no test {name}")
+
+
 def check_generated(path, text):
     if path.startswith("build/") or path.endswith((".o", ".a", ".so", ".ptx", ".cubin", ".pyc")):
         if not path.startswith("tests/ptx/"):
@@ -302,6 +316,8 @@ def main():
         except (UnicodeDecodeError, IsADirectoryError):
             continue
         check_generated(path, text)
+        if path == "tests/cases.md":
+            check_cases(path, text)
         if path.endswith((".c", ".h", ".cu", ".j2", ".py", ".sh", "Makefile")):
             check_text(path, text)
         if path.endswith((".c", ".h")):
