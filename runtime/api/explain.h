@@ -33,7 +33,8 @@ const struct xti_piece *xti_main_piece(const struct xti_map *m);
 /* The piece that copies the most of an input, or, src -1, that fills the most; NULL: there is none. */
 const struct xti_piece *xti_piece_from(const struct xti_map *m, int src);
 /* "the largest of 2 pieces, 66.7 % of the result" */
-void xti_share_text(const struct xti_map *m, const struct xti_piece *p, struct xti_str *b);
+void xti_share_text(const struct xti_map *m, const struct xti_layout *result, const struct xti_piece *p,
+                    struct xti_str *b);
 /* "11.1 % of the result"; nothing where nothing is filled, or conditions say what is. */
 void xti_filled_text(const struct xti_map *m, struct xti_str *b);
 enum { XTI_INPUTS_SHOWN = 4 };

@@ -196,7 +196,7 @@ static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, stru
     xti_str_addf(b, "  axes     extent  in the result              %s", xti_packed_name(k->packed, p->src));
     if (k->map->n_pieces > 1 && xti_piece_affine(p)) {
         xti_str_add(b, "   (");
-        xti_share_text(k->map, p, b);
+        xti_share_text(k->map, &out, p, b);
         xti_str_add(b, ")");
     }
     xti_str_add(b, "\n");

@@ -31,7 +31,33 @@ static void percent(double part, const struct xti_map *m, struct xti_str *b)
     xti_str_addf(b, "%.1f %% of the result", 100 * part / (double)m->numel);
 }
 
-void xti_share_text(const struct xti_map *m, const struct xti_piece *p, struct xti_str *b)
+/* ", from [0,9,0]": the index that lies at this address. Nothing where a stride is negative or axes overlap.
+ */
+static void from_text(const struct xti_layout *l, int64_t address, struct xti_str *b)
+{
+    int64_t index[XT_MAX_RANK] = {0}, rest = address - l->offset, below = INT64_MAX;
+    for (int i = 0; i < l->rank; i++) { /* the longest stride first */
+        int64_t longest = 0;
+        for (int j = 0; j < l->rank; j++)
+            if (l->shape[j] > 1 && l->strides[j] < below && l->strides[j] > longest)
+                longest = l->strides[j];
+        for (int j = 0; longest && j < l->rank; j++)
+            if (l->shape[j] > 1 && l->strides[j] == longest) {
+                index[j] = rest / longest;
+                rest -= index[j] * longest;
+                if (index[j] >= l->shape[j])
+                    return;
+            }
+        below = longest;
+    }
+    if (rest || address < l->offset)
+        return;
+    xti_str_add(b, ", from ");
+    xti_str_list(b, l->rank, index);
+}
+
+void xti_share_text(const struct xti_map *m, const struct xti_layout *result, const struct xti_piece *p,
+                    struct xti_str *b)
 {
     int n = 0;
     for (int i = 0; i < m->n_pieces; i++)
@@ -39,6 +65,7 @@ void xti_share_text(const struct xti_map *m, const struct xti_piece *p, struct x
     if (n > 1)
         xti_str_addf(b, "the largest of %d pieces, ", n);
     percent((double)xti_piece_numel(p), m, b);
+    from_text(result, p->doff, b);
 }
 
 void xti_filled_text(const struct xti_map *m, struct xti_str *b)

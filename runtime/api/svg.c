@@ -179,7 +179,7 @@ static void axes(struct page *p, const struct xti_piece *q)
     put(p, "s", RIGHT, p->y, text.s ? text.s : "", text.n);
     if (p->k->map->n_pieces > 1) {
         text.n = 0;
-        xti_share_text(p->k->map, q, &text);
+        xti_share_text(p->k->map, &out, q, &text);
         put(p, "s", RIGHT, p->y + 20, text.s ? text.s : "", text.n);
         top += 20;
     }
@@ -212,12 +212,18 @@ static void all_axes(struct page *p)
 {
     struct xti_str filled = {0};
     const struct xti_map *m = p->k->map;
+    int above = p->y;
     for (int i = 0; i < m->n_srcs && i < XTI_INPUTS_SHOWN; i++) {
         const struct xti_piece *q = xti_piece_from(m, i);
         if (q && xti_piece_affine(q))
             axes(p, q);
         else if (q)
             paragraph(p, "s", XTI_NO_AXES, CHARS, 2);
+    }
+    if (p->y > above) {
+        p->y -= 8;
+        paragraph(p, "s", "number: how long the axis is; band: where it goes", CHARS, 1);
+        p->y += 12;
     }
     xti_filled_text(m, &filled);
     if (filled.s) {
@@ -300,14 +306,19 @@ static void tile(struct page *p)
 void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b)
 {
     struct page p = {.k = k, .y = 34};
-    struct xti_str chain = {0}, saved = {0}, way = {0};
+    struct xti_str chain = {0}, saved = {0}, became = {0}, way = {0};
     const struct xti_piece *q = xti_main_piece(k->map);
     xti_kernel_text(k, &chain);
     xti_explain_saved(k, &saved);
     xti_explain_way(k, &way);
     paragraph(&p, "m", chain.s, 64, 6);
     p.y += 8;
-    paragraph(&p, "h", saved.s, 54, 3);
+    const char *colon = saved.s ? strstr(saved.s, ": ") : NULL; /* behind what the chain became */
+    xti_str_addn(&became, saved.s ? saved.s : "", colon ? (size_t)(colon - saved.s) : saved.n);
+    paragraph(&p, "h", became.s, 54, 2);
+    p.y += 2;
+    paragraph(&p, "t", colon ? colon + 2 : NULL, CHARS, 3);
+    p.y += 6;
     paragraph(&p, "t", way.s, CHARS, 5);
     p.y += 14;
     elements(&p);
@@ -327,9 +338,10 @@ void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b)
     xti_str_addf(b, "</desc>\n%s<rect class=\"bg\" width=\"%d\" height=\"%d\"/>\n", style, WIDTH, p.y);
     xti_str_addn(b, p.body.s ? p.body.s : "", p.body.n);
     xti_str_add(b, "</svg>\n");
-    b->failed |= p.body.failed | chain.failed | saved.failed | way.failed;
+    b->failed |= p.body.failed | chain.failed | saved.failed | became.failed | way.failed;
     xti_str_free(&p.body);
     xti_str_free(&chain);
     xti_str_free(&saved);
+    xti_str_free(&became);
     xti_str_free(&way);
 }
