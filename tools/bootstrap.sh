@@ -135,7 +135,8 @@ tell() { # $1 why nothing was installed, the rest items: says what to type, fail
 }
 
 bootstrap() { # $1 package set
-    items=$(missing "$1") extra=$(extras "$1" | xargs)
+    items=$(missing "$1") extra=
+    [ -n "$items" ] || extra=$(extras "$1" | xargs) # else python3 may come with the items
     [ -n "$items$extra" ] || return 0
     sudo='' why=''
     if [ "${BOOTSTRAP:-}" = no ]; then why='BOOTSTRAP=no'
@@ -149,7 +150,7 @@ bootstrap() { # $1 package set
     if [ -n "$items" ]; then
         if [ -z "$why" ]; then apt_install $(packages apt-get $items) || why='apt-get failed'; fi
         [ -z "$why" ] || { tell "$why" $items; return 1; }
-        items=$(missing "$1")
+        items=$(missing "$1") extra=$(extras "$1" | xargs)
         [ -z "$items" ] || { say "installed, and still missing: $items (CC=${CC:-cc})"; return 1; }
     fi
     # shellcheck disable=SC2046,SC2086

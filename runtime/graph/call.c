@@ -367,7 +367,8 @@ static bool take_operand(struct xti_args *b)
         return b->x >= 0 && p->item[end].kind == XTI_ITEM_CLOSE;
     }
     if (!it || it->kind != XTI_ITEM_NODE || it->key.n)
-        return xti_args_fail(b, XT_ESYNTAX, "the first argument must be a tensor", "", 0);
+        return xti_args_fail(b, XT_ESYNTAX, "the first argument must be a tensor",
+                             ", as x in flip(x, 0) or x.flip(0)", 33);
     b->x = it->node;
     b->first++;
     return true;

@@ -157,6 +157,8 @@ static enum state operand(struct machine *m)
         return FAILED;
     if (xti_lex_is(p, "\"") || xti_lex_is(p, "'"))
         xti_parse_fail(p, XT_ESYNTAX, p->tok.s, "the string is not closed");
+    else if (xti_lex_is(p, "."))
+        xti_parse_fail(p, XT_ESYNTAX, p->tok.s, "'.' follows a tensor, as in x.flip(0)");
     else
         xti_lex_expected(p, inside(m) ? "an argument" : "an expression");
     return FAILED;

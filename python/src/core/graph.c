@@ -162,7 +162,8 @@ bool lay_out_result(struct xt_graph *g, const struct call *c)
     if (out->rank != n.rank || (n.rank && memcmp(out->shape, n.shape, (size_t)n.rank * sizeof *n.shape)))
         return fail_out(&n, out);
     if (!same_type(out, &c->op[0])) {
-        PyErr_Format(PyExc_TypeError, "the result is %s, out %s", xt_dtype_name(n.dtype),
+        PyErr_Format(PyExc_TypeError, "the result is %s, out %s: xt moves elements, it does not convert them",
+                     xt_dtype_name(n.dtype),
                      out->code == n.dtype ? "of another type" : xt_dtype_name(out->code));
         return false;
     }

@@ -16,7 +16,7 @@ static PyObject *core_copy(PyObject *module, PyObject *const *args, Py_ssize_t n
     if (!read_keywords(s, args + n, kwnames, &out, &stream))
         return NULL;
     if (!PyUnicode_Check(chain)) {
-        PyErr_Format(PyExc_TypeError, "the chain is a string, not %R", Py_TYPE(chain));
+        PyErr_Format(PyExc_TypeError, "the chain, behind the array, is a string, not %R", Py_TYPE(chain));
         return NULL;
     }
     return copy_with(s, args[0], chain, out, stream);

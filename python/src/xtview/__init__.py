@@ -14,6 +14,9 @@ Arrays are all that has the buffer protocol or DLPack: NumPy, PyTorch, JAX, CuPy
 comes out. The GIL is released while 16 KiB or more are written. Each sub-interpreter has its own compiled
 chains. Free-threaded Pythons are not supported: they load no extension of the stable ABI."""
 
+from typing import Any
+
+from . import _view
 from ._core import Kernel, ascontiguousarray, copy, set_threads
 from ._core import version as __version__
 from ._view import View, compile, concat, copyto, rearrange, repeat, stack, view
@@ -22,3 +25,8 @@ __all__ = [
     "Kernel", "View", "ascontiguousarray", "compile", "concat", "copy", "copyto", "rearrange", "repeat",
     "set_threads", "stack", "view",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    hint = f": xt.view(x).{name}(..).copy(), or xt.copy(x, 'x.{name}(..)')" if name in _view.METHODS else ""
+    raise AttributeError(f"module 'xtview' has no attribute '{name}'{hint}", name=name)

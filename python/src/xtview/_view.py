@@ -13,7 +13,7 @@ from . import _core
 # Parts of a chain's text: an int stands for the name of that array.
 _Text = tuple[Any, ...]
 
-_METHODS = (
+METHODS = (
     "permute transpose reshape squeeze unsqueeze flip expand tile repeat roll diagonal unfold pad tril triu "
     "rearrange narrow select swapaxes movedim flatten unflatten ravel rot90 fliplr flipud broadcast_to"
 ).split()
@@ -49,7 +49,8 @@ def _item(i: Any) -> str:
             return str(operator.index(i))
     except TypeError:
         pass
-    raise TypeError(f"an index is an integer, a slice, None or .., not {type(i).__name__}: xt only moves")
+    raise TypeError(f"an index is an integer, a slice, None or ..., not {type(i).__name__}: which elements "
+                    "move is known when a chain is compiled")
 
 
 class View:
@@ -133,7 +134,7 @@ class View:
         return self.compile()._repr_svg_()
 
     def __dir__(self) -> Iterable[str]:
-        return [*object.__dir__(self), *_METHODS]
+        return [*object.__dir__(self), *METHODS]
 
 
 def view(x: Any) -> View:
@@ -191,12 +192,18 @@ def _pattern(name: str, x: Any, pattern: str, lengths: dict[str, int]) -> Any:
 
 @functools.lru_cache(1024)
 def _pattern_chain(name: str, pattern: str, *lengths: tuple[str, int]) -> str:
+    for k, v in lengths:
+        if not hasattr(v, "__index__"):
+            raise TypeError(f"{k}={v!r}: the length of an axis is an integer")
     rest = "".join(f", {k}={operator.index(v)}" for k, v in lengths)
     return f"x.{name}({_number(pattern)}{rest})"
 
 
 def copyto(dst: Any, src: Any, stream: Any = None) -> None:
     """dst[...] = src, src broadcast to dst's shape. Both may have any strides; they must not overlap."""
+    for name, a in ("dst", dst), ("src", src):
+        if not hasattr(a, "shape"):
+            raise TypeError(f"copyto: {name} is no array but {type(a).__name__}: numpy.asarray(..) makes one")
     shape, given = tuple(dst.shape), tuple(src.shape)
     if len(given) > len(shape) or any(n not in (1, m) for n, m in zip(reversed(given), reversed(shape))):
         raise ValueError(f"copyto: a source of shape {given} does not fit a destination of shape {shape}")
