@@ -1,0 +1,89 @@
+"""Anything in every place of every call: an exception or an array, never a crash, a leak or a kept buffer."""
+import gc
+import sys
+
+import pytest
+
+import xtview as xt
+from xtview import _core
+
+np = pytest.importorskip("numpy")
+X = np.arange(24, dtype=np.float32).reshape(4, 6)
+
+
+class BadSequence:
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, i):
+        raise ZeroDivisionError
+
+
+class BadDlpack:
+    def __dlpack__(self, *a, **k):
+        return 7
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+class BadDevice(BadDlpack):
+    def __dlpack_device__(self):
+        return ("a", None)
+
+
+class BadInterface:
+    __array_interface__ = {"shape": "no", "typestr": 7, "data": None, "version": 3}
+
+
+def anything():
+    return [None, 0, -1, 1 << 70, 1.5, float("nan"), "x", "x.T", "", "\0", "x" * 100000, "x.T" + ".T" * 5000,
+            "x: f32[4,6]; x.T", b"x", bytearray(8), memoryview(b"abc"), BadSequence(), BadDlpack(),
+            BadDevice(), BadInterface(), X, X[::-1], X.T, X[:0], np.array(3.0), np.zeros((2, 2), dtype=object),
+            np.zeros(3, dtype="S5"), np.zeros(3, dtype=[("a", "i4")]), np.zeros(3, dtype=">f4"),
+            np.broadcast_to(X, (3, 4, 6)), [X, X], [], {}, {"x": X}, {1: X}, (X,), [None], [[X]], type,
+            object(), xt.compile("x: f32[4,6]; x.T")]
+
+
+def call(f, *args, **kw):
+    """True: it raised what a caller may see."""
+    try:
+        f(*args, **kw)
+        return False
+    except (SystemError, MemoryError):
+        raise
+    except Exception:
+        return True
+
+
+def test_anything_in_every_place():
+    k = xt.compile("x: f32[4,6]; x.T")
+    things = anything()
+    for f in xt.copy, _core.copy, _core.describe, xt.compile, _core.ascontiguousarray:
+        for a in things:
+            call(f, a)
+            for b in things:
+                call(f, a, b)
+    for a in things:
+        for b in things:
+            call(xt.copy, a, "x", out=b)
+            call(xt.copy, X, "x.T", out=b, stream=a)
+        for args, kw in ((a,), {}), ((a,), {"out": a}), ((X,), {"out": a}), ((a, a, a), {}):
+            call(k, *args, **kw)
+        call(k.explain, json=a is not None, why=isinstance(a, str))
+
+
+def test_what_failed_keeps_nothing():
+    k = xt.compile("x: f32[4,6]; x.T")
+    out, fixed, small = (np.zeros(s, np.float32) for s in ((6, 4), (6, 4), (6, 3)))
+    fixed.flags.writeable = False
+    assert all(call(k, X, out=o) for o in (fixed, small, out.astype(np.float64)))
+    before = [sys.getrefcount(v) for v in (X, out, fixed, k)]
+    for _ in range(2000):
+        k(X, out=out)
+        assert call(k, X, out=fixed) and call(xt.copy, X, "x.nope()") and call(xt.copy, BadDlpack(), "x")
+    gc.collect()
+    assert [sys.getrefcount(v) for v in (X, out, fixed, k)] == before
+    room = bytearray(24 * 4)
+    xt.copy(memoryview(room).cast("f", (4, 6)), "x.T")
+    room.extend(b"1")  # nobody exports it any more
