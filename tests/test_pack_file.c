@@ -103,6 +103,25 @@ START_TEST(what_was_put_comes_back)
 }
 END_TEST
 
+START_TEST(an_entry_of_the_largest_size_comes_back)
+{
+    size_t n = XTI_ENTRY_MAX - XTI_ENTRY_MIN - 3;
+    char *big = calloc(1, n);
+    struct xti_pack_maker m = {0};
+    struct xti_pack *p;
+    struct xti_blob b;
+    ck_assert_ptr_nonnull(big);
+    big[n - 1] = 7;
+    ck_assert(!xti_pack_add(&m, "big", 3, "", big, n, NULL) && !xti_pack_write(&m, path, NULL));
+    xti_pack_maker_free(&m);
+    ck_assert(!xti_pack_open(path, &p, NULL));
+    ck_assert(xti_pack_get(p, "big", 3, &b) && b.bytes == n && !memcmp(b.data, big, n));
+    xti_free(b.data);
+    xti_pack_close(p);
+    free(big);
+}
+END_TEST
+
 START_TEST(an_empty_pack_is_one)
 {
     struct xti_pack_maker m = {0};
@@ -285,6 +304,7 @@ int main(void)
     tcase_set_timeout(t, 120);
     tcase_add_checked_fixture(t, start, finish);
     tcase_add_test(t, what_was_put_comes_back);
+    tcase_add_test(t, an_entry_of_the_largest_size_comes_back);
     tcase_add_test(t, an_empty_pack_is_one);
     tcase_add_test(t, every_flipped_bit_and_every_length_costs_what_it_hits);
     tcase_add_test(t, rows_that_lie_are_refused);

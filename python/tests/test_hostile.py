@@ -39,8 +39,8 @@ class BadInterface:
 def anything():
     return [None, 0, -1, 1 << 70, 1.5, float("nan"), "x", "x.T", "", "\0", "x" * 100000, "x.T" + ".T" * 5000,
             "x: f32[4,6]; x.T", b"x", bytearray(8), memoryview(b"abc"), BadSequence(), BadDlpack(),
-            BadDevice(), BadInterface(), X, X[::-1], X.T, X[:0], np.array(3.0), np.zeros((2, 2), dtype=object),
-            np.zeros(3, dtype="S5"), np.zeros(3, dtype=[("a", "i4")]), np.zeros(3, dtype=">f4"),
+            BadDevice(), BadInterface(), X, X[::-1], X.T, X[:0], np.array(3.0), np.zeros(2, object),
+            np.zeros(3, "S5"), np.zeros(3, [("a", "i4")]), np.zeros(3, ">f4"),
             np.broadcast_to(X, (3, 4, 6)), [X, X], [], {}, {"x": X}, {1: X}, (X,), [None], [[X]], type,
             object(), xt.compile("x: f32[4,6]; x.T")]
 
