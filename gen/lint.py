@@ -196,15 +196,15 @@ def check_abi(cc):
     of members and functions. With --abi: prints what is. xt_mpi.h has functions alone."""
     path = "tests/abi.txt"
     headers = []
-    for header in ["xt.h", "xt_shard.h", "xt_mpi.h"]:
+    for header in ["xt.h", "xt_shard.h", "xt_files.h", "xt_mpi.h"]:
         with open("include/xt/" + header) as f:
             headers.append(re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S))
-    text = "".join(headers[:2])
+    text = "".join(headers[:3])
     names = list(dict.fromkeys(public_names(text)))
     rows = "\n".join(f'printf("%s %lld\\n", "{n}", (long long)({n}));' for n in names)
     with tempfile.TemporaryDirectory() as d:
         with open(d + "/abi.c", "w") as f:
-            f.write("#include <stdio.h>\n#include <xt/xt_shard.h>\nint main(void) {\n" + rows + "\n}\n")
+            f.write("#include <stdio.h>\n#include <xt/xt_files.h>\n#include <xt/xt_shard.h>\nint main(void) {\n" + rows + "\n}\n")
         subprocess.run(cc + ["-Iinclude", d + "/abi.c", "-o", d + "/abi"], check=True)
         now = subprocess.run([d + "/abi"], capture_output=True, text=True, check=True).stdout
     now += "".join(f"{name}: {kind}\n" for name, kind in [*types(text), *signatures("".join(headers))])

@@ -1,6 +1,21 @@
 /* curve.c: what requests of five lengths take, measured for a third of a second, and kept. Layer 5. */
 #include "files/curve.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/os.h"
+#include "cache/cache.h"
+#include "files/io.h"
+
+enum { PROBE_BYTES = 64 << 20, MOST_REQUESTS = 32, VERSION = 1, MOST_LEARNED = 4 };
+static const int64_t LENGTH_NS = 30000000; /* of one length, one way */
+
 const struct xti_curve xti_curve_careful = {
     .seconds = {{15e-6, 24e-6, 61e-6, 220e-6, 900e-6}, {16e-6, 22e-6, 36e-6, 110e-6, 400e-6}},
     .requests = 32};
@@ -20,7 +35,189 @@ double xti_curve_seconds(const struct xti_curve *c, bool write, int64_t bytes)
     return t[i] + part * (t[i + 1] - t[i]);
 }
 
-void xti_curve_get(const char *output, const char *input, int64_t input_bytes, struct xti_curve *c)
+/* ---- measuring */
+
+struct probe {
+    struct xti_io *io;
+    struct xti_array file;
+    char *buffer;
+};
+
+/* Seconds a request of so many bytes, all over the file: every other place first, so that neighbours do not
+ * follow each other. -1: it failed. */
+static double measure(struct probe *p, bool write, int64_t bytes)
 {
+    int64_t places = PROBE_BYTES / bytes, half = places / 2, each = 4 * MOST_REQUESTS;
+    struct xti_axes a = {.n = 3, .extent = {half, 2, bytes}, .stride = {2 * bytes, bytes, 1}};
+    int64_t begin = xti_now_ns(), done = 0;
+    struct xti_err err = {0};
+    each = each < half ? each : half;
+    for (int64_t i = 0; xti_now_ns() - begin < LENGTH_NS; i++) {
+        struct xti_transfer t;
+        int64_t lo[3] = {i * each % (half - each + 1), i % 2, 0}, n[3] = {each, 1, bytes};
+        xti_io_start(p->io, &t, &p->file, &a, lo, n, p->buffer, write);
+        if (xti_io_wait(p->io, &t, &err))
+            return -1;
+        done += each;
+    }
+    return 1e-9 * (double)(xti_now_ns() - begin) / (double)done;
+}
+
+/* A line through the points, by the least squares of relative errors: half of a tenth of a second is noise.
+ */
+static bool smooth(double *t)
+{
+    double w = 0, x = 0, xx = 0, y = 0, xy = 0, bytes = XTI_CURVE_FIRST;
+    for (int i = 0; i < XTI_CURVE_POINTS; i++, bytes *= XTI_CURVE_STEP) {
+        double u = 1 / t[i], v = bytes / t[i];
+        if (!(t[i] > 0))
+            return false;
+        w += u * u;
+        x += u * v;
+        xx += v * v;
+        y += u;
+        xy += v;
+    }
+    double slope = fmax((w * xy - x * y) / (w * xx - x * x), 1e-12);
+    double first = fmax((y - slope * x) / w, 1e-7);
+    bytes = XTI_CURVE_FIRST;
+    for (int i = 0; i < XTI_CURVE_POINTS; i++, bytes *= XTI_CURVE_STEP)
+        t[i] = first + slope * bytes;
+    return true;
+}
+
+static bool measure_all(struct probe *p, struct xti_curve *c)
+{
+    bool ok = true;
+    for (int write = 1; write >= 0; write--) {
+        int64_t bytes = XTI_CURVE_FIRST;
+        for (int i = 0; i < XTI_CURVE_POINTS; i++, bytes *= XTI_CURVE_STEP)
+            c->seconds[write][i] = measure(p, write, bytes);
+        ok = ok && smooth(c->seconds[write]);
+    }
+    return ok;
+}
+
+/* The probe is written whole first: reads of room that was never written reach no disk. */
+static bool fill(struct probe *p)
+{
+    struct xti_axes a = {.n = 1, .extent = {PROBE_BYTES}, .stride = {1}};
+    struct xti_transfer t;
+    struct xti_err err = {0};
+    int64_t bytes = (int64_t)1 << 20;
+    bool ok = true;
+    for (int64_t at = 0; at < PROBE_BYTES && ok; at += bytes) {
+        xti_io_start(p->io, &t, &p->file, &a, &at, &bytes, p->buffer, true);
+        ok = !xti_io_wait(p->io, &t, &err);
+    }
+    return ok && !xti_array_sync(&p->file, &err);
+}
+
+static void measure_beside(const char *output, bool buffered, struct xti_curve *c)
+{
+    struct xti_str path = {0};
+    struct xti_err err = {0};
+    struct probe p = {0};
+    struct xti_curve found = {.requests = MOST_REQUESTS};
+    xti_str_addf(&path, "%s.xt-probe", output);
+    int fd = path.failed ? -1 : open(path.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        xti_str_free(&path);
+        return;
+    }
+    p.file = (struct xti_array){.kind = XTI_ARRAY_TILES,
+                                .path = path.s,
+                                .said = path.s,
+                                .esize = 1,
+                                .elements = PROBE_BYTES,
+                                .part_elements = PROBE_BYTES,
+                                .buffered = buffered};
+    int64_t room = (int64_t)MOST_REQUESTS << 20;
+    p.buffer = xti_io_buffer(4 * room);
+    if (p.buffer && !xti_io_new(MOST_REQUESTS, 1 << 20, &p.io, &err) && fill(&p) && measure_all(&p, &found))
+        *c = found;
+    xti_io_free(p.io);
+    xti_io_buffer_free(p.buffer, 4 * room);
+    unlink(path.s);
+    close(fd);
+    xti_str_free(&path);
+}
+
+/* ---- keeping */
+
+static bool find_folder(const char *output, struct stat *st)
+{
+    char folder[4096];
+    const char *slash = strrchr(output, '/');
+    size_t n = slash ? (size_t)(slash - output) + 1 : 0;
+    if (n >= sizeof folder - 1)
+        return false;
+    memcpy(folder, output, n);
+    strcpy(folder + n, n ? "" : ".");
+    return !stat(folder, st);
+}
+
+/* The entry of the file system; false: none is kept. */
+static bool open_kept(const char *output, bool buffered, struct xti_disk **disk, struct xti_str *key)
+{
+    struct xti_err err = {0};
+    struct stat st;
+    if (!find_folder(output, &st) || xti_disk_open(NULL, disk, &err))
+        return false;
+    xti_str_addf(key, "requests %d %d %" PRIu64, VERSION, buffered, (uint64_t)st.st_dev);
+    if (!key->failed)
+        return true;
+    xti_disk_close(*disk);
+    return false;
+}
+
+static void keep(struct xti_disk *disk, const struct xti_str *key, const struct xti_curve *c)
+{
+    xti_disk_put(disk, key->s, key->n, "what requests to files take", c, sizeof *c);
+}
+
+static bool find_kept(struct xti_disk *disk, const struct xti_str *key, struct xti_curve *c)
+{
+    struct xti_blob blob;
+    bool found = xti_disk_get(disk, key->s, key->n, &blob);
+    if (found) {
+        if (blob.bytes == sizeof *c)
+            memcpy(c, blob.data, sizeof *c);
+        xti_free(blob.data);
+    }
+    return found;
+}
+
+void xti_curve_get(const char *output, bool buffered, int64_t bytes, struct xti_curve *c)
+{
+    struct xti_str key = {0};
+    struct xti_disk *disk;
     *c = xti_curve_careful;
+    if (bytes < XTI_CURVE_WORTH || !open_kept(output, buffered, &disk, &key))
+        return;
+    if (!find_kept(disk, &key, c)) {
+        measure_beside(output, buffered, c);
+        if (memcmp(c, &xti_curve_careful, sizeof *c))
+            keep(disk, &key, c);
+    }
+    xti_str_free(&key);
+    xti_disk_close(disk);
+}
+
+void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const struct xti_curve *used,
+                     double ratio)
+{
+    struct xti_str key = {0};
+    struct xti_disk *disk;
+    struct xti_curve c = *used;
+    double by = fmin(fmax(ratio, 1. / MOST_LEARNED), MOST_LEARNED);
+    if (bytes < XTI_CURVE_WORTH || !(ratio > 0) || !open_kept(output, buffered, &disk, &key))
+        return;
+    for (int i = 0; i < XTI_CURVE_POINTS; i++) {
+        c.seconds[0][i] *= by;
+        c.seconds[1][i] *= by;
+    }
+    keep(disk, &key, &c);
+    xti_str_free(&key);
+    xti_disk_close(disk);
 }

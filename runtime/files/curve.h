@@ -21,8 +21,16 @@ extern const struct xti_curve xti_curve_careful;
 /* Of a run of so many bytes. */
 double xti_curve_seconds(const struct xti_curve *c, bool write, int64_t bytes);
 
-/* Of the file system where `output` is going to be; `input`: a file to read, or NULL. Kept in the cache
- * directory. Never fails: what cannot be measured is careful. */
-void xti_curve_get(const char *output, const char *input, int64_t input_bytes, struct xti_curve *c);
+/* Fewer bytes take less time than measuring. */
+enum { XTI_CURVE_WORTH = 256 << 20 };
+
+/* Of the file system where `output` is going to be, for that many bytes. Measured beside it, in a third of a
+ * second, and kept in the cache directory. Never fails: what is not measured is careful. */
+void xti_curve_get(const char *output, bool buffered, int64_t bytes, struct xti_curve *c);
+
+/* A run took `ratio` times what the curve says: what lasts seconds is slower than what lasts a tenth of one,
+ * where a disk has caches, or a host that shares it out. Kept for the next one. */
+void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const struct xti_curve *used,
+                     double ratio);
 
 #endif

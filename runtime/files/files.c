@@ -13,6 +13,7 @@
 
 #include "base/give.h"
 #include "base/num.h"
+#include "base/os.h"
 #include "graph/graph.h"
 
 enum { CHUNK_BYTES = 4 << 20 };
@@ -278,8 +279,7 @@ static xt_status prepare(struct xt_files *f, int n, const char *const *inputs, c
         return s;
     f->out.buffered = f->tiles.buffered = f->opt.buffered;
     identify(f);
-    bool plain = f->n && !f->imagined && f->in[0].kind == XTI_ARRAY_NPY;
-    xti_curve_get(f->target, plain ? f->in[0].path : NULL, plain ? f->in[0].stat.st_size : 0, &f->curve);
+    xti_curve_get(f->target, f->opt.buffered, f->out.elements * f->out.esize, &f->curve);
     return xti_files_plan(f, err);
 }
 
@@ -464,6 +464,8 @@ static xt_status run(struct xt_files *f, struct xti_err *err)
 {
     struct xti_journal j;
     bool resumed;
+    int64_t begin = xti_now_ns();
+    double seconds = f->passes ? f->cut[0].seconds + (f->passes > 1 ? f->cut[1].seconds : 0) : 0;
     xt_status s = xti_journal_open(f->journal, &f->head, f->opt.restart, &j, &resumed, err);
     if (s)
         return s;
@@ -486,6 +488,9 @@ static xt_status run(struct xt_files *f, struct xti_err *err)
     }
     unlink(f->tiles.path);
     xti_journal_close(&j, true);
+    if (!f->resumed && seconds > 0)
+        xti_curve_learn(f->target, f->opt.buffered, f->out.elements * f->out.esize, &f->curve,
+                        1e-9 * (double)(xti_now_ns() - begin) / seconds);
     return XT_OK;
 }
 
