@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import tempfile
 
-LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "shard": 5, "files": 5,
+LAYER = {"base": 0, "graph": 1, "map": 2, "plan": 3, "cpu": 4, "cuda": 4, "cache": 5, "shard": 5, "files": 6,
          "api": 6, "mpi": 7}
 PYTHON_H = sysconfig.get_path("include")
 COLUMNS = 110
@@ -204,7 +204,8 @@ def check_abi(cc):
     rows = "\n".join(f'printf("%s %lld\\n", "{n}", (long long)({n}));' for n in names)
     with tempfile.TemporaryDirectory() as d:
         with open(d + "/abi.c", "w") as f:
-            f.write("#include <stdio.h>\n#include <xt/xt_files.h>\n#include <xt/xt_shard.h>\nint main(void) {\n" + rows + "\n}\n")
+            f.write("#include <stdio.h>\n#include <xt/xt_files.h>\n#include <xt/xt_shard.h>\n"
+                    "int main(void) {\n" + rows + "\n}\n")
         subprocess.run(cc + ["-Iinclude", d + "/abi.c", "-o", d + "/abi"], check=True)
         now = subprocess.run([d + "/abi"], capture_output=True, text=True, check=True).stdout
     now += "".join(f"{name}: {kind}\n" for name, kind in [*types(text), *signatures("".join(headers))])

@@ -1,4 +1,4 @@
-/* array.c: arrays in files: opening, making, naming of parts. Layer 5. */
+/* array.c: arrays in files: opening, making, naming of parts. Layer 6. */
 #include "files/array.h"
 
 #include <errno.h>

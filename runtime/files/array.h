@@ -1,7 +1,7 @@
 /* array.h: an array in a file, or in a directory of chunks, as one long row of elements: the virtual file. Of
  * a .npy file that is its elements as they lie; of zarr chunk after chunk, row-major by number, edge chunks
  * with their padding. It is cut into parts of equal length, each in a file of its own: a chunk number is an
- * address digit. Layer 5. */
+ * address digit. Layer 6. */
 #ifndef XTI_FILES_ARRAY_H
 #define XTI_FILES_ARRAY_H
 

@@ -1,6 +1,6 @@
 /* choose.c: the search for a tile. It begins with one element and doubles the axis that makes an element
  * cheapest, as long as that helps and there is room; then it doubles one and halves another. What a tile
- * takes is not guessed: some are made as they will be run. Layer 5. */
+ * takes is not guessed: some are made as they will be run. Layer 6. */
 #include "files/choose.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* choose.h: which tiles, by what their requests take. Layer 5. */
+/* choose.h: which tiles, by what their requests take. Layer 6. */
 #ifndef XTI_FILES_CHOOSE_H
 #define XTI_FILES_CHOOSE_H
 

@@ -1,4 +1,4 @@
-/* curve.c: what requests of five lengths take, measured for a third of a second, and kept. Layer 5. */
+/* curve.c: what requests of five lengths take, measured for a third of a second, and kept. Layer 6. */
 #include "files/curve.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* curve.h: what requests take, by their length. Layer 5. */
+/* curve.h: what requests take, by their length. Layer 6. */
 #ifndef XTI_FILES_CURVE_H
 #define XTI_FILES_CURVE_H
 

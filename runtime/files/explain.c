@@ -1,4 +1,4 @@
-/* explain.c: a run in words and as JSON: tiles, requests, memory, seconds. Layer 5. */
+/* explain.c: a run in words and as JSON: tiles, requests, memory, seconds. Layer 6. */
 #include "files/files.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* files.c: the public functions: from a line and paths to a run, and the run. Layer 5. */
+/* files.c: the public functions: from a line and paths to a run, and the run. Layer 6. */
 #include "files/files.h"
 
 #include <dirent.h>
@@ -358,14 +358,11 @@ static bool all_done(const struct xti_journal *j, int pass)
     return true;
 }
 
-/* What is done has to be there. */
-static xt_status check_kept(const struct xt_files *f, const struct xti_journal *j, struct xti_err *err)
+/* A run that was ended after its data had been put in place has left its journal: it is begun anew. */
+static bool is_kept(const struct xt_files *f, const struct xti_journal *j)
 {
     bool tiles = f->passes == 2 && !all_done(j, 1);
-    if (j->set && (access(f->out.path, F_OK) || (tiles && access(f->tiles.path, F_OK))))
-        return xti_fail(err, XT_EINVAL, "%s: what it says is done is not there: begin anew (--restart)",
-                        f->journal);
-    return XT_OK;
+    return !j->set || (!access(f->out.path, F_OK) && (!tiles || !access(f->tiles.path, F_OK)));
 }
 
 static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
@@ -469,11 +466,7 @@ static xt_status run(struct xt_files *f, struct xti_err *err)
     xt_status s = xti_journal_open(f->journal, &f->head, f->opt.restart, &j, &resumed, err);
     if (s)
         return s;
-    if (resumed && (s = check_kept(f, &j, err))) {
-        xti_journal_close(&j, false);
-        return s;
-    }
-    if (!resumed) {
+    if (!resumed || !is_kept(f, &j)) {
         remove_data(f);
         s = xti_journal_begin(&j, err);
     }

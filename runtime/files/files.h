@@ -1,4 +1,4 @@
-/* files.h: the object behind xt_files. Layer 5. */
+/* files.h: the object behind xt_files. Layer 6. */
 #ifndef XTI_FILES_FILES_H
 #define XTI_FILES_FILES_H
 

@@ -1,5 +1,5 @@
 /* io.c: threads that read and write. Each has files open of its own, and a buffer for what does not begin or
- * end where O_DIRECT wants it. Layer 5. */
+ * end where O_DIRECT wants it. Layer 6. */
 #include "files/io.h"
 
 #include <errno.h>

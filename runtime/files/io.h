@@ -1,6 +1,6 @@
 /* io.h: moves boxes of virtual files into buffers and back: requests of bounded length by threads, many under
  * way at once. Past the page cache where the file system can; else what was moved is dropped from it.
- * Layer 5. */
+ * Layer 6. */
 #ifndef XTI_FILES_IO_H
 #define XTI_FILES_IO_H
 

@@ -1,4 +1,4 @@
-/* journal.c: a head that says which run it is, with a checksum, then a bit a tile. Layer 5. */
+/* journal.c: a head that says which run it is, with a checksum, then a bit a tile. Layer 6. */
 #include "files/journal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* journal.h: OUT.xt-part: what a run makes and what of it is done, for the run that takes it up. Layer 5. */
+/* journal.h: OUT.xt-part: what a run makes and what of it is done, for the run that takes it up. Layer 6. */
 #ifndef XTI_FILES_JOURNAL_H
 #define XTI_FILES_JOURNAL_H
 

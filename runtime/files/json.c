@@ -1,4 +1,4 @@
-/* json.c: a JSON text as a tree, by recursive descent of bounded depth. Layer 5. */
+/* json.c: a JSON text as a tree, by recursive descent of bounded depth. Layer 6. */
 #include "files/json.h"
 
 #include <string.h>

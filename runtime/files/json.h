@@ -1,4 +1,4 @@
-/* json.h: reads a JSON text, strictly by RFC 8259, into a tree. Layer 5. */
+/* json.h: reads a JSON text, strictly by RFC 8259, into a tree. Layer 6. */
 #ifndef XTI_FILES_JSON_H
 #define XTI_FILES_JSON_H
 

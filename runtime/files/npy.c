@@ -1,6 +1,6 @@
 /* npy.c: the header of a .npy file as numpy.lib.format describes it: magic, version, header length, a Python
  * dict literal with 'descr', 'fortran_order' and 'shape'. The dict is parsed here, not evaluated: nothing but
- * those three keys and these literals is accepted. Layer 5. */
+ * those three keys and these literals is accepted. Layer 6. */
 #include <xt/xt_files.h>
 
 #include <stdio.h>

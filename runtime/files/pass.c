@@ -1,5 +1,5 @@
 /* pass.c: the pipeline. While a tile is written the next one is read; with two in memory it is also copied.
- * Layer 5. */
+ * Layer 6. */
 #include "files/pass.h"
 
 #include <string.h>

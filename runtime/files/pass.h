@@ -1,4 +1,4 @@
-/* pass.h: carries out a pass: tile after tile is read, copied and written. Layer 5. */
+/* pass.h: carries out a pass: tile after tile is read, copied and written. Layer 6. */
 #ifndef XTI_FILES_PASS_H
 #define XTI_FILES_PASS_H
 

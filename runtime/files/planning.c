@@ -1,4 +1,4 @@
-/* planning.c: memory, passes and tiles of a run. Layer 5. */
+/* planning.c: memory, passes and tiles of a run. Layer 6. */
 #include "files/files.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* task.c: the chain over virtual files, and the axes in which the result and the inputs are cut. Layer 5. */
+/* task.c: the chain over virtual files, and the axes in which the result and the inputs are cut. Layer 6. */
 #include "files/task.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* task.h: one pass: a chain from virtual files to a virtual file, and the tiles that it is made of. A tile is
  * a box of the axes that the canonical map gives the result; what it reads are boxes of each input's axes;
  * its kernel is that of the chain with an index behind it, of which the sources' strides are those of the
- * buffers that the boxes are read into. Layer 5. */
+ * buffers that the boxes are read into. Layer 6. */
 #ifndef XTI_FILES_TASK_H
 #define XTI_FILES_TASK_H
 

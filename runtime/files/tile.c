@@ -1,7 +1,7 @@
 /* tile.c: what a tile reads, and its map with the buffers' strides. An address of a virtual file is a row of
  * digits of its axes; a piece of the map moves each digit by a form of its dims and divs. Where a digit stays
  * within its axis the box has that range of it; where it may carry, all of it, so that the buffer is as
- * contiguous there as the file. Layer 5. */
+ * contiguous there as the file. Layer 6. */
 #include "files/task.h"
 
 #include <string.h>

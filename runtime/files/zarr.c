@@ -1,4 +1,4 @@
-/* zarr.c: what describes a zarr array: .zarray of format 2, zarr.json of format 3. Layer 5. */
+/* zarr.c: what describes a zarr array: .zarray of format 2, zarr.json of format 3. Layer 6. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,0 +1,467 @@
+"""files.py: xt run on files larger than the memory it may have: kills, faults, caps, zarr and its package.
+Ends with "N passed, N failed"."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+XT = os.path.abspath(sys.argv[1])
+SHIM = os.path.abspath(sys.argv[2])
+FULL = os.environ.get("XT_TEST_FULL") == "1"
+passed = failed = 0
+FAULTS = {"ENOSPC": 28, "EIO": 5}
+
+
+def check(what, good, why=""):
+    global passed, failed
+    passed += bool(good)
+    failed += not good
+    if not good:
+        print(f"FAILED: {what} {why}")
+
+
+def header(code, shape, fortran=False):
+    text = f"{{'descr': '{code}', 'fortran_order': {fortran}, 'shape': {tuple(shape)}, }}"
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode()
+
+
+def elements(path):
+    data = open(path, "rb").read()
+    return data[10 + data[8] + 256 * data[9] :]
+
+
+def transposed(data, rows, columns, size):
+    """By Python's slices, a column at a time."""
+    if size == 4:
+        view = memoryview(data).cast("I")
+        return b"".join(bytes(view[c::columns]) for c in range(columns))
+    return b"".join(
+        data[i : i + size] for c in range(columns) for i in range(c * size, len(data), columns * size)
+    )
+
+
+def run(*args, env=None, **more):
+    return subprocess.run(
+        [XT, *args], capture_output=True, text=True, env={**os.environ, **(env or {})}, **more
+    )
+
+
+def refused(what, out, *words):
+    """One sentence, status 2."""
+    good = out.returncode == 2 and out.stderr.count("\n") == 1 and out.stderr.startswith("xt: ")
+    check(what, good and all(w in out.stderr for w in words), f"{out.returncode} {out.stderr!r}")
+
+
+def left():
+    return sorted(f for f in os.listdir(".") if ".xt-" in f)
+
+
+def put(path, rows, columns):
+    data = random.Random(rows).randbytes(4 * rows * columns)
+    with open(path, "wb") as f:
+        f.write(header("<f4", (rows, columns)) + data)
+    return data
+
+
+def kills():
+    """Killed at any moment, and run again until it ends by itself: the bytes are those of one left alone."""
+    a, b, row = 128, 16, 4096
+    data = random.Random(5).randbytes(a * b * row)
+    with open("in.npy", "wb") as f:
+        f.write(header("<f4", (a, b, row // 4)) + data)
+    want = b"".join(data[(i * b + k) * row :][:row] for k in range(b) for i in range(a))
+    lottery, resumed, times = random.Random(7), 0, 200 if FULL else 12
+    forms = [
+        ("out.npy", ["--passes", "1"]),
+        ("out.npy", ["--passes", "2"]),
+        ("out.zarr", ["--chunks", "4,32,1024"]),
+    ]
+    killed = 0
+    while killed < times:
+        name, more = forms[killed % 3]
+        line = [
+            XT,
+            "run",
+            "x; x.permute(1,0,2)",
+            "in.npy",
+            "-o",
+            name,
+            "--mem",
+            "4M",
+            "--tile",
+            "64K",
+            "-v",
+            *more,
+        ]
+        begin = time.monotonic()
+        done = subprocess.run(line, capture_output=True, text=True)
+        whole = time.monotonic() - begin
+        check("a run that is left alone", done.returncode == 0, done.stderr)
+        shutil.rmtree(name) if os.path.isdir(name) else os.unlink(name)
+        for _ in range(4):
+            p = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(lottery.random() * whole)
+            p.send_signal(signal.SIGKILL)
+            killed += p.wait() != 0
+            if os.path.exists(name):
+                break
+        if not os.path.exists(name):
+            done = subprocess.run(line, capture_output=True, text=True)
+            resumed += ", 0 of them" not in done.stderr
+            check("a run after kills", done.returncode == 0 and not left(), done.stderr)
+        if name == "out.npy":
+            have = elements(name)
+        else:
+            done = run("run", "x; x", name, "-o", "flat.npy", "--mem", "8M")
+            have = elements("flat.npy")
+        check(f"the bytes after {killed} kills", have == want)
+        for f in left():  # killed after the result was put in place
+            check("the journal alone", f.endswith(".xt-part"), f)
+            os.unlink(f)
+        shutil.rmtree(name) if os.path.isdir(name) else os.unlink(name)
+    print(f"note: {killed} kills, {resumed} runs went on with tiles that were done")
+    check("some of the runs that were killed had tiles done", resumed > 0)
+
+
+def shimmed(call, error, at, *args):
+    return run(*args, env={"LD_PRELOAD": SHIM, "XT_SHIM": f"{call} {error} {at}"})
+
+
+def faults():
+    """A read or a write fails, or is short: a sentence and no damage, or right bytes; then a run ends it."""
+    want = transposed(put("in.npy", 256, 512), 256, 512, 4)
+    line = ["run", "x; x.T", "in.npy", "-o", "out.npy", "--mem", "2M", "--tile", "32K"]
+    open("out.npy", "wb").write(b"what was there")
+    for call, error, words in (
+        ("pread", "EIO", ["Input/output error"]),
+        ("pread", "END", ["shorter"]),
+        ("pwrite", "ENOSPC", ["out.npy", "no room"]),
+        ("pwrite", "EIO", ["out.npy"]),
+        ("fallocate", "ENOSPC", ["out.npy", "no room"]),
+        ("fdatasync", "EIO", ["cannot be written"]),
+    ):
+        for at in (0, 3, 10):
+            out = shimmed(call, error, at, *line)
+            if out.returncode == 0 and at:
+                check(f"{call} {error} {at}", elements("out.npy") == want)  # so many calls there were not
+                open("out.npy", "wb").write(b"what was there")
+                continue
+            refused(f"{call} {error} {at}", out, *words)
+            check("what was there", open("out.npy", "rb").read() == b"what was there")
+    check("a run after faults", run(*line).returncode == 0)
+    check("its bytes", elements("out.npy") == want and not left(), left())
+    for call in ("pread", "pwrite"):
+        os.unlink("out.npy")
+        out = shimmed(call, "SHORT", 1, *line)
+        check(f"short {call}s", out.returncode == 0 and elements("out.npy") == want, out.stderr)
+
+
+def stopped(line, seconds=0.1):
+    """A run that is ended with tiles done."""
+    for _ in range(50):
+        p = subprocess.Popen([XT, *line], stderr=subprocess.DEVNULL)
+        time.sleep(seconds)
+        p.kill()
+        p.wait()
+        if os.path.exists("out.npy.xt-part") and any(open("out.npy.xt-part", "rb").read()[920:]):
+            return
+        for f in left():
+            os.unlink(f)
+        if os.path.exists("out.npy"):
+            os.unlink("out.npy")
+            seconds /= 2
+        else:
+            seconds *= 1.3
+
+
+def journals():
+    data = put("in.npy", 512, 4096)
+    line = ["run", "x; x[::-1]", "in.npy", "-o", "out.npy", "--mem", "2M", "--tile", "16K", "--passes", "1"]
+    other = ["run", "x; x", *line[2:]]
+    stopped(line)
+    refused("another line", run(*other), "out.npy.xt-part", "another run", "--restart")
+    refused(
+        "other tiles go on with the old ones",
+        run(*line, env={"XT_SHIM": "pread EIO 0", "LD_PRELOAD": SHIM}),
+        "in.npy",
+    )
+    os.utime("in.npy", (1, 1))
+    refused("a changed input", run(*line), "out.npy.xt-part", "changed", "--restart")
+    check(
+        "begun anew",
+        run(*line, "--restart").returncode == 0
+        and elements("out.npy")
+        == b"".join(data[i : i + 16384] for i in range(len(data) - 16384, -1, -16384)),
+    )
+    check("nothing is left of it", not left(), left())
+    open("out.npy.xt-part", "wb").write(b"?" * 4000)
+    refused("a journal that is none", run(*line), "out.npy.xt-part", "remove it")
+    os.unlink("out.npy.xt-part")
+    stopped(line)
+    os.unlink("out.npy.xt-data") if os.path.exists("out.npy.xt-data") else None
+    check("what is done is gone: begun anew", run(*line).returncode == 0 and not left(), left())
+    with open("in.npy", "r+b") as f:
+        f.truncate(4096)
+    refused("a short input", run(*line), "in.npy", "announces")
+    if os.geteuid():
+        os.mkdir("closed", 0o500)
+        refused(
+            "a directory that cannot be written",
+            run("run", "x; x", "a.npy", "-o", "closed/o.npy", "--mem", "4M"),
+        )
+    put("a.npy", 16, 16)
+    refused("no directory", run("run", "x; x", "a.npy", "-o", "nowhere/o.npy", "--mem", "4M"), "nowhere")
+    refused("too little memory", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "20K"), "memory")
+    refused("no size", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "much"), "--mem")
+    refused("a name of neither", run("run", "x; x", "a.npy", "-o", "o.bin", "--mem", "4M"), ".npy", ".zarr")
+    refused("a layout", run("run", "x; x -> [16,16]:[32,1]", "a.npy", "-o", "o.npy", "--mem", "4M"), "layout")
+
+
+def memory():
+    """Resident memory of a run, by its highest mark, and pages of its files in the cache."""
+    rows, columns = 4096, 8192
+    data = put("in.npy", rows, columns)
+    for form in (["--passes", "1"], ["--passes", "2"]):
+        cap = 32 << 20
+        subprocess.run(["sync"])
+        os.posix_fadvise(os.open("in.npy", os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)
+        code = (
+            f"import resource, subprocess, sys; r = subprocess.run(sys.argv[1:]).returncode; "
+            f"print(r, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)"
+        )
+        out = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                code,
+                XT,
+                "run",
+                "x; x.T",
+                "in.npy",
+                "-o",
+                "out.npy",
+                "--mem",
+                "32M",
+                *form,
+            ],
+            capture_output=True,
+            text=True,
+        )
+        status, most = map(int, out.stdout.split())
+        pages = cached("in.npy") + cached("out.npy")
+        check(
+            f"memory {form}",
+            status == 0 and most + pages <= cap,
+            f"{most} resident, {pages} in the cache; {out.stderr}",
+        )
+        check("the bytes", elements("out.npy") == transposed(data, rows, columns, 4))
+        print(f"note: cap {cap}: {most} bytes resident at most, {pages} bytes of its files cached at the end")
+
+
+def cached(path):
+    """Bytes of a file in the page cache, by mincore."""
+    import ctypes
+    import mmap
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    size = os.path.getsize(path)
+    with open(path, "r+b") as f, mmap.mmap(f.fileno(), size) as m:
+        pages = (size + 4095) // 4096
+        vector = (ctypes.c_ubyte * pages)()
+        at = (ctypes.c_char * size).from_buffer(m)
+        libc.mincore(ctypes.c_void_p(ctypes.addressof(at)), ctypes.c_size_t(size), vector)
+        del at
+        return 4096 * sum(v & 1 for v in vector)
+
+
+def write_zarr(path, meta, chunks):
+    os.makedirs(path, exist_ok=True)
+    with open(path + ("/.zarray" if meta["zarr_format"] == 2 else "/zarr.json"), "w") as f:
+        json.dump(meta, f)
+    for name, data in chunks.items():
+        os.makedirs(os.path.dirname(f"{path}/{name}"), exist_ok=True)
+        open(f"{path}/{name}", "wb").write(data)
+
+
+V2 = {
+    "zarr_format": 2,
+    "shape": [3, 5],
+    "chunks": [2, 3],
+    "dtype": "<i4",
+    "fill_value": 7,
+    "order": "C",
+    "compressor": None,
+    "filters": None,
+}
+V3 = {
+    "zarr_format": 3,
+    "node_type": "array",
+    "shape": [3, 5],
+    "data_type": "int32",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}},
+    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+    "fill_value": 7,
+    "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+}
+
+
+def zarrs():
+    ints = lambda *v: struct.pack(f"<{len(v)}i", *v)
+    first = ints(0, 1, 2, 5, 6, 7)
+    want = ints(0, 1, 2, 7, 7, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7)
+    for meta, name in ((V2, "0.0"), (V3, "c/0/0")):
+        shutil.rmtree("z", True)
+        write_zarr("z", meta, {name: first})
+        out = run("run", "x; x", "z", "-o", "o.npy", "--mem", "1M")
+        check(
+            f"missing chunks are fill_value, format {meta['zarr_format']}",
+            not out.returncode and elements("o.npy") == want,
+            out.stderr,
+        )
+    for meta, change, words in (
+        (V2, {"compressor": {"id": "blosc"}}, ["blosc", "compressor=None"]),
+        (V2, {"filters": [{"id": "delta"}]}, ["delta"]),
+        (V2, {"dtype": ">i4"}, ["big-endian"]),
+        (V2, {"dtype": [["a", "<i4"]]}, ["structured"]),
+        (V2, {"chunks": [2]}, ["shape"]),
+        (V2, {"chunks": [0, 3]}, ["positive"]),
+        (V2, {"order": "K"}, ["order"]),
+        (V2, {"fill_value": "x"}, ["fill_value"]),
+        (V2, {"zarr_format": 4}, ["zarr_format"]),
+        (V3, {"node_type": "group"}, ["group"]),
+        (V3, {"codecs": []}, ["codecs"]),
+        (V3, {"codecs": [*V3["codecs"], {"name": "zstd"}]}, ["zstd"]),
+        (V3, {"codecs": [{"name": "sharding_indexed"}]}, ["sharding_indexed"]),
+        (V3, {"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}, ["big-endian"]),
+        (V3, {"data_type": "string"}, ["string"]),
+        (V3, {"chunk_grid": {"name": "rectilinear"}}, ["grid"]),
+    ):
+        shutil.rmtree("z", True)
+        write_zarr("z", {**meta, **change, "zarr_format": change.get("zarr_format", meta["zarr_format"])}, {})
+        if change.get("zarr_format"):
+            os.rename("z/zarr.json", "z/.zarray")
+        refused(f"zarr {change}", run("run", "x; x", "z", "-o", "o.npy"), "z", *words)
+    shutil.rmtree("z", True)
+    write_zarr("z", V2, {"0.0": first[:8]})
+    refused("a short chunk", run("run", "x; x", "z", "-o", "o.npy"), "z", "short")
+    put("a.npy", 16, 16)
+    os.mkdir("full.zarr")
+    open("full.zarr/x", "w").close()
+    refused("a result that is there", run("run", "x; x", "a.npy", "-o", "full.zarr"), "there already")
+    for text in (
+        '{',
+        '[]',
+        '{"zarr_format": 2,}',
+        '{"zarr_format": 02}',
+        '\0',
+        '{"a": "\\x"}',
+        '{"a":1,"a":1}',
+        '"' * 3,
+        "[" * 100000,
+        '{"zarr_format": 2e0}',
+    ):
+        open("z/.zarray", "w").write(text)
+        refused(f"json {text[:20]!r}", run("run", "x; x", "z", "-o", "o.npy"), ".zarray")
+
+
+def package():
+    """Beside the zarr package, both ways."""
+    try:
+        import numpy as np
+        import zarr
+    except ImportError:
+        print("skipped: no zarr package for this Python: what it reads and writes")
+        return
+    new = int(zarr.__version__.split(".")[0]) >= 3
+    rng = np.random.default_rng(3)
+    for k in range(40):
+        kind = ["f4", "f8", "i2", "u1", "?", "c8", "f2", "i8"][k % 8]
+        shape = tuple(int(n) for n in rng.integers(1, 40, rng.integers(1, 4)))
+        chunks = tuple(int(rng.integers(1, n + 1)) for n in shape)
+        a = (
+            rng.integers(0, 2, shape).astype(kind)
+            if kind == "?"
+            else rng.integers(-99, 99, shape).astype(kind)
+        )
+        for path in ("p.zarr", "q.zarr", "n.npy"):
+            shutil.rmtree(path, True) if os.path.isdir(path) else os.path.exists(path) and os.unlink(path)
+        version = 3 if new and k % 2 else 2
+        if new:
+            z = zarr.create_array(
+                "p.zarr",
+                shape=shape,
+                chunks=chunks,
+                dtype=a.dtype,
+                zarr_format=version,
+                compressors=None,
+                filters=None if version == 2 else (),
+                fill_value=0,
+            )
+        else:
+            z = zarr.open(
+                "p.zarr",
+                mode="w",
+                shape=shape,
+                chunks=chunks,
+                dtype=a.dtype,
+                compressor=None,
+                fill_value=0,
+                order="CF"[k % 3 == 0],
+            )
+        z[...] = a
+        axes = [int(i) for i in rng.permutation(len(shape))]
+        b = a.transpose(axes)[::-1]
+        line = f"x; x.permute({','.join(map(str, axes))})[::-1]"
+        cut = ",".join(str(int(rng.integers(1, n + 1))) for n in b.shape)
+        out = run("run", line, "p.zarr", "-o", "n.npy", "--mem", "2M", "--tile", "1K")
+        check(
+            f"of zarr {version}: {line} {kind}",
+            not out.returncode and np.array_equal(np.load("n.npy"), b),
+            out.stderr,
+        )
+        out = run(
+            "run",
+            line,
+            "p.zarr",
+            "-o",
+            "q.zarr",
+            "--mem",
+            "2M",
+            "--tile",
+            "1K",
+            "--chunks",
+            cut,
+            "--zarr",
+            str(version),
+        )
+        check(
+            f"into zarr {version}: {line} {kind}",
+            not out.returncode and np.array_equal(zarr.open("q.zarr", mode="r")[...], b),
+            out.stderr,
+        )
+
+
+def main():
+    names = sys.argv[3:] or ["zarrs", "package", "faults", "journals", "memory", "kills"]
+    with tempfile.TemporaryDirectory() as d:
+        os.chdir(d)
+        os.environ["XT_CACHE_DIR"] = d + "/cache"
+        for name in names:
+            os.mkdir(name)
+            os.chdir(name)
+            globals()[name]()
+            os.chdir(d)
+            shutil.rmtree(name)
+    print(f"{passed} passed, {failed} failed")
+    return failed != 0
+
+
+sys.exit(main())
