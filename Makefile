@@ -193,7 +193,7 @@ MPI_FLAGS := -std=c11 -D_GNU_SOURCE $(WARNINGS) -fPIC -fvisibility=hidden -Iincl
 MPI_SOURCES := $(wildcard runtime/mpi/*.c)
 $(B)/libxtview-mpi.so.0: $(MPI_SOURCES) $(wildcard runtime/mpi/*.h) include/xt/xt_mpi.h include/xt/xt_shard.h include/xt/xt.h $(LIB_SO)
 	$(call say,LD,$@)
-	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(MPI_FLAGS) $(LDFLAGS) -o $@ $(MPI_SOURCES) -L$(B) -lxtview
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(MPI_FLAGS) $(LDFLAGS) -o $@ $(MPI_SOURCES) -L$(B) -lxtview -Wl,-rpath,'$$ORIGIN'
 	@ln -sf $(@F) $(B)/libxtview-mpi.so
 
 $(B)/tests/mpi/test_mpi: tests/mpi/test_mpi.c $(B)/libxtview-mpi.so.0

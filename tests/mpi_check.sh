@@ -72,6 +72,18 @@ refused 'run: --mem wants a size' "$x; x" "$dir/x.npy" -o "$no" --mem much
 [ -z "$(find "$dir" -name 'no.npy' -o -name '.xt-*')" ]
 check 'nothing is left of a run that was refused' $?
 
+# xtview.mpi, by the first Python that has mpi4py and NumPy, and that the package was built for.
+for python in python3 /usr/bin/python3 none; do
+    PYTHONPATH=$B/python/lib "$python" -c 'import mpi4py.MPI, numpy, xtview.mpi' >/dev/null 2>&1 && break
+done
+[ "$python" != none ] || echo 'note: no mpi4py, or no build/python: xtview.mpi is not tested'
+for n in 1 3 4; do
+    [ "$python" != none ] || break
+    PYTHONPATH=$B/python/lib timeout 60 "$MPIRUN" -n $n "$python" tests/mpi/check_mpi4py.py \
+        "$B/libxtview-mpi.so.0" >"$out" 2>&1
+    check "xtview.mpi on $n ranks" $?
+done
+
 ! ldd "$B/libxtview.so.0" | grep -qi 'mpi' >"$out"
 check 'libxtview knows no MPI' $?
 echo "$passed passed, $failed failed"
