@@ -128,7 +128,16 @@ python3_xtview() {
     rm -f "$site"/xtview.egg-info/SOURCES.txt
     find "$site" -name '*.so' -exec chmod 644 {} +
 }
+script() { # name, what it does where the command exists: of a package of modules, as dh_python3 writes it
+    mkdir -p "$work/python3-xtview/DEBIAN"
+    printf '#!/bin/sh\nset -e\nif command -v %s >/dev/null 2>&1; then\n    %s -p python3-xtview\nfi\n' \
+        "$2" "$2" \
+        >"$work/python3-xtview/DEBIAN/$1"
+    chmod 755 "$work/python3-xtview/DEBIAN/$1"
+}
 if python3_xtview; then
+    script postinst py3compile
+    script prerm py3clean # what Python wrote beside the modules does not stay behind
     printf '%s\n\nThis package has the Python module xtview, for NumPy and what speaks DLPack.\n' "$long" |
         build python3-xtview python "$arch" \
             "python3 (>= 3.11), $(depends python3-xtview python3-xtview/usr/lib/python3/*/*/*.so)" \
