@@ -120,7 +120,6 @@ static unsigned char *map_windows(void)
 static unsigned char of_row(size_t i) { return (unsigned char)(i * 7 + i / ROW * 31 + i / SAME % 64); }
 static unsigned char of_place(size_t i) { return (unsigned char)(i % SAME * 11 + i % SAME / 64); }
 
-static size_t as_it_is(size_t i) { return i; }
 static size_t backwards(size_t i) { return i / ROW * ROW + (ROW - 1 - i % ROW); }
 static size_t first_row(size_t i) { return i % ROW; }
 static size_t turned(size_t i) { return i / ROW; }
@@ -130,17 +129,10 @@ static const struct {
     unsigned char (*byte)(size_t i);
     size_t (*from)(size_t i); /* the place in the source that byte i of a window of the copy comes from */
 } large[] = {
-    {"x: u8[67584,65536]; x", of_row, as_it_is},
-    {"x: u8[67584,65536]; x[:, ::-1]", of_row, backwards},
     {"x: u8[65536]; x.expand(67584,65536)", of_row, first_row},
     {"x: u8[65536,67584]; x.T", of_place, turned},
-    {"x: u16[32768,67584]; x.T", of_place, NULL}, /* as u8, in pairs */
+    {"x: u8[67584,65536]; x[:, ::-1]", of_row, backwards},
 };
-
-static size_t source_of(int i, size_t at)
-{
-    return large[i].from ? large[i].from(at) : at / ROW * 2 + at % 2;
-}
 
 START_TEST(more_than_2_to_the_32_bytes_are_copied)
 {
@@ -156,7 +148,7 @@ START_TEST(more_than_2_to_the_32_bytes_are_copied)
     ck_assert_uint_eq((size_t)info.dst_min_bytes, all_bytes);
     expect(XT_OK, xt_run(k, dst, (const void *[]){src}, NULL));
     for (size_t i = 0; i < WINDOW; i++)
-        ck_assert_msg(dst[i] == large[_i].byte(source_of(_i, i)), "%s: byte %zu", large[_i].line, i);
+        ck_assert_msg(dst[i] == large[_i].byte(large[_i].from(i)), "%s: byte %zu", large[_i].line, i);
     munmap(src, all_bytes);
     munmap(dst, all_bytes);
     xt_kernel_free(k);
@@ -173,7 +165,7 @@ int main(void)
     tcase_add_test(c, random_chains_of_huge_extents_compile_or_are_refused);
     suite_add_tcase(s, c);
     c = tcase_create("large");
-    tcase_set_timeout(c, 600);
+    tcase_set_timeout(c, 1800);
     tcase_add_loop_test(c, more_than_2_to_the_32_bytes_are_copied, 0, sizeof large / sizeof *large);
     suite_add_tcase(s, c);
     return run_suite(s);
