@@ -275,7 +275,7 @@ START_TEST(long_rows_ask_for_few_sectors_more_than_they_need)
     /* clang-format off */
     static const struct { const char *line; double instructions; } rows[] = {
         {"x: u8[600,8193]; x[:, 1:]", 60},
-        {"x: f16[600,4097]; x[:, 1:]", 60},
+        {"x: f16[600,4097]; x[:, 1:]", 65},
         {"x: f32[600,2049]; x[:, 1:]", 60},
         {"x: f32[600,2047]; x.pad((0,0),(1,0))", 70},
         {"x: f32[80,126,126]; x.pad((0,0),(1,1),(1,1))", 140},
@@ -351,7 +351,7 @@ START_TEST(two_hundred_inputs_share_a_few_functions)
     ck_assert_int_ge(m.n_pieces, 200);
     if (!cuda_skipped())
         for (int k = 0; k < N_ARCHS; k++)
-            ck_assert_msg(cuda_prove(&m, archs[k], k == 1, &p) && p.source_bytes < 270000,
+            ck_assert_msg(cuda_prove(&m, archs[k], k == 1, &p) && p.source_bytes < 300000,
                           "sm_%d: %zu bytes: %s", archs[k], p.source_bytes, p.error);
     xti_map_free(&m);
 }

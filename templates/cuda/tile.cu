@@ -43,6 +43,7 @@
 #define XT_POINT(i) XT_PASTE(XT_BODY, _point)(t, i)
 #define XT_SLOT     XT_PASTE(XT_BODY, _slot)
 #define XT_GATHER   XT_PASTE(XT_BODY, _gather)
+#define XT_ENDS     XT_PASTE(XT_BODY, _ends)
 #define XT_K        (16 / XT_UNIT)
 #define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
 #define XT_LOADS                                                                                             \
@@ -55,6 +56,8 @@
 /* where all is as far from what is at 0 as from what is before it, points are counted from the window on */
 #define XT_BACK_IN_BASE (XT_POINT_STEP && !XT_ROTATED)
 #define XT_ALIKE    (XT_RUN_STEP && XT_STILL && XT_VECTORS == XT_LANES)
+/* the ends of a thread's runs are told apart from its whole words once for all */
+#define XT_ENDED    (XT_ALIKE && !XT_BRIM && !XT_TABLE && XT_UNIT < 16)
 #define XT_NONE     0
 #define XT_SOME     1
 #define XT_ALL      2
@@ -133,6 +136,44 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
 #endif
     }
 }
+
+#if XT_ENDED
+/* The ends of runs: XT_K lanes side by side take a unit each of the words that one of them has in part,
+ * `mine`, then of another's: all units of a word are one request. The thread's first run is `a`; its words
+ * begin with point `begin` of the window; of the points from -back on `points` are there. */
+XT_FN void XT_ENDS(const xt_index *t, unsigned char *dst, const unsigned char *shared, const int base,
+                   const xt_index e0, const xt_index e1, const bool mine, const struct XT_PLACE a,
+                   const int begin, const int back, const int points)
+{
+    const int lane = threadIdx.x % 32, group = lane / XT_K * XT_K;
+    __syncwarp();
+    xt_b4 any = __ballot_sync(0xffffffffu, mine), ends = any >> group & ((1u << XT_K) - 1);
+#pragma unroll 1
+    while (any) {
+        const int lender = group + 31 - __clz(ends);
+        const int point = __shfl_sync(0xffffffffu, begin, lender) + lane % XT_K;
+        struct XT_PLACE of;
+        of.units = __shfl_sync(0xffffffffu, a.units, lender);
+        of.shared = __shfl_sync(0xffffffffu, a.shared, lender);
+        of.x0 = XT_WHOLE0 ? 0 : __shfl_sync(0xffffffffu, a.x0, lender);
+        of.x1 = XT_WHOLE1 ? 0 : __shfl_sync(0xffffffffu, a.x1, lender);
+        const int from = base + of.shared + XT_POINT(point + back).shared;
+        unsigned char *const to = dst + XT_BYTES_OF(of.units) + (long long)point * XT_UNIT;
+#pragma unroll 1
+        for (int j = 0; j < XT_WORDS && ends && point + back >= 0 && point + back < points; j++) {
+            const struct XT_PLACE b = XT_OUT(j * XT_RUN_STEP);
+            if ((threadIdx.x - lane + lender + j * XT_ACTIVE < XT_OUTS * XT_VECTORS) &&
+                (XT_WHOLE0 || of.x0 + b.x0 < e0) && (XT_WHOLE1 || of.x1 + b.x1 < e1))
+                for (int g = 0; g < XT_GROUP; g++)
+                    *(XT_B(XT_UNIT) *)(to + XT_BYTES_OF(b.units) + g * XT_BYTES_OF(XT_GROUP_TO)) =
+                        *(const XT_B(XT_UNIT) *)(shared + XT_SPOT(from + b.shared) + g * XT_UNIT);
+        }
+        ends &= (1u << (lender - group & 31)) - 1;
+        __syncwarp();
+        any = __ballot_sync(0xffffffffu, ends != 0);
+    }
+}
+#endif
 
 XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restrict__ src, const xt_b16 fill,
                    const xt_index block, const xt_index *t, xt_b16 *tile)
@@ -259,6 +300,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     __syncthreads();
     XT_SPOTS at[XT_ATS];
     int p = 0, skip = 0, turned = 0, part = XT_NONE; /* of the word, that the box has */
+    long long ahead = 0;                             /* of its run, bytes */
 #if XT_TABLE && XT_WORDS > 26
 #pragma unroll 1
 #else
@@ -322,9 +364,15 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
             if (!XT_EVEN && p - skip >= window - behind)
                 continue; /* the next box's */
-        } else if (part == XT_NONE)
+        } else if (part == XT_NONE || (XT_ENDED && part != XT_ALL))
             continue;
-        out += (long long)(p - skip) * XT_UNIT;
+        if (!XT_ENDED || j == 0)
+            ahead = (long long)(p - skip) * XT_UNIT;
+#if XT_ENDED
+        if (j == 0)
+            asm("" : "+l"(ahead)); /* kept, as at[] is. Without a first word a thread has none */
+#endif
+        out += ahead;
 #if XT_TABLE
         const unsigned int point = begin + XT_K;
         const int *const entry = table + (point % XT_K * XT_TABLE + point / XT_K);
@@ -363,6 +411,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             }
         }
     }
+#if XT_ENDED
+    XT_ENDS(t, dst + (xt_size)d * XT_UNIT, shared, base, e0, e1,
+            part == XT_SOME && (XT_ACTIVE == XT_THREADS || threadIdx.x < XT_ACTIVE),
+            XT_OUT(XT_SMALL_QUOTIENT(threadIdx.x, XT_LANES)), p - skip, back, points);
+#endif
 }
 #undef XT_K
 #undef XT_SPOT
@@ -377,6 +430,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_OUT
 #undef XT_POINT
 #undef XT_GATHER
+#undef XT_ENDS
+#undef XT_ENDED
 #undef XT_BACK_IN_BASE
 #undef XT_ALIKE
 #undef XT_NONE

@@ -355,6 +355,21 @@ static void decode_shuffle(struct parser *p, const struct opcode *o, struct insn
     }
 }
 
+static void decode_vote(struct parser *p, const struct opcode *o, struct insn *in)
+{
+    ptx_need_types(p, o, 1);
+    if (strcmp(o->key, "vote.sync.ballot") || o->type[0].kind != 'b' || o->type[0].bits != 32)
+        ptx_refuse(p, o->token, "instruction not understood");
+    in->op = OP_BALLOT;
+    ptx_set_width(in, 32, 32);
+    ptx_add_destination(in, ptx_parse_destination(p, 32, 0, NULL));
+    ptx_expect(p, ',');
+    in->flip = (uint8_t)ptx_accept(p, '!');
+    ptx_add_source(p, in, ptx_parse_source(p, 1, 0));
+    ptx_expect(p, ',');
+    ptx_add_source(p, in, ptx_parse_source(p, 32, 0));
+}
+
 static const struct family {
     const char *name;
     void (*decode)(struct parser *p, const struct opcode *o, struct insn *in);
@@ -364,7 +379,8 @@ static const struct family {
     {"st", ptx_decode_load_store}, {"cp", ptx_decode_cp},   {"bra", decode_branch},
     {"brx", decode_branch},        {"ret", decode_branch},  {"exit", decode_branch},
     {"trap", decode_branch},       {"bar", decode_barrier}, {"barrier", decode_barrier},
-    {"shfl", decode_shuffle},      {"dp4a", decode_dot},    {"dp2a", decode_dot},
+    {"shfl", decode_shuffle},      {"vote", decode_vote},   {"dp4a", decode_dot},
+    {"dp2a", decode_dot},
 };
 
 static void split_opcode(struct parser *p, struct opcode *o)

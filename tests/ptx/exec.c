@@ -166,6 +166,24 @@ static void run_shuffle(struct machine *mc, struct warp *w, const struct insn *i
             w->defined[in->dst[i]] |= lanes;
 }
 
+static void run_ballot(struct machine *mc, struct warp *w, const struct insn *in, uint32_t lanes)
+{
+    const uint64_t *vote = slot_values(mc, w, in->src[0]), *members = slot_values(mc, w, in->src[1]);
+    uint32_t yes = 0;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        int l = first_lane(rest);
+        if (((uint32_t)members[l] & w->live) != lanes)
+            ptx_stop(mc, PTX_DIVERGED, l, "vote.sync with mask 0x%x while the threads 0x%x are here",
+                     (uint32_t)members[l], lanes);
+        yes |= (uint32_t)((vote[l] & 1) != in->flip) << l;
+    }
+    if (in->dst[0] == NO_SLOT)
+        return;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1)
+        w->reg[in->dst[0]][first_lane(rest)] = yes;
+    w->defined[in->dst[0]] |= lanes;
+}
+
 /* ---- one warp ---- */
 
 static uint32_t guard_lanes(struct machine *mc, struct warp *w, const struct insn *in)
@@ -351,6 +369,9 @@ static void run_warp(struct machine *mc, struct warp *w)
             break;
         case OP_SHUFFLE:
             run_shuffle(mc, w, in, lanes);
+            break;
+        case OP_BALLOT:
+            run_ballot(mc, w, in, lanes);
             break;
         case OP_TRAP:
             ptx_stop(mc, PTX_TRAPPED, first_lane(lanes), "trap");

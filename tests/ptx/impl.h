@@ -30,7 +30,7 @@ enum op {
     OP_BFIND_U,
     OP_BFIND_S, OP_SELP, OP_SLCT, OP_DOT, OP_CVT, OP_SETP, OP_PACK, OP_UNPACK, OP_CVTA, OP_CVTA_TO,
     OP_LAST_ALU = OP_CVTA_TO,
-    OP_LD, OP_ST, OP_CP_ASYNC, OP_CP_COMMIT, OP_CP_WAIT, OP_SHUFFLE,
+    OP_LD, OP_ST, OP_CP_ASYNC, OP_CP_COMMIT, OP_CP_WAIT, OP_SHUFFLE, OP_BALLOT,
     OP_BRA, OP_BRX, OP_EXIT, OP_TRAP, OP_BARRIER, OP_WARP_BARRIER
 };
 /* clang-format on */
@@ -46,7 +46,7 @@ struct insn {
     uint8_t
         sub; /* compare, shuffle kind, prmt mode character, LOP3 table, bits of one part of a vector mov */
     uint8_t combine; /* setp */
-    uint8_t flip;    /* setp: the combined predicate is negated */
+    uint8_t flip;    /* setp: the combined predicate, ballot: the vote is negated */
     uint8_t is_signed;
     uint8_t uniform; /* .uni */
     uint8_t guard_not;

@@ -289,25 +289,34 @@ START_TEST(copies_of_32_bytes_cost_half_the_requests_from_sm_100_on)
 }
 END_TEST
 
-START_TEST(shuffles_and_warp_barriers_exchange_values_inside_a_warp)
+START_TEST(shuffles_ballots_and_warp_barriers_exchange_values_inside_a_warp)
 {
-    uint32_t src[256], dst[2][256], v[256];
+    uint32_t src[256], dst[3][256], v[256];
     struct ptx_module *m = load_cuda(KERNELS "warp.cu", archs[_i], NULL);
     fill_random(src, sizeof src, 9);
     struct ptx_world *w = ptx_world_new((struct ptx_buffer[]){{dst[0], sizeof dst[0], 1, 0, NULL},
                                                               {dst[1], sizeof dst[1], 1, 0, NULL},
+                                                              {dst[2], sizeof dst[2], 1, 0, NULL},
                                                               {src, sizeof src, 0, 0, NULL}},
-                                        3);
-    struct ptx_param shuffle[] = {pointer_to(0, 0), pointer_to(2, 0)};
-    struct ptx_param syncwarp[] = {pointer_to(1, 0), pointer_to(2, 0)};
+                                        4);
+    struct ptx_param shuffle[] = {pointer_to(0, 0), pointer_to(3, 0)};
+    struct ptx_param syncwarp[] = {pointer_to(1, 0), pointer_to(3, 0)};
+    struct ptx_param ballot[] = {pointer_to(2, 0), pointer_to(3, 0)};
     struct ptx_report r;
     run_fine(w, m, &(struct ptx_launch){"shuffle", {1, 1, 1}, {256, 1, 1}, 0, shuffle, 2, 0}, 0, &r);
-    run_fine(w, m, &(struct ptx_launch){"syncwarp", {1, 1, 1}, {256, 1, 1}, 0, syncwarp, 2, 0}, 1, &r);
+    run_fine(w, m, &(struct ptx_launch){"syncwarp", {1, 1, 1}, {256, 1, 1}, 0, syncwarp, 2, 0}, 0, &r);
+    run_fine(w, m, &(struct ptx_launch){"ballot", {1, 1, 1}, {256, 1, 1}, 0, ballot, 2, 0}, 1, &r);
     for (uint32_t i = 0; i < 256; i++)
         v[i] = src[i ^ 5] + (i % 32 < 29 ? src[(i + 3) ^ 5] : src[i ^ 5]);
     for (uint32_t i = 0; i < 256; i++) {
         ck_assert_uint_eq(dst[0][i], v[i] + v[i / 16 * 16 + 7]);
         ck_assert_uint_eq(dst[1][i], src[i / 32 * 32 + 31 - ((i % 32) ^ 1)] * 3);
+        uint32_t thirds = 0, large = 0;
+        for (uint32_t l = 0; l < 32; l++) {
+            thirds |= (uint32_t)(src[i / 32 * 32 + l] % 3 == 0) << l;
+            large |= (uint32_t)(src[i / 32 * 32 + l] > 1u << 30) << l;
+        }
+        ck_assert_uint_eq(dst[2][i], thirds + 5 * large);
     }
     ptx_world_free(w);
     ptx_free(m);
@@ -435,7 +444,7 @@ int main(void)
     tcase_add_loop_test(c, double_buffered_cp_async_fills_with_zeros_past_the_end, 0, 2);
     tcase_add_loop_test(c, reading_a_stage_before_its_copy_arrived_is_a_race, 0, 2);
     tcase_add_loop_test(c, copies_of_32_bytes_cost_half_the_requests_from_sm_100_on, 0, N_ARCHS);
-    tcase_add_loop_test(c, shuffles_and_warp_barriers_exchange_values_inside_a_warp, 0, N_ARCHS);
+    tcase_add_loop_test(c, shuffles_ballots_and_warp_barriers_exchange_values_inside_a_warp, 0, N_ARCHS);
     tcase_add_loop_test(c, parameters_of_all_sizes_arrive, 0, N_ARCHS);
     tcase_add_loop_test(c, a_broken_kernel_is_reported_as_the_fault_it_has, 0, N_MISTAKES * N_ARCHS);
     tcase_add_loop_test(c, an_instruction_that_is_not_modelled_is_refused_when_loaded, 0, N_ARCHS);

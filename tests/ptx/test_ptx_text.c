@@ -369,6 +369,7 @@ static const char *const refused[] = {
     "cp.async.bulk.shared.global [s], [x], r, [s];", "cp.async.wait_group r;",
     "cp.async.mbarrier.arrive.b64 [s];",
     "shfl.b32 r, s, 1, 31;", "shfl.sync.bfly.b64 x, y, 1, 31, -1;", "vote.sync.any.pred p, q, -1;",
+    "vote.sync.ballot.b64 x, p, -1;", "vote.sync.ballot.b32 r, s, -1;", "vote.ballot.b32 r, p;",
     "activemask.b32 r;", "match.any.sync.b32 r, s, -1;", "bra nowhere;", "bra.uni 5;", "brx.idx r, nowhere;",
     "call helper;", "call.uni helper, (r);", "nanosleep.u32 5;", "griddepcontrol.wait;",
     "prefetch.global.L1 [x];",

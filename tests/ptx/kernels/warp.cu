@@ -1,4 +1,4 @@
-/* warp.cu: exchanges inside one warp: by shuffle, and by shared memory ordered with __syncwarp alone. */
+/* warp.cu: exchanges inside one warp: by shuffle, by ballot, by shared memory ordered with __syncwarp. */
 extern "C" __global__ void shuffle(unsigned *__restrict__ dst, const unsigned *__restrict__ src)
 {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -18,4 +18,10 @@ extern "C" __global__ void syncwarp(unsigned *__restrict__ dst, const unsigned *
     t[w][l] = v * 3;
     __syncwarp();
     dst[i] = t[w][l ^ 1];
+}
+
+extern "C" __global__ void ballot(unsigned *__restrict__ dst, const unsigned *__restrict__ src)
+{
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x, v = src[i];
+    dst[i] = __ballot_sync(~0u, v % 3 == 0) + 5 * __ballot_sync(~0u, v > 1u << 30);
 }
