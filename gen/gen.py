@@ -70,7 +70,7 @@ def cpu_ops():
 def cpu_source(templates, rows):
     """The text of rows of one instruction set."""
     isa = rows[0]["isa"]
-    parts = ["prelude"] if isa == "scalar" else ["prelude", f"isa_{isa}", "vector", "stage", "uneven"]
+    parts = ["prelude"] if isa == "scalar" else ["prelude", f"isa_{isa}", "vector", "stage"]
     parts = [templates.get_template(f"{name}.c.j2").render(isa=isa) for name in parts]
     for k in rows:
         name = "scalar" if isa == "scalar" else TEMPLATE_OF.get(k["op"], k["op"])

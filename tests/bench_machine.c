@@ -321,7 +321,6 @@ static const struct {
     HABIT(singles_soon),
     HABIT(few_strands),
     HABIT(windows),
-    HABIT(uneven_steps),
     HABIT(keeps_in_order),
     HABIT(short_parts),
     HABIT(joint_rows),

@@ -296,13 +296,6 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     return p;
 }
 
-static const struct xti_habits *habits_here(void)
-{
-    struct xti_target t;
-    xti_cpu_target(1, &t);
-    return &t.machine->habits;
-}
-
 static enum xti_isa machine(void)
 {
     struct xti_target t;
@@ -789,32 +782,6 @@ START_TEST(windows_of_a_plan_are_run_from_the_lists_of_one)
 }
 END_TEST
 
-/* Loops that the kernel itself goes over, the only ones to share,
- * by more shares than steps. */
-START_TEST(threads_share_what_a_kernel_goes_over)
-{
-    static const char *const line[] = {"x: f16[300,64]; x.unsqueeze(1).expand(300,4,64)",
-                                       "x: f32[3,90,128]; x.permute(1,0,2)[:, :, ::-1]",
-                                       "x: f16[4,150,64]; x.permute(1,0,2)"};
-    struct xt_graph *g = parse_line(line[_i]);
-    struct xti_map m;
-    fuse(g, &m);
-    struct buffers b = buffers_of(&m, 16);
-    int shared = 0;
-    for (int parts = 2; parts <= 400; parts += 1 + parts / 2) {
-        struct xti_plan p = plan_of(&m, XTI_ISA_AVX512, 0, parts);
-        shared += p.step[0].visit.layers && p.step[0].split == p.step[0].n_loops - 1;
-        run_shares(&p, &b, parts);
-        same_bytes(&p, &b, "layers", parts);
-        xti_plan_free(&p);
-    }
-    ck_assert_int_gt(shared, 3);
-    free_buffers(&b, 16);
-    xti_map_free(&m);
-    xt_graph_free(g);
-}
-END_TEST
-
 START_TEST(an_empty_map_copies_nothing)
 {
     struct xti_map m = {.esize = 4, .dst_hi = -1};
@@ -918,8 +885,6 @@ int main(void)
     tcase_add_loop_test(t, windows_of_a_plan_are_run_from_the_lists_of_one, 0,
                         sizeof windows / sizeof *windows);
     tcase_add_loop_test(t, a_nest_tells_where_its_source_goes_on_after_each_loop, 0, 3);
-    if (xti_cpu_has(XTI_ISA_AVX512) && habits_here()->uneven_steps)
-        tcase_add_loop_test(t, threads_share_what_a_kernel_goes_over, 0, 3);
     tcase_add_test(t, an_empty_map_copies_nothing);
     tcase_add_test(t, a_plan_that_runs_out_of_memory_leaks_nothing);
     suite_add_tcase(s, t);

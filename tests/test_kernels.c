@@ -171,7 +171,7 @@ START_TEST(streamed_lines_of_two_rows_are_put_together)
 END_TEST
 
 /* Of whole lines, through the cache: one to four by one to four, and some rows and columns more. */
-START_TEST(squares_of_any_number_are_copied_kept_and_not)
+START_TEST(squares_of_any_number_are_copied)
 {
     for (int u = 1; u <= 16; u *= 2) {
         const struct xtk_row *k = xtk_find(XTI_ISA_AVX512, XTI_CPU_TRANSPOSE, u, 0);
@@ -188,19 +188,6 @@ START_TEST(every_run_length_is_copied_whole)
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
         for (int64_t n = 0; n < 700 && xti_cpu_has((enum xti_isa)isa); n += n < 300 ? 1 : 37)
             check_extent(xtk_find((enum xti_isa)isa, XTI_CPU_BLOCKS, 1, 0), 3, n);
-}
-END_TEST
-
-/* Long rows, and many short ones, whose places are gone over in uneven steps. */
-START_TEST(every_row_copies_places_of_any_number)
-{
-    static const int bytes[] = {128, 256, 512, 4096, 8192, 8704, 13000}, rows[] = {1, 2, 4, 9, 16, 37};
-    const struct xtk_row *k = &xtk_rows[_i];
-    bool uneven = k->op == XTI_CPU_BLOCKS || k->op == XTI_CPU_REVERSE || k->op == XTI_CPU_DEINTERLEAVE;
-    for (size_t r = 0; uneven && xti_cpu_has(k->isa) && r < sizeof rows / sizeof *rows; r++)
-        for (size_t c = 0; c < sizeof bytes / sizeof *bytes; c++)
-            for (int more = 0; more < 3; more++)
-                check_extent(k, rows[r], bytes[c] / k->unit + more);
 }
 END_TEST
 
@@ -248,8 +235,7 @@ int main(void)
     tcase_add_loop_test(t, every_row_copies_every_extent_and_nothing_else, 0, xtk_n_rows);
     tcase_add_loop_test(t, streamed_lines_of_two_rows_are_put_together, 0, xtk_n_rows);
     tcase_add_loop_test(t, every_row_copies_from_and_to_every_alignment, 0, xtk_n_rows);
-    tcase_add_loop_test(t, every_row_copies_places_of_any_number, 0, xtk_n_rows);
-    tcase_add_test(t, squares_of_any_number_are_copied_kept_and_not);
+    tcase_add_test(t, squares_of_any_number_are_copied);
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);

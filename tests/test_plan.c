@@ -488,9 +488,9 @@ START_TEST(a_copy_of_any_size_has_a_plan)
     struct xti_target t = cpu;
     struct xti_machine m = plain;
     t.machine = &m;
-    m.habits.uneven_steps = m.habits.joint_rows = m.habits.prefetch_deep = true;
+    m.habits.joint_rows = m.habits.prefetch_deep = true;
     struct xti_plan p = plan_of(line[_i], &t);
-    ck_assert(!p.step->visit.uneven);
+    ck_assert_int_eq(p.n_steps, 1);
     free_plan(&p);
 }
 END_TEST
@@ -832,60 +832,6 @@ START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
 }
 END_TEST
 
-/* Of uneven_steps: which copies within the caches go over places, and what should stay in the first one. */
-START_TEST(places_in_the_caches_are_gone_over_in_uneven_steps)
-{
-    static const struct {
-        const char *line;
-        bool uneven, layers, keeps;
-    } want[] = {
-        {"x: f16[32,4,128]; x.permute(1,0,2)", true, true, true},
-        {"x: f16[128,16,128]; x.permute(1,0,2)", true, true, false},
-        {"x: f16[128,128]; concat(1, x[:, ::2], x[:, 1::2])", true, true, true},
-        {"x: f32[8192]; x.flip(0)", true, false, true},
-        {"x: f32[9216]; x.flip(0)", true, false, true},     /* three quarters */
-        {"x: f32[9300]; x.flip(0)", false, false, false},   /* more */
-        {"x: f32[4,2048]; x.flip(1)", false, false, false}, /* not alone */
-        {"x: f16[36,4,128]; x.permute(1,0,2)", true, true, true},
-        {"x: f16[40,4,128]; x.permute(1,0,2)", true, true, false},
-        {"x: f32[300,300]; x[20:276, 20:276]", false, false, false}, /* rows of 1 KiB */
-        {"x: f32[65536]; x.flip(0)", false, false, false},           /* long, and room in the second cache */
-        {"x: f32[131072]; x.flip(0)", true, false, false},
-        {"x: f16[16,4,128]; x.permute(1,0,2)", true, true, true}, /* few bytes */
-        {"x: f16[16,2,2,128]; x.permute(1,2,0,3)", true, true, true},
-        {"x: f16[2,4,128]; x.permute(1,0,2)", false, false, false},                           /* too few */
-        {"x: f16[32,4,128]; x.permute(1,0,2) -> [4,32,128]:[8192,256,1]", true, true, false}, /* gaps */
-        {"x: f16[8,2,4,128]; x.permute(2,1,0,3)", false, false, false}, /* of several calls */
-        {"x: f16[512,16,32]; x.permute(1,0,2)", false, false, false},   /* short rows */
-        {"x: f16[128,128]; x.permute(1,0)", false, false, true},
-        {"x: c128[32,64]; x.permute(1,0)", false, false, true},
-        {"x: f16[16,16,64]; x.permute(2,0,1)", false, false, true}, /* one call */
-        {"x: f16[4,64,64]; x.permute(0,2,1)", false, false, false}, /* four */
-        {"x: f16[128,160]; x.permute(1,0)", false, false, false},   /* more than two thirds */
-        {"x: f16[64,128]; x.permute(1,0)", false, false, false},    /* has room */
-        {"x: u8[128,256]; x.permute(1,0)", false, false, false},
-        {"x: f32[60,136]; x.permute(1,0)", false, false, false},        /* squares share lines */
-        {"x: f16[4096,32,128]; x.permute(1,0,2)", false, false, false}, /* streams */
-        {"x: f32[128,128]; x[:, ::2]", false, false, false},
-    };
-    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
-        struct xti_target t = cpu;
-        struct xti_machine m = plain;
-        t.machine = &m;
-        t.isa = XTI_ISA_AVX512;
-        t.l1_bytes = 48 << 10;
-        t.threads = 1;
-        m.habits.early_stores = true;
-        m.habits.uneven_steps = i % 2;
-        struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_int_eq(p.step[0].visit.uneven, m.habits.uneven_steps && want[i / 2].uneven);
-        ck_assert_int_eq(p.step[0].visit.layers, m.habits.uneven_steps && want[i / 2].layers);
-        ck_assert_int_eq(p.step[0].store.keeps, m.habits.uneven_steps && want[i / 2].keeps);
-        free_plan(&p);
-    }
-}
-END_TEST
-
 /* Of prefetch_deep: what is made without a stage, and what in a buffer. */
 START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
@@ -1117,7 +1063,6 @@ int main(void)
     tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
                         sizeof repeated / sizeof *repeated);
     tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
-    tcase_add_test(t, places_in_the_caches_are_gone_over_in_uneven_steps);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
     tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);
     tcase_add_test(t, gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead);

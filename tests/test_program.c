@@ -39,7 +39,6 @@ static const struct xti_machine made_up = {.name = "made-up",
                                                       .singles_soon = true,
                                                       .few_strands = true,
                                                       .windows = true,
-                                                      .uneven_steps = true,
                                                       .keeps_in_order = true,
                                                       .short_parts = true,
                                                       .joint_rows = true}};

@@ -33,7 +33,7 @@ static const char text[] =
     "  program       what is run: loops around a leaf, the kernel; shared: by threads; n/b: in blocks of b;\n"
     "                aligned: blocks begin on a line of memory; stage: by way of a buffer in the cache\n"
     "  leaf op.W     the kernel op for units of W bytes, its two innermost dims; stream: stores past the\n"
-    "                cache; uneven: in steps that no prefetcher follows\n"
+    "                cache\n"
     "  choice        the model's, or measured (XT_MEASURE=1)\n"
     "  estimate      by a model of this processor; in lines of 64 bytes, which counts whole ones\n"
     "  signature     names the kernel in the cache; (built in), (disk), (pack), (built): where it came from\n"

@@ -35,12 +35,6 @@ struct xtk_groups {
     int64_t s, d;
 };
 
-/* blocks, reverse, deinterleave, through the cache: n of these jobs, s and d bytes apart, as places in uneven
- * steps (uneven.c.j2); 0: one, in its order. Rows of several have a line at least. */
-struct xtk_layers {
-    int64_t n, s, d;
-};
-
 /* What is fetched ahead. */
 struct xtk_next {
     int64_t s, d;  /* from this job to the next one; 0: unknown */
@@ -81,7 +75,6 @@ struct xtk_job {
      * begin in its columns; it reads up to a line's worth of those after. A tile's own fill whole lines. */
     int64_t before, after;
     struct xtk_groups group; /* tile */
-    struct xtk_layers layer;
     struct xti_store store;
     struct xtk_next next;
     struct xtk_list list;

@@ -7,11 +7,6 @@
 
 #include "cpu/cursor.h"
 
-static const struct xti_loop one_layer = {.n = 1, .cuts = XTI_CUTS_NONE};
-
-/* Those outside of what the kernel goes over. */
-static int loops_of(const struct xti_step *step) { return step->n_loops - step->visit.layers; }
-
 /* Where a loop stands. */
 struct level {
     int64_t i, end; /* of the loop's steps */
@@ -93,7 +88,7 @@ static void place(struct nest *t, int k)
 static void run_last(struct nest *t, char *d, const char *s)
 {
     int64_t usual = t->job.next.s;
-    const char *next = xti_nest_after(&t->job, loops_of(t->step));
+    const char *next = xti_nest_after(&t->job, t->step->n_loops);
     if (next)
         t->job.next.s = next - s;
     t->kernel(&t->job, d, s);
@@ -129,7 +124,7 @@ static void run_innermost(struct nest *t, int k)
 
 static void run_loops(struct nest *t)
 {
-    int k = 0, last = loops_of(t->step) - 1;
+    int k = 0, last = t->step->n_loops - 1;
     enter(t, 0);
     for (;;) {
         if (k == last && t->step->loop[k].cuts == XTI_CUTS_NONE) {
@@ -156,7 +151,7 @@ static const struct nest *nest_of(const struct xtk_job *j)
 bool xti_nest_begins(const struct xtk_job *j, int level)
 {
     const struct nest *t = nest_of(j);
-    for (int k = level; k < loops_of(t->step); k++)
+    for (int k = level; k < t->step->n_loops; k++)
         if (t->level[k].i != t->level[k].first)
             return false;
     return true;
@@ -172,7 +167,7 @@ const char *xti_nest_after(const struct xtk_job *j, int level)
 {
     const struct nest *t = nest_of(j);
     int64_t inside = 0; /* to where the loops inside loop k begin */
-    for (int k = loops_of(t->step) - 1; k >= 0; k--) {
+    for (int k = t->step->n_loops - 1; k >= 0; k--) {
         const struct level *v = &t->level[k];
         if (k < level && v->i + 1 < v->end)
             return v->s + source_at(t, k, v->i + 1) + inside;
@@ -210,9 +205,7 @@ xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *targe
 struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *target,
                           const unsigned char *value)
 {
-    int loops = loops_of(step);
-    const struct xti_loop *last = loops ? &step->loop[loops - 1] : NULL;
-    const struct xti_loop *layer = step->visit.layers ? &step->loop[loops] : &one_layer;
+    const struct xti_loop *last = step->n_loops ? &step->loop[step->n_loops - 1] : NULL;
     int64_t points = last && last->cuts != XTI_CUTS_NONE ? last->block : 1;
     return (struct xtk_job){.rows = step->row.n,
                             .cols = step->col.n,
@@ -232,23 +225,7 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .machine.hints = xti_target_hints(target),
                             .machine.follows = target->machine->habits.follows,
                             .machine.far = target->machine->habits.far_ahead,
-                            .machine.deep = target->machine->habits.prefetch_deep,
-                            .layer.n = step->visit.uneven ? layer->n : 0,
-                            .layer.s = layer->s,
-                            .layer.d = layer->d};
-}
-
-/* The share of a loop that the kernel goes over. False: nothing. */
-static bool share_layers(struct nest *t)
-{
-    struct xtk_layers *layer = &t->job.layer;
-    int64_t n = layer->n, lo = xti_share_of(n, t->share.part, t->share.parts);
-    if (!t->step->visit.layers || t->step->split != loops_of(t->step))
-        return true;
-    layer->n = xti_share_of(n, t->share.part + 1, t->share.parts) - lo;
-    t->level[0].d += lo * layer->d;
-    t->level[0].s += lo * layer->s;
-    return layer->n > 0;
+                            .machine.deep = target->machine->habits.prefetch_deep};
 }
 
 /* extent, level: room for the loops. */
@@ -266,9 +243,7 @@ static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const st
         t.extent[k] = step->loop[k].n;
     t.level[0].d = d;
     t.level[0].s = s;
-    if (!share_layers(&t))
-        return;
-    if (loops_of(step))
+    if (step->n_loops)
         run_loops(&t);
     else
         t.kernel(&t.job, t.level[0].d, t.level[0].s);
@@ -387,10 +362,10 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
 {
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
-    if (p->n_steps != 1 || p->off_line || p->assembled || step->general || loops_of(step) > 1 ||
+    if (p->n_steps != 1 || p->off_line || p->assembled || step->general || step->n_loops > 1 ||
         step->split >= 0 || step->stage.serves || step->kernel == XTI_CPU_MOSAIC)
         return;
-    const struct xti_loop *l = loops_of(step) ? &step->loop[0] : &one_layer;
+    const struct xti_loop one = {.n = 1, .cuts = XTI_CUTS_NONE}, *l = step->n_loops ? &step->loop[0] : &one;
     if (l->cuts != XTI_CUTS_NONE)
         return;
     const struct xti_piece *piece = &p->map.piece[step->piece];

@@ -86,7 +86,4 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
 /* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
 bool xti_cost_one_call(const struct xti_step *step);
 
-/* Makes a step of a finished plan go over its places in uneven steps, where that serves. */
-void xti_cost_uneven(const struct xti_plan *p, struct xti_step *step);
-
 #endif

@@ -48,7 +48,7 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* What Zen 3 to Zen 5 share. */
 #define ZEN                                                                                                  \
     .prefetch_deep = true, .stream_pairs = true, .stream_banks = 512, .early_stores = true,                  \
-    .few_strands = true, .windows = true, .uneven_steps = true, .keeps_in_order = true,                      \
+    .few_strands = true, .windows = true, .keeps_in_order = true,                      \
     .short_parts = true, .joint_rows = true
 
 static const struct xti_machine rows[] = {

@@ -66,7 +66,6 @@ struct xti_habits {
     bool singles_soon;    /* weaves: at the price of the source's order (xti_cost_single_lines) */
     bool few_strands;     /* short runs want to be read along few places at a time */
     bool windows;         /* permuted vectors come cheaper than gathers (xti_cost_windows) */
-    bool uneven_steps;    /* lines in the caches want to be moved in such (xti_cost_uneven) */
     bool keeps_in_order;  /* as long as the third cache holds both sides (xti_cost_stays) */
     bool short_parts;     /* long runs and units stream to their place (xti_cost_part_waits) */
     bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */

@@ -149,8 +149,6 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
         s = xti_plan_assemble(p, err);
     if (!s)
         s = plan_joint(p, err);
-    for (int i = 0; i < p->n_steps && !s && !p->assembled; i++)
-        xti_cost_uneven(p, &p->step[i]);
     return s;
 }
 

@@ -32,8 +32,6 @@ enum {
     X(GROUPS, "groups")     /* .. whose sources are fetched as one (group.h) */                              \
     X(UNSTAGED, "unstaged") /* xti_store.unstaged */                                                         \
     X(SQUARES, "squares")   /* xti_store.squares */                                                          \
-    X(UNEVEN, "uneven")     /* xti_visit.uneven */                                                           \
-    X(KEEPS, "keeps")       /* xti_store.keeps */                                                            \
     X(STAYS, "stays")       /* what is written in order does not leave a third cache that has room */        \
     X(FEW, "few")           /* gathers where squares would be filled in part */
 enum { XTI_N_STRATEGIES = 18, XTI_FIRST_TRICK = 32 };
@@ -154,14 +152,11 @@ struct xti_store {
     bool pairs;           /* transpose, tile: two of a row are streamed one right behind the other */
     bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
-    bool keeps;           /* layers, in order, or squares: what is written stays in the first cache */
     bool prefetch_writes; /* fetched ahead of ordinary stores */
 };
 
 /* The order in which a kernel goes over its box. */
 struct xti_visit {
-    bool uneven;  /* places in uneven steps: xtk_layers */
-    bool layers;  /* so along the innermost loop, too */
     int together; /* mosaic: rows that share windows */
     bool gaps;    /* mosaic: a page of the source may hold nothing that is read */
 };

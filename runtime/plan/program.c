@@ -87,9 +87,6 @@ static const struct {
     MODE(store.prefetch_writes, "fetch writes"),
     MODE(store.squares, "squares of lines"),
     MODE(store.unstaged, "unstaged"),
-    MODE(visit.uneven, "uneven"),
-    MODE(visit.layers, "with the innermost loop"),
-    MODE(store.keeps, "keep in L1"),
     MODE(visit.gaps, "with gaps"),
 };
 

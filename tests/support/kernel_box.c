@@ -34,9 +34,9 @@ static const char *describe(void)
     static char text[300];
     const struct xtk_job *b = &job.job;
     snprintf(text, sizeof text,
-             "%s: %lld layers, %lld rows, %lld cols; source strides %lld, %lld, alignment %d; destination "
+             "%s: %lld rows, %lld cols; source strides %lld, %lld, alignment %d; destination "
              "%lld, %lld, %d; stream %d, at_end %d\n",
-             job.row->name, (long long)b->layer.n, (long long)b->rows, (long long)b->cols,
+             job.row->name, (long long)b->rows, (long long)b->cols,
              (long long)b->s_row, (long long)b->s_col, layout->s_align, (long long)b->d_row,
              (long long)b->d_col, layout->d_align, layout->stream, layout->at_end);
     return text;

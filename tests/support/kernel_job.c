@@ -66,39 +66,16 @@ static void side(const struct kernel_job *j, int row, int col, struct kernel_pit
         *row_st = apart(reach(j->job.cols, *col_st, bytes), p, down);
 }
 
-static int64_t layers_of(const struct kernel_job *j) { return j->job.layer.n ? j->job.layer.n : 1; }
-
 /* Lowest and highest byte of the boxes, from unit (0, 0) of the first. */
-static void span(const struct kernel_job *j, int64_t layer, int64_t row, int64_t col, int64_t *lo,
+static void span(const struct kernel_job *j, int64_t row, int64_t col, int64_t *lo,
                  int64_t *hi)
 {
-    int64_t r = (j->job.rows - 1) * row, c = (j->job.cols - 1) * col, l = (layers_of(j) - 1) * layer;
+    int64_t r = (j->job.rows - 1) * row, c = (j->job.cols - 1) * col;
     *lo = *hi = 0;
     if (j->job.rows < 1 || j->job.cols < 1)
         return;
-    *lo = (l < 0 ? l : 0) + (r < 0 ? r : 0) + (c < 0 ? c : 0);
-    *hi = (l > 0 ? l : 0) + (r > 0 ? r : 0) + (c > 0 ? c : 0) + j->units * j->row->unit;
-}
-
-/* What uneven.c.j2 asks for. */
-static bool may_be_uneven(const struct kernel_job *j)
-{
-    int64_t row = j->job.cols * j->row->unit, groups = j->row->param * j->row->unit;
-    int op = j->row->op;
-    bool rows = op == XTI_CPU_BLOCKS || op == XTI_CPU_REVERSE, weave = op == XTI_CPU_DEINTERLEAVE;
-    return (rows || (weave && j->job.s_col == groups)) && j->row->isa != XTI_ISA_SCALAR &&
-           !j->job.store.stream && row >= 2 * LINE;
-}
-
-/* One to seven layers. */
-static void make_layers(struct kernel_job *j, struct kernel_pitch p)
-{
-    const struct xtk_job *job = &j->job;
-    int64_t rows_s = reach(job->rows, job->s_row, reach(job->cols, job->s_col, j->row->unit));
-    int64_t rows_d = reach(job->rows, job->d_row, reach(job->cols, job->d_col, j->row->unit));
-    j->job.layer.n = 1 + (job->rows + job->cols) % 7;
-    j->job.layer.s = apart(rows_s, p, p.s_down);
-    j->job.layer.d = apart(rows_d, p, p.d_down);
+    *lo = (r < 0 ? r : 0) + (c < 0 ? c : 0);
+    *hi = (r > 0 ? r : 0) + (c > 0 ? c : 0) + j->units * j->row->unit;
 }
 
 enum { GROUP_BYTES = 32 }; /* of xtk_groups */
@@ -237,16 +214,13 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.machine.deep = (rows / 4 + cols) % 2;
     j->job.store.squares = (rows + cols / 2) % 2;
     j->job.store.unstaged = (rows / 8 + cols / 2) % 2;
-    j->job.store.keeps = (rows / 8 + cols) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
     j->job.next.s = stream ? wild : 0;
     j->job.next.d = stream ? 0 : wild;
     j->s_lo = j->s_hi = 0;
-    if (may_be_uneven(j) && (rows + cols / 3) % 2)
-        make_layers(j, pitch);
     if (op != XTI_CPU_FILL)
-        span(j, j->job.layer.s, j->job.s_row, j->job.s_col, &j->s_lo, &j->s_hi);
-    span(j, j->job.layer.d, j->job.d_row, j->job.d_col, &j->d_lo, &j->d_hi);
+        span(j, j->job.s_row, j->job.s_col, &j->s_lo, &j->s_hi);
+    span(j, j->job.d_row, j->job.d_col, &j->d_lo, &j->d_hi);
     for (int i = 0; i < 16; i++)
         j->value[i] = (unsigned char)(i % k->unit + 1);
     if (op == XTI_CPU_GATHER || (op == XTI_CPU_TILE && pitch.s_down))
@@ -267,8 +241,9 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     }
 }
 
-static void define_layer(const struct kernel_job *j, char *d, const char *s)
+void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
 {
+    s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
     int64_t bytes = j->units * j->row->unit;
     for (int64_t r = 0; r < j->job.rows; r++) {
         char *to = d + row_of(j, r).d;
@@ -279,13 +254,6 @@ static void define_layer(const struct kernel_job *j, char *d, const char *s)
                 to[b] = column == HOLE ? 0 : from[column + b];
         }
     }
-}
-
-void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
-{
-    s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
-    for (int64_t l = 0; l < layers_of(j); l++)
-        define_layer(j, d + l * j->job.layer.d, s + l * j->job.layer.s);
 }
 
 /* A braid in two, with columns on either side. */
@@ -307,5 +275,5 @@ void kernel_job_run(const struct kernel_job *j, char *d, const char *s)
 
 int64_t kernel_job_bytes(const struct kernel_job *j)
 {
-    return layers_of(j) * j->job.rows * j->job.cols * j->units * j->row->unit;
+    return j->job.rows * j->job.cols * j->units * j->row->unit;
 }
