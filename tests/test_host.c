@@ -131,21 +131,23 @@ static bool get_signals(void)
     return ours;
 }
 
+static int child_status; /* of the last child, as wait tells it */
+
 static bool wait_for(pid_t child)
 {
-    int status = -1;
     pid_t got;
+    child_status = -1;
     do
-        got = waitpid(child, &status, 0);
+        got = waitpid(child, &child_status, 0);
     while (got < 0 && errno == EINTR);
-    return got == child && status == 0;
+    return got == child && child_status == 0;
 }
 
-/* Of a child. */
+/* Of a child. A busy machine may stop for minutes. */
 static void limit_life(void)
 {
     signal(SIGALRM, SIG_DFL);
-    alarm(100);
+    alarm(240);
 }
 
 static bool fork_and_compile(void)
@@ -318,7 +320,8 @@ static void one_round(int round, uint64_t seed)
             continue;
         bool ok = event[e].happen();
         int wrong = atomic_load(&h.wrong);
-        ck_assert_msg(ok, "seed %d, round %d: %s: not as it was", (int)seed, round, event[e].name);
+        ck_assert_msg(ok, "seed %d, round %d: %s: not as it was; the last child's status is 0x%x", (int)seed,
+                      round, event[e].name, (unsigned)child_status);
         ck_assert_msg(!wrong, "seed %d, round %d, after %s: chain %d", (int)seed, round, event[e].name,
                       wrong - 1);
     }
