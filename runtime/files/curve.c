@@ -210,7 +210,7 @@ void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const str
     struct xti_str key = {0};
     struct xti_disk *disk;
     struct xti_curve c = *used;
-    double by = fmin(fmax(ratio, 1. / MOST_LEARNED), MOST_LEARNED);
+    double by = sqrt(fmin(fmax(ratio, 1. / MOST_LEARNED), MOST_LEARNED)); /* one run is not all of them */
     if (bytes < XTI_CURVE_WORTH || !(ratio > 0) || !open_kept(output, buffered, &disk, &key))
         return;
     for (int i = 0; i < XTI_CURVE_POINTS; i++) {

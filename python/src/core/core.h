@@ -202,4 +202,7 @@ extern PyType_Spec kernel_spec;
 /* ---- compile.c */
 PyObject *core_compile(PyObject *module, PyObject *args, PyObject *kw);
 
+/* ---- files.c */
+PyObject *core_run_files(PyObject *module, PyObject *args);
+
 #endif

@@ -17,6 +17,7 @@ static PyObject *exception_of(xt_status s)
     case XT_EMISMATCH:
     case XT_EPEER:
     case XT_ECOMM:
+    case XT_ESTOPPED:
         return PyExc_RuntimeError;
     default:
         return PyExc_ValueError;

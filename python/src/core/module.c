@@ -90,6 +90,7 @@ static PyMethodDef methods[] = {
      "ascontiguousarray(x)\n--\n\nx itself when it is contiguous, else a contiguous copy."},
     {"describe", core_describe, METH_VARARGS, NULL},
     {"compile", (PyCFunction)(void (*)(void))core_compile, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"run_files", core_run_files, METH_VARARGS, NULL},
     {"set_threads", core_set_threads, METH_O,
      "set_threads(n)\n--\n\nThreads a copy may use; 0: $XT_THREADS, else the machine's. Forgets compiled "
      "chains."},

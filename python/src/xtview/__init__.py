@@ -9,6 +9,7 @@
     k = xt.compile("x: f16[16,64,32,128]; x.permute(0,2,1,3)"); k(x, out=y)
     print(k); print(k.explain()); in a notebook k, or a view, shows the picture of its copy
     xt.ascontiguousarray(x); xt.copyto(dst, src)
+    xt.run("x; x.T", "in.npy", "out.zarr", mem="2GB")          files of any size
 
 Arrays are all that has the buffer protocol or DLPack: NumPy, PyTorch, JAX, CuPy, memoryview. What comes in
 comes out. The GIL is released while 16 KiB or more are written. Each sub-interpreter has its own compiled
@@ -19,10 +20,11 @@ from typing import Any
 from . import _view
 from ._core import Kernel, ascontiguousarray, copy, set_threads
 from ._core import version as __version__
+from ._files import run
 from ._view import View, compile, concat, copyto, rearrange, repeat, stack, view
 
 __all__ = [
-    "Kernel", "View", "ascontiguousarray", "compile", "concat", "copy", "copyto", "rearrange", "repeat",
+    "Kernel", "View", "ascontiguousarray", "compile", "concat", "copy", "copyto", "rearrange", "repeat", "run",
     "set_threads", "stack", "view",
 ]
 

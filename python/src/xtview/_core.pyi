@@ -25,3 +25,13 @@ def compile(
     chain: str, arrays: Any = None, backend: str = "auto", arch: str | None = None, measure: bool = False
 ) -> Kernel: ...
 def set_threads(n: int) -> None: ...
+def run_files(
+    line: str,
+    paths: tuple[Any, ...],
+    mem: int,
+    chunks: tuple[int, ...],
+    zarr_format: int,
+    restart: bool,
+    progress: Any,
+    /,
+) -> None: ...
