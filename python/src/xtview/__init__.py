@@ -24,8 +24,8 @@ from ._files import run
 from ._view import View, compile, concat, copyto, rearrange, repeat, stack, view
 
 __all__ = [
-    "Kernel", "View", "ascontiguousarray", "compile", "concat", "copy", "copyto", "rearrange", "repeat", "run",
-    "set_threads", "stack", "view",
+    "Kernel", "View", "ascontiguousarray", "compile", "concat", "copy", "copyto", "rearrange", "repeat",
+    "run", "set_threads", "stack", "view",
 ]
 
 
