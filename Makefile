@@ -94,7 +94,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(B)/tests/mpi/test_mpi)
+	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(addprefix $(B)/tests/mpi/,test_mpi test_fault shim.so))
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 .PHONY: check-fault check-san
@@ -196,10 +196,16 @@ $(B)/libxtview-mpi.so.0: $(MPI_SOURCES) $(wildcard runtime/mpi/*.h) include/xt/x
 	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(MPI_FLAGS) $(LDFLAGS) -o $@ $(MPI_SOURCES) -L$(B) -lxtview -Wl,-rpath,'$$ORIGIN'
 	@ln -sf $(@F) $(B)/libxtview-mpi.so
 
-$(B)/tests/mpi/test_mpi: tests/mpi/test_mpi.c $(B)/libxtview-mpi.so.0
+$(B)/tests/mpi/%: tests/mpi/%.c $(B)/libxtview-mpi.so.0
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(MPI_FLAGS) $(LDFLAGS) -o $@ $< -L$(B) -lxtview-mpi -lxtview -Wl,-rpath,$(abspath $(B))
+
+# Faults: tests/mpi_check.sh preloads it.
+$(B)/tests/mpi/shim.so: tests/mpi/shim.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared $(MPI_FLAGS) $(LDFLAGS) -o $@ $<
 
 # The command that mpirun starts.
 $(B)/xt-mpi: $(wildcard tools/mpi/*.c) tools/mpi/job.h $(patsubst %,$(B)/obj/tools/%.o,args say bar npy input output guard) $(B)/libxtview-mpi.so.0

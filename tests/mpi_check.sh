@@ -7,7 +7,7 @@ if ! command -v "$MPIRUN" >/dev/null || [ ! -e "$B/libxtview-mpi.so.0" ]; then
     echo 'skipped: no MPI'
     exit 0
 fi
-for made in tests/mpi/test_mpi xt-mpi xt; do
+for made in tests/mpi/test_mpi tests/mpi/test_fault tests/mpi/shim.so xt-mpi xt; do
     [ -e "$B/$made" ] || make -s B="$B" "$B/$made" || exit 1
 done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -27,6 +27,27 @@ for n in 1 2 3 4 5 8; do
     check "$n ranks" $?
     echo "note: $(grep 'ranks:' "$out")"
 done
+
+# As if on several machines: messages by MPI; late ones; and what a rank tells the others when its run fails.
+shim() { # MPI_SHIM, ranks, program
+    LD_PRELOAD=$(realpath "$B/tests/mpi/shim.so") MPI_SHIM=$1 timeout 60 "$MPIRUN" -n "$2" "$B/tests/mpi/$3" \
+        >"$out" 2>&1
+}
+for n in 2 3 4 8; do
+    shim apart $n test_mpi
+    check "messages by MPI, $n ranks" $?
+done
+shim 'apart late' 4 test_fault && grep -q ' 0 runs failed, 0 wrong' "$out"
+check 'late messages' $?
+for fault in send=1 send=9; do
+    started=$(date +%s)
+    shim "apart $fault" 4 test_fault && grep -q ', 0 wrong' "$out" &&
+        grep -q 'XT_ECOMM: MPI_I' "$out" && [ $(($(date +%s) - started)) -le 10 ]
+    check "a rank's run fails: $fault" $?
+done
+started=$(date +%s)
+! shim 'apart kill=9' 4 test_fault && [ $(($(date +%s) - started)) -le 10 ]
+check 'a rank dies' $?
 
 # xt-mpi on files of whole tensors and on a file a rank, against xt.
 python3 - "$dir/x.npy" <<'PYTHON'

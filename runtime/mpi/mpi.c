@@ -319,28 +319,18 @@ void xt_mpi_free(struct xt_mpi_plan *p)
 {
     if (!p)
         return;
-    int failed = p->told || p->words[0], told = 1;
-    for (int i = 0; i <= SLOTS; i++)
-        if (p->request[i] != MPI_REQUEST_NULL && (i < SLOTS / 2 || i == SLOTS)) {
-            MPI_Cancel(&p->request[i]);
-            MPI_Wait(&p->request[i], MPI_STATUS_IGNORE);
-        } else if (p->request[i] != MPI_REQUEST_NULL) {
-            MPI_Request_free(&p->request[i]);
-        }
-    if (p->telling)
-        MPI_Testall(p->size, p->telling, &told, MPI_STATUSES_IGNORE);
-    xt_shard_free(p->shard);
-    if (!failed) {
-        memory_free(p->boards);
-        MPI_Group_free(&p->group);
-        MPI_Comm_free(&p->comm);
+    if (p->told || p->words[0])
+        return; /* of a run that failed peers may still read buffers: they are left as they are */
+    if (p->request[SLOTS] != MPI_REQUEST_NULL) {
+        MPI_Cancel(&p->request[SLOTS]);
+        MPI_Wait(&p->request[SLOTS], MPI_STATUS_IGNORE);
     }
+    xt_shard_free(p->shard);
+    memory_free(p->boards);
+    MPI_Group_free(&p->group);
+    MPI_Comm_free(&p->comm);
     free(p->near);
     free(p->near64);
     free(p->board);
-    if (!told)
-        return;
-    free(p->told);
-    free(p->telling);
     free(p);
 }
