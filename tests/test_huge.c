@@ -1,7 +1,7 @@
 /* test_huge.c: chains whose extents come near 63 bits: the lines of tests/problems/huge.txt and random ones,
  * for every instruction set and every machine, compile or are refused in words, in bounded time; with
- * SAN=undefined also without an overflow. XT_TEST_FULL=1: 100,000 chains in place of 6,000, and copies of
- * more than 2^32 bytes. The seed is in every message. */
+ * SAN=undefined also without an overflow. XT_TEST_FULL=1: 100,000 chains in place of 6,000. The seed is in
+ * every message. */
 #include "support/api.h"
 
 #include <math.h>
@@ -100,62 +100,6 @@ START_TEST(random_chains_of_huge_extents_compile_or_are_refused)
 }
 END_TEST
 
-/* More than 2^32 bytes of addresses, all of them the same WINDOW bytes of memory again and again. */
-enum { WINDOW = 64 << 20, WINDOWS = 66, ROW = 1 << 16, SAME = 1024 };
-static const size_t all_bytes = (size_t)WINDOWS * WINDOW;
-
-static unsigned char *map_windows(void)
-{
-    int fd = memfd_create("window", MFD_CLOEXEC);
-    unsigned char *p = mmap(NULL, all_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    ck_assert(fd >= 0 && !ftruncate(fd, WINDOW) && p != MAP_FAILED);
-    for (size_t i = 0; i < WINDOWS; i++)
-        ck_assert(mmap(p + i * WINDOW, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) !=
-                  MAP_FAILED);
-    close(fd);
-    return p;
-}
-
-/* What byte i of the source, a window of it, is: the same in every window. */
-static unsigned char of_row(size_t i) { return (unsigned char)(i * 7 + i / ROW * 31 + i / SAME % 64); }
-static unsigned char of_place(size_t i) { return (unsigned char)(i % SAME * 11 + i % SAME / 64); }
-
-static size_t backwards(size_t i) { return i / ROW * ROW + (ROW - 1 - i % ROW); }
-static size_t first_row(size_t i) { return i % ROW; }
-static size_t turned(size_t i) { return i / ROW; }
-
-static const struct {
-    const char *line;
-    unsigned char (*byte)(size_t i);
-    size_t (*from)(size_t i); /* the place in the source that byte i of a window of the copy comes from */
-} large[] = {
-    {"x: u8[65536]; x.expand(67584,65536)", of_row, first_row},
-    {"x: u8[65536,67584]; x.T", of_place, turned},
-    {"x: u8[67584,65536]; x[:, ::-1]", of_row, backwards},
-};
-
-START_TEST(more_than_2_to_the_32_bytes_are_copied)
-{
-    if (!test_full()) /* a million page faults */
-        return;
-    struct xt_ctx *ctx = new_ctx(XT_CPU, 2);
-    struct xt_kernel *k = compile_line(ctx, large[_i].line);
-    struct xt_kernel_info info = {.size = sizeof info};
-    unsigned char *src = map_windows(), *dst = map_windows();
-    for (size_t i = 0; i < WINDOW; i++)
-        src[i] = large[_i].byte(i);
-    expect(XT_OK, xt_kernel_get(k, &info));
-    ck_assert_uint_eq((size_t)info.dst_min_bytes, all_bytes);
-    expect(XT_OK, xt_run(k, dst, (const void *[]){src}, NULL));
-    for (size_t i = 0; i < WINDOW; i++)
-        ck_assert_msg(dst[i] == large[_i].byte(large[_i].from(i)), "%s: byte %zu", large[_i].line, i);
-    munmap(src, all_bytes);
-    munmap(dst, all_bytes);
-    xt_kernel_free(k);
-    xt_ctx_free(ctx);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("huge");
@@ -163,10 +107,6 @@ int main(void)
     tcase_set_timeout(c, 600);
     tcase_add_test(c, huge_lines_compile_on_every_machine);
     tcase_add_test(c, random_chains_of_huge_extents_compile_or_are_refused);
-    suite_add_tcase(s, c);
-    c = tcase_create("large");
-    tcase_set_timeout(c, 1800);
-    tcase_add_loop_test(c, more_than_2_to_the_32_bytes_are_copied, 0, sizeof large / sizeof *large);
     suite_add_tcase(s, c);
     return run_suite(s);
 }
