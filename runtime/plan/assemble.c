@@ -85,7 +85,9 @@ static struct xti_step reordered(const struct xti_plan *p, const struct xti_step
                            .loop = room,
                            .split = -1,
                            .bytes = step->bytes};
-    xti_order_step(p, step->piece, &out);
+    struct xti_nest t;
+    xti_nest_of(&p->map, step->piece, &t);
+    xti_order_step(&t, &out);
     return out;
 }
 

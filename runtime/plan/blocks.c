@@ -106,7 +106,7 @@ static __attribute__((noinline)) int most_windows(const struct xti_plan *p, cons
     if (!p->joint.n)
         return step->stage.mosaics ? XTI_MOSAIC_WINDOWS : 0;
     xti_nest_of(&p->map, p->joint.piece[part], &t);
-    return xti_buffered_windows(p, p->joint.piece[part], &t);
+    return xti_buffered_windows(p, &t);
 }
 
 static xt_status plan_inner(struct xti_plan *p, const struct xti_step *step, const struct xti_loop *dim,

@@ -26,10 +26,11 @@ static const struct {
     int col, row;
 } want[] = {{64, 64}, {256, 256}, {1024, 256}, {2048, 512}, {XTI_BLOCK_BYTES, 1024}};
 
-static void block_of(const struct xti_plan *p, int piece, int64_t most_col, bool through, struct xti_sides *x)
+static void block_of(const struct xti_plan *p, const struct xti_nest *t, int64_t most_col, bool through,
+                     struct xti_sides *x)
 {
-    xti_sides_begin(&p->map, piece, x);
-    int64_t read = p->joint.n ? xti_nest_rows(&p->map, piece, p->joint.row, &x->t) : x->t.run;
+    xti_sides_begin(t, x);
+    int64_t read = p->joint.n ? xti_nest_rows(&p->map, 0, p->joint.row, &x->t) : x->t.run;
     x->rows_pass = through || p->joint.n;
     xti_sides_unit(x, x->t.run);
     x->row.bytes = read;
@@ -131,23 +132,23 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
 }
 
 /* The strategy that comes next. */
-static const struct xti_strategy *next_strategy(const struct xti_plan *p, int piece)
+static const struct xti_strategy *next_strategy(const struct xti_plan *p, const struct xti_nest *t)
 {
     const struct xti_strategy *x = p->strategies;
     while (x->make != xti_buffered_make)
         x++;
-    return xti_strategy_next(p, x + 1, piece);
+    return xti_strategy_next(p, x + 1, t);
 }
 
 /* Whether it is to pick units one by one. */
-static bool gathered(const struct xti_plan *p, int piece)
+static bool gathered(const struct xti_plan *p, const struct xti_nest *t)
 {
-    return next_strategy(p, piece)->make == xti_gather_make;
+    return next_strategy(p, t)->make == xti_gather_make;
 }
 
 /* How many windows a line may have where blocks are mosaics; 0: something else is faster. It is gathers,
  * short rows backwards, small matrices and runs of a few bytes that gain by them. */
-int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_nest *t)
+int xti_buffered_windows(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { RUN = 9, BACK = 32, SIDE = 40, AREA = 192, WIDE_AREA = 128, NARROW = 2, SOME = 8, MANY = 16 };
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
@@ -158,18 +159,18 @@ int xti_buffered_windows(const struct xti_plan *p, int piece, const struct xti_n
     if (cs && cd && cd->s && cs->n * t->unit <= SIDE && cd->n * t->unit <= SIDE &&
         cs->n * cd->n * t->unit <= (t->unit < XTI_LANE / 2 ? AREA : WIDE_AREA))
         return SOME;
-    return t->unit <= NARROW && gathered(p, piece) ? MANY / t->unit : 0;
+    return t->unit <= NARROW && gathered(p, t) ? MANY / t->unit : 0;
 }
 
 /* A block that is to be a mosaic: how many windows its lines may have; 0: something else is faster. */
-static __attribute__((noinline)) int mosaic_block(const struct xti_plan *p, int piece,
+static __attribute__((noinline)) int mosaic_block(const struct xti_plan *p, const struct xti_nest *t,
                                                   struct xti_piece *block, struct xti_dim d[2 * XTI_MAX_DIMS])
 {
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
     struct xti_sides x;
-    block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
-    int most = xti_buffered_windows(p, piece, &x.t);
+    block_of(p, t, XTI_BLOCK_BYTES, true, &x);
+    int most = xti_buffered_windows(p, t);
     if (!most || x.col.units * x.row.units == 1)
         return 0;
     make_of(p, &x, &step);
@@ -178,28 +179,30 @@ static __attribute__((noinline)) int mosaic_block(const struct xti_plan *p, int 
     return most;
 }
 
-static __attribute__((noinline)) bool windows_serve(const struct xti_plan *p, int piece)
+static __attribute__((noinline)) bool windows_serve(const struct xti_plan *p, const struct xti_nest *t)
 {
     struct xti_dim d[2 * XTI_MAX_DIMS];
     struct xti_piece block;
     if (!xti_may(&p->target, XTI_PERMUTED) || !xti_cost_windows(&p->target, p->bytes_written))
         return false;
-    int most = mosaic_block(p, piece, &block, d);
-    if (!most || xti_mosaic_applies(p, piece, NULL))
+    int most = mosaic_block(p, t, &block, d);
+    if (!most || xti_mosaic_applies(p, t, NULL))
         return false;
     struct xti_plan sub = xti_block_plan(p, &block);
+    struct xti_nest inner;
+    xti_nest_of(&sub.map, 0, &inner);
     sub.most_windows = most;
-    return sub.bytes_written >= LEAST_BYTES && xti_mosaic_applies(&sub, 0, NULL);
+    return sub.bytes_written >= LEAST_BYTES && xti_mosaic_applies(&sub, &inner, NULL);
 }
 
-bool xti_buffered_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides block;
-    if (!xti_cost_streams_alone(p, piece, why))
+    if (!xti_cost_streams_alone(p, t, why))
         return false;
-    if (windows_serve(p, piece))
+    if (windows_serve(p, t))
         return true;
-    block_of(p, piece, XTI_BLOCK_BYTES, false, &block);
+    block_of(p, t, XTI_BLOCK_BYTES, false, &block);
     if (block.col.units * block.row.units == 1)
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);
     return block.t.unit ? units_serve(&p->target, &block, why) : runs_serve(&p->target, &block.t, why);
@@ -210,21 +213,23 @@ int64_t xti_buffered_run(const struct xti_plan *p)
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
     struct xti_sides x;
-    block_of(p, 0, XTI_BLOCK_BYTES, false, &x);
+    struct xti_nest t;
+    xti_nest_of(&p->map, 0, &t);
+    block_of(p, &t, XTI_BLOCK_BYTES, false, &x);
     if (x.col.units * x.row.units == 1)
         return 0;
     make_of(p, &x, &step);
     return xti_group_source(p, &step, 0, step.n_loops).bytes;
 }
 
-void xti_buffered_make(const struct xti_plan *p, int piece, struct xti_step *step)
+void xti_buffered_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
-    if (!p->joint.n && windows_serve(p, piece)) {
-        block_of(p, piece, XTI_BLOCK_BYTES, true, &x);
+    if (!p->joint.n && windows_serve(p, t)) {
+        block_of(p, t, XTI_BLOCK_BYTES, true, &x);
         make_of(p, &x, step);
         return;
     }
-    block_of(p, piece, XTI_BLOCK_BYTES, false, &x);
+    block_of(p, t, XTI_BLOCK_BYTES, false, &x);
     make_of(p, &x, step);
 }

@@ -82,24 +82,22 @@ bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
 }
 
 /* Long stretches of several pieces, each by itself, share few lines with others. */
-bool xti_cost_lies_alone(const struct xti_plan *p, int piece)
+bool xti_cost_lies_alone(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { LONG = 1024 };
-    struct xti_nest t;
-    xti_nest_of(&p->map, piece, &t);
-    int64_t run = t.run;
-    for (int i = t.n_dims - 1; i >= 0 && t.dim[i].d == run; i--)
-        run *= t.dim[i].n;
+    int64_t run = t->run;
+    for (int i = t->n_dims - 1; i >= 0 && t->dim[i].d == run; i--)
+        run *= t->dim[i].n;
     return p->map.n_pieces == 1 || (p->target.machine->habits.prefetch_deep && run >= LONG);
 }
 
-bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why)
+bool xti_cost_streams_alone(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    if (!xti_nest_copies(&p->map.piece[piece], why))
+    if (!xti_nest_copies(t->piece, why))
         return false;
     if (!xti_cost_stream(p))
         return xti_refuse(why, "stays in the cache");
-    return xti_cost_lies_alone(p, piece) || xti_refuse(why, "%d pieces", p->map.n_pieces);
+    return xti_cost_lies_alone(p, t) || xti_refuse(why, "%d pieces", p->map.n_pieces);
 }
 
 /* Units one by one, and long rows that follow each other on one side alone, which are asked for beyond their
@@ -211,11 +209,11 @@ bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *
 /* ---- which kernel */
 
 const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const struct xti_strategy *s,
-                                             int piece)
+                                             const struct xti_nest *t)
 {
     const struct xti_strategy *last = &p->strategies[XTI_N_STRATEGIES - 1];
     for (; s != last; s++)
-        if (!(p->target.choice.without >> (s - p->strategies) & 1) && s->applicable(p, piece, NULL))
+        if (!(p->target.choice.without >> (s - p->strategies) & 1) && s->applicable(p, t, NULL))
             break;
     return s;
 }

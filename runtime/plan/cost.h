@@ -20,10 +20,10 @@ bool xti_cost_streams(const struct xti_target *t, int64_t bytes); /* .. so many 
 bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step);
 
 /* Whether a piece writes long stretches of the destination alone. */
-bool xti_cost_lies_alone(const struct xti_plan *p, int piece);
+bool xti_cost_lies_alone(const struct xti_plan *p, const struct xti_nest *t);
 
 /* Whether a piece is a whole copy past the cache, without divs and guards. */
-bool xti_cost_streams_alone(const struct xti_plan *p, int piece, struct xti_why *why);
+bool xti_cost_streams_alone(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
 
 /* Whether the memory would wait for a step that is put together part by part. */
 bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);

@@ -21,9 +21,9 @@ static bool on_lines(const struct xti_target *target, const struct xti_nest *t)
     return (target->d_line | t->run * t->dim[t->cd].n | xti_nest_bits(t, t->cd)) % XTI_LINE == 0;
 }
 
-static void braid_of(const struct xti_plan *p, int piece, struct xti_sides *x)
+static void braid_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x)
 {
-    xti_sides_begin(&p->map, piece, x);
+    xti_sides_begin(t, x);
     xti_sides_unit(x, x->t.run);
     if (x->t.cd < 0 || x->t.run >= LONG_RUN_BYTES)
         return;
@@ -32,14 +32,14 @@ static void braid_of(const struct xti_plan *p, int piece, struct xti_sides *x)
     xti_side_widen(x, &x->row, ROW_BYTES, ROW_ENTRIES);
 }
 
-bool xti_braid_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+bool xti_braid_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides x;
-    if (!xti_cost_streams_alone(p, piece, why))
+    if (!xti_cost_streams_alone(p, t, why))
         return false;
     if (!p->target.machine->habits.few_strands || p->target.isa != XTI_ISA_AVX512)
         return xti_refuse(why, "not made for this processor");
-    braid_of(p, piece, &x);
+    braid_of(p, t, &x);
     if (x.t.run < RUN_BYTES || x.t.run >= LONG_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B", (long long)x.t.run);
     bool off = p->target.d_line && x.t.run < XTI_STREAMED_RUN;
@@ -55,10 +55,10 @@ bool xti_braid_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     return x.t.run % XTI_LINE || off || xti_cost_lines_in_pairs(&p->target, &x.t, why);
 }
 
-void xti_braid_make(const struct xti_plan *p, int piece, struct xti_step *step)
+void xti_braid_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
-    braid_of(p, piece, &x);
+    braid_of(p, t, &x);
     step->kernel = XTI_CPU_BRAID;
     step->unit = (int)x.t.run;
     step->store.stream = true;

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-bool xti_braid_applies(const struct xti_plan *p, int piece, struct xti_why *why);
-void xti_braid_make(const struct xti_plan *p, int piece, struct xti_step *step);
+bool xti_braid_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
+void xti_braid_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
 
 #endif

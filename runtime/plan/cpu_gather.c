@@ -18,9 +18,9 @@ static int64_t col_bytes(const struct xti_plan *p, int unit)
 }
 
 /* Columns as in a tile but fewer; rows: any dims that complete the lines of the source. */
-static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
+static void gather_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x)
 {
-    xti_sides_begin(&p->map, piece, x);
+    xti_sides_begin(t, x);
     if (!x->t.unit)
         return;
     x->lists = true; /* gathers know no strides */
@@ -37,26 +37,27 @@ static void gather_of(const struct xti_plan *p, int piece, struct xti_sides *x)
 }
 
 /* Lines of the destination can be put together by a list. */
-static bool lines_of(const struct xti_plan *p, int piece, struct xti_sides *x, struct xti_why *why)
+static bool lines_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x,
+                     struct xti_why *why)
 {
-    if (!xti_sides_serve(p, piece, why))
+    if (!xti_nest_copies_units(t, why))
         return false;
-    gather_of(p, piece, x);
+    gather_of(p, t, x);
     if (x->col.bytes < XTI_LINE)
         return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x->col.bytes, XTI_LINE);
     return xti_sides_list_fits(x) || xti_refuse(why, "columns lie too far apart for a list");
 }
 
-bool xti_gather_few(const struct xti_plan *p, int piece, int unit, int64_t run)
+bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run)
 {
     struct xti_sides x;
-    return xti_cost_few_units(p, unit, run) && lines_of(p, piece, &x, NULL);
+    return xti_cost_few_units(p, t->unit, run) && lines_of(p, t, &x, NULL);
 }
 
-bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides x;
-    if (!lines_of(p, piece, &x, why))
+    if (!lines_of(p, t, &x, why))
         return false;
     const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
     if (cd->n * x.t.unit >= XTI_LINE && cd->s > 0 && cd->s <= 8 * x.t.unit)
@@ -64,9 +65,9 @@ bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why
     return true;
 }
 
-void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step)
+void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
-    gather_of(p, piece, &x);
+    gather_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
 }

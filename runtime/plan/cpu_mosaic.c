@@ -49,13 +49,13 @@ static void take_even(struct xti_sides *x)
 }
 
 /* Long runs of the source are worth most. */
-static void mosaic_of(const struct xti_plan *p, int piece, struct xti_sides *x)
+static void mosaic_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x)
 {
     enum { CALL_BYTES = 2048 }; /* in a block */
     static const struct {
         int col, row;
     } wanted[] = {{64, 64}, {128, 1024}, {256, 2048}, {512, 4096}, {1024, 4096}};
-    xti_sides_begin(&p->map, piece, x);
+    xti_sides_begin(t, x);
     if (p->most_windows)
         xti_sides_split_run(x, XTI_LANE);
     if (!x->t.unit)
@@ -144,32 +144,32 @@ static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int
 
 /* How many windows a line may have and still be faster than what comes next: a tile whose rows are short, or
  * a gather. */
-static int windows_worth(const struct xti_plan *p, int piece)
+static int windows_worth(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { LONG = 4 * XTI_LINE };
-    int64_t row = xti_tile_row_bytes(p, piece);
+    int64_t row = xti_tile_row_bytes(p, t);
     return !row ? 16 : row < LONG ? 8 : 0;
 }
 
 /* A block is not streamed: its rows begin anywhere. */
-static bool serves_block(const struct xti_plan *p, int piece)
+static bool serves_block(const struct xti_plan *p, const struct xti_nest *t)
 {
     struct xti_sides x;
-    mosaic_of(p, piece, &x);
+    mosaic_of(p, t, &x);
     bool columns = x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES;
     return columns && xti_sides_list_fits(&x) && few_windows(&x, p->most_windows);
 }
 
-bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides x;
     if (p->most_windows)
-        return serves_block(p, piece) || xti_refuse(why, "lines lie in many windows");
+        return serves_block(p, t) || xti_refuse(why, "lines lie in many windows");
     if (!xti_cost_windows(&p->target, p->bytes_written))
         return xti_refuse(why, "stays in the cache, or gathers serve");
-    if (!xti_sides_serve(p, piece, why))
+    if (!xti_nest_copies_units(t, why))
         return false;
-    mosaic_of(p, piece, &x);
+    mosaic_of(p, t, &x);
     if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
     const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
@@ -177,7 +177,7 @@ bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why
         return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * x.t.unit));
     if (!xti_sides_list_fits(&x) || !whole_lines(&x))
         return xti_refuse(why, "rows of the destination are no whole lines");
-    int most = windows_worth(p, piece);
+    int most = windows_worth(p, t);
     if (!most)
         return xti_refuse(why, "tiles of long rows serve");
     if (!few_windows(&x, most))
@@ -185,10 +185,10 @@ bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why
     return true;
 }
 
-void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step)
+void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
-    mosaic_of(p, piece, &x);
+    mosaic_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_MOSAIC, step);
     step->visit.together = together(&x);
     step->visit.gaps = has_gaps(&x.t);

@@ -22,10 +22,6 @@ enum {
     SMALL_CALL_BYTES = 128, /* gathers serve when any other kernel would move less in one call */
 };
 
-#define NEST(p, piece)                                                                                       \
-    struct xti_nest t;                                                                                       \
-    xti_nest_of(&(p)->map, piece, &t)
-
 static const struct xti_loop one = {.n = 1, .cuts = XTI_CUTS_NONE};
 
 /* What every step begins with: one unit, the dims that are neither row nor col as loops. */
@@ -68,25 +64,23 @@ static bool one_side(const struct xti_nest *t, struct xti_why *why)
 
 /* ---- memcpy */
 
-static bool memcpy_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool memcpy_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!xti_nest_copies(t.piece, why))
+    if (!xti_nest_copies(t->piece, why))
         return false;
-    if (t.n_dims)
-        return xti_refuse(why, "%d dims beside the run of %lld B", t.n_dims, (long long)t.run);
+    if (t->n_dims)
+        return xti_refuse(why, "%d dims beside the run of %lld B", t->n_dims, (long long)t->run);
     return true;
 }
 
 /* ---- rows: runs of bytes that are no unit of the other kernels */
 
-static bool rows_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool rows_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!xti_nest_copies(t.piece, why))
+    if (!xti_nest_copies(t->piece, why))
         return false;
-    if (t.unit)
-        return xti_refuse(why, "inner run of %d B is a unit", t.unit);
+    if (t->unit)
+        return xti_refuse(why, "inner run of %d B is a unit", t->unit);
     return true;
 }
 
@@ -113,25 +107,24 @@ static void block_rows(struct xti_step *step, int64_t run)
     xti_loops_block(step, b, block, false);
 }
 
-static void rows_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void rows_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
     bool again = false;
-    start(p, &t, XTI_CPU_BLOCKS, 1, -1, -1, step);
-    step->col = (struct xti_loop){.n = t.run, .s = 1, .d = 1, .cuts = XTI_CUTS_NONE};
-    for (int i = 0; i < t.n_dims; i++)
-        again |= t.dim[i].s == 0;
-    if (t.run < XTI_LINE && t.n_dims > 1 && t.bytes > p->target.l1_bytes / 2)
-        block_rows(step, t.run);
+    start(p, t, XTI_CPU_BLOCKS, 1, -1, -1, step);
+    step->col = (struct xti_loop){.n = t->run, .s = 1, .d = 1, .cuts = XTI_CUTS_NONE};
+    for (int i = 0; i < t->n_dims; i++)
+        again |= t->dim[i].s == 0;
+    if (t->run < XTI_LINE && t->n_dims > 1 && t->bytes > p->target.l1_bytes / 2)
+        block_rows(step, t->run);
     xti_loops_block(step, XTI_CUTS_COL, again ? BROADCAST_CHUNK_BYTES : CHUNK_BYTES, true);
     finish(step);
 }
 
 /* ---- fill */
 
-static bool fill_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool fill_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    const struct xti_piece *x = &p->map.piece[piece];
+    const struct xti_piece *x = t->piece;
     if (x->src >= 0)
         return xti_refuse(why, "reads a source");
     if (!xti_piece_affine(x))
@@ -139,82 +132,76 @@ static bool fill_applies(const struct xti_plan *p, int piece, struct xti_why *wh
     return true;
 }
 
-static void fill_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void fill_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    start(p, &t, XTI_CPU_FILL, t.esize, -1, -1, step);
-    step->col = (struct xti_loop){.n = t.run / t.esize, .d = t.esize, .cuts = XTI_CUTS_NONE};
-    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.esize, true);
+    start(p, t, XTI_CPU_FILL, t->esize, -1, -1, step);
+    step->col = (struct xti_loop){.n = t->run / t->esize, .d = t->esize, .cuts = XTI_CUTS_NONE};
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t->esize, true);
     finish(step);
 }
 
 /* ---- reverse */
 
-static bool reverse_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool reverse_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!one_side(&t, why))
+    if (!one_side(t, why))
         return false;
-    if (t.dim[t.cd].s != -t.unit)
-        return xti_refuse(why, "source stride of that dim is %lld B", (long long)t.dim[t.cd].s);
+    if (t->dim[t->cd].s != -t->unit)
+        return xti_refuse(why, "source stride of that dim is %lld B", (long long)t->dim[t->cd].s);
     return true;
 }
 
-static void reverse_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void reverse_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    along(p, &t, XTI_CPU_REVERSE, -1, t.cd, false, step);
+    along(p, t, XTI_CPU_REVERSE, -1, t->cd, false, step);
 }
 
 /* ---- mirror: groups of three elements in reverse order, as of RGB pixels */
 
-static bool mirror_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool mirror_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!xti_nest_copies(t.piece, why))
+    if (!xti_nest_copies(t->piece, why))
         return false;
-    if (t.run != XTI_GROUP * t.esize || t.esize > 8)
-        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)t.run, XTI_GROUP);
-    const struct xti_loop *groups = t.n_dims ? &t.dim[t.n_dims - 1] : NULL;
-    if (!groups || groups->d != t.run || groups->s != -t.run)
+    if (t->run != XTI_GROUP * t->esize || t->esize > 8)
+        return xti_refuse(why, "inner run of %lld B is not %d elements", (long long)t->run, XTI_GROUP);
+    const struct xti_loop *groups = t->n_dims ? &t->dim[t->n_dims - 1] : NULL;
+    if (!groups || groups->d != t->run || groups->s != -t->run)
         return xti_refuse(why, "the groups do not follow each other backwards");
-    if (xti_cost_short_mirror(p, t.esize, groups->n * t.run))
+    if (xti_cost_short_mirror(p, t->esize, groups->n * t->run))
         return xti_refuse(why, "%lld groups are few", (long long)groups->n);
     return true;
 }
 
-static void mirror_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void mirror_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    start(p, &t, XTI_CPU_MIRROR, t.esize, -1, t.n_dims - 1, step);
+    start(p, t, XTI_CPU_MIRROR, t->esize, -1, t->n_dims - 1, step);
     step->param = XTI_GROUP;
-    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.run, false);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t->run, false);
     finish(step);
 }
 
 /* ---- turn: pictures of RGB pixels whose rows and columns change places */
 
-static bool turn_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool turn_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!xti_nest_copies(t.piece, why))
+    if (!xti_nest_copies(t->piece, why))
         return false;
-    return xti_cost_turn(&p->target, &t, why);
+    return xti_cost_turn(&p->target, t, why);
 }
 
-static void turn_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void turn_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    if (t.dim[t.cs].s < 0)
-        xti_nest_flip(&t, t.cs);
-    start(p, &t, XTI_CPU_TURN, t.esize, t.cs, t.cd, step);
-    step->param = (int)(t.run / t.esize);
+    struct xti_nest up = *t;
+    if (t->dim[t->cs].s < 0)
+        xti_nest_flip(&up, t->cs);
+    start(p, &up, XTI_CPU_TURN, t->esize, t->cs, t->cd, step);
+    step->param = (int)(t->run / t->esize);
     if (step->store.stream) {
-        int64_t rows = TURN_ROWS_BYTES / t.run;
+        int64_t rows = TURN_ROWS_BYTES / t->run;
         xti_loops_block(step, XTI_CUTS_ROW, rows < TURN_ROWS ? rows : TURN_ROWS, false);
-    } else if (t.bytes > p->target.l1_bytes / 2) {
-        xti_loops_block(step, XTI_CUTS_ROW, 512 / t.run, false);
-        xti_loops_block(step, XTI_CUTS_COL, 512 / t.run, false);
+    } else if (t->bytes > p->target.l1_bytes / 2) {
+        xti_loops_block(step, XTI_CUTS_ROW, 512 / t->run, false);
+        xti_loops_block(step, XTI_CUTS_COL, 512 / t->run, false);
     }
     xti_loops_order(step);
 }
@@ -226,46 +213,43 @@ static bool two_sides(const struct xti_nest *t, struct xti_why *why)
     return one_side(t, why) && (t->cs >= 0 || xti_refuse(why, "source has no contiguous dim beside it"));
 }
 
-static bool interleave_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool interleave_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!two_sides(&t, why))
+    if (!two_sides(t, why))
         return false;
-    const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
-    int most = xti_cost_weave(&p->target, t.unit, cs->n * t.unit);
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    int most = xti_cost_weave(&p->target, t->unit, cs->n * t->unit);
     if (cd->n > most)
         return xti_refuse(why, "destination's contiguous extent %lld > %d", (long long)cd->n, most);
-    if (cs->d != cd->n * t.unit)
+    if (cs->d != cd->n * t->unit)
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cd->n);
     if (cs->n < WEAVE_MIN_COLS)
         return xti_refuse(why, "source's contiguous extent %lld < %d", (long long)cs->n, WEAVE_MIN_COLS);
-    return !cd->s || xti_cost_woven(p, t.unit) || xti_refuse(why, "wide units make squares");
+    return !cd->s || xti_cost_woven(p, t->unit) || xti_refuse(why, "wide units make squares");
 }
 
-static void interleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void interleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    step->param = (int)t.dim[t.cd].n;
-    along(p, &t, XTI_CPU_INTERLEAVE, t.cd, t.cs, false, step);
+    step->param = (int)t->dim[t->cd].n;
+    along(p, t, XTI_CPU_INTERLEAVE, t->cd, t->cs, false, step);
 }
 
-static bool deinterleave_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool deinterleave_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!two_sides(&t, why))
+    if (!two_sides(t, why))
         return false;
-    const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
-    int most = xti_cost_weave(&p->target, t.unit, cd->n * t.unit);
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    int most = xti_cost_weave(&p->target, t->unit, cd->n * t->unit);
     if (cs->n > most)
         return xti_refuse(why, "source's contiguous extent %lld > %d", (long long)cs->n, most);
     bool lines = cs->d % XTI_LINE == 0 || !xti_cost_stream(p);
-    if (cs->n == SQUARE_ROWS && t.unit > 1 && lines)
+    if (cs->n == SQUARE_ROWS && t->unit > 1 && lines)
         return xti_refuse(why, "%d rows make up squares", SQUARE_ROWS);
-    if (cd->s != cs->n * t.unit)
+    if (cd->s != cs->n * t->unit)
         return xti_refuse(why, "the groups of %lld do not follow each other", (long long)cs->n);
     if (cd->n < WEAVE_MIN_COLS)
         return xti_refuse(why, "destination's contiguous extent %lld < %d", (long long)cd->n, WEAVE_MIN_COLS);
-    return xti_cost_woven(p, t.unit) || xti_refuse(why, "wide units make squares");
+    return xti_cost_woven(p, t->unit) || xti_refuse(why, "wide units make squares");
 }
 
 /* The loop whose points are so many bytes of the destination apart, or -1. */
@@ -277,17 +261,16 @@ static int following(const struct xti_step *step, int64_t bytes)
     return -1;
 }
 
-static void deinterleave_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    start(p, &t, XTI_CPU_DEINTERLEAVE, t.unit, t.cs, t.cd, step);
+    start(p, t, XTI_CPU_DEINTERLEAVE, t->unit, t->cs, t->cd, step);
     step->param = (int)step->row.n;
     int next = xti_cost_single_lines(&p->target, step) ? following(step, XTI_LINE) : -1;
     if (next >= 0 && step->loop[next].n > NEIGHBOURS)
         xti_loops_block(step, next, NEIGHBOURS, false);
     else
         next = -1;
-    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t.unit, false);
+    xti_loops_block(step, XTI_CUTS_COL, CHUNK_BYTES / t->unit, false);
     xti_loops_order(step);
     if (next >= 0)
         xti_loops_innermost(step, following(step, XTI_LINE));
@@ -302,94 +285,87 @@ static int64_t longest(const struct xti_nest *t)
     return n;
 }
 
-static bool transpose_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool transpose_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!two_sides(&t, why))
+    if (!two_sides(t, why))
         return false;
-    const struct xti_loop *cs = xti_nest_cs(&t), *cd = xti_nest_cd(&t);
-    int64_t rows = cs->n * t.unit, cols = cd->n * t.unit;
-    bool lanes = t.unit == XTI_LANE && cs->d % XTI_LINE == 0 && cols >= XTI_LINE;
-    if (!lanes && xti_gather_few(p, piece, t.unit, rows))
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    int64_t rows = cs->n * t->unit, cols = cd->n * t->unit;
+    bool lanes = t->unit == XTI_LANE && cs->d % XTI_LINE == 0 && cols >= XTI_LINE;
+    if (!lanes && xti_gather_few(p, t, rows))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)rows);
-    if (!xti_cost_squares(t.unit, rows, cols))
+    if (!xti_cost_squares(t->unit, rows, cols))
         return xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)cs->n,
-                          (long long)cd->n, t.unit);
+                          (long long)cd->n, t->unit);
     /* Left to gathers: f32 2^16 took three times as long in squares of 2 x 2. */
-    if (longest(&t) * t.unit < SMALL_CALL_BYTES && cs->n * cols < XTI_LINE)
+    if (longest(t) * t->unit < SMALL_CALL_BYTES && cs->n * cols < XTI_LINE)
         return xti_refuse(why, "%lld x %lld units of %d B are not worth a call", (long long)cs->n,
-                          (long long)cd->n, t.unit);
+                          (long long)cd->n, t->unit);
     return true;
 }
 
-static void transpose_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void transpose_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    start(p, &t, XTI_CPU_TRANSPOSE, t.unit, t.cs, t.cd, step);
+    start(p, t, XTI_CPU_TRANSPOSE, t->unit, t->cs, t->cd, step);
     /* Whole lines need rows that begin alike; other rows go through the cache. */
     step->store.stream = step->store.stream && step->row.d % XTI_LINE == 0;
     step->store.squares = xti_cost_whole_lines(p, step);
     if (step->store.stream) {
         int64_t rows = p->target.machine->habits.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
-        xti_loops_block(step, XTI_CUTS_ROW, rows / t.unit, false);
-        xti_loops_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t.unit, true);
+        xti_loops_block(step, XTI_CUTS_ROW, rows / t->unit, false);
+        xti_loops_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t->unit, true);
     }
-    if (!step->store.stream && t.bytes > p->target.l1_bytes / 2) {
-        bool ahead = t.unit > 1 && xti_cost_prefetch_writes(p);
+    if (!step->store.stream && t->bytes > p->target.l1_bytes / 2) {
+        bool ahead = t->unit > 1 && xti_cost_prefetch_writes(p);
         int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead && !step->store.squares ? 2048 : 512;
-        xti_loops_block(step, XTI_CUTS_ROW, block / t.unit, false);
-        xti_loops_block(step, XTI_CUTS_COL, block / t.unit, true);
+        xti_loops_block(step, XTI_CUTS_ROW, block / t->unit, false);
+        xti_loops_block(step, XTI_CUTS_COL, block / t->unit, true);
     }
     xti_loops_order(step);
 }
 
 /* ---- broadcast, strided: the destination's contiguous dim with a special source stride */
 
-static bool broadcast_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool broadcast_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!one_side(&t, why))
+    if (!one_side(t, why))
         return false;
-    if (t.dim[t.cd].s != 0)
-        return xti_refuse(why, "source stride of that dim is %lld B", (long long)t.dim[t.cd].s);
+    if (t->dim[t->cd].s != 0)
+        return xti_refuse(why, "source stride of that dim is %lld B", (long long)t->dim[t->cd].s);
     /* Short fills of many values are a transpose whose source columns are all the same. */
-    if (t.cs >= 0 && t.dim[t.cd].n * t.unit < XTI_LINE)
-        return xti_refuse(why, "run of %lld B < %d B", (long long)(t.dim[t.cd].n * t.unit), XTI_LINE);
+    if (t->cs >= 0 && t->dim[t->cd].n * t->unit < XTI_LINE)
+        return xti_refuse(why, "run of %lld B < %d B", (long long)(t->dim[t->cd].n * t->unit), XTI_LINE);
     return true;
 }
 
-static void broadcast_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void broadcast_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    along(p, &t, XTI_CPU_BROADCAST, -1, t.cd, true, step);
+    along(p, t, XTI_CPU_BROADCAST, -1, t->cd, true, step);
 }
 
-static bool strided_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool strided_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    if (!one_side(&t, why))
+    if (!one_side(t, why))
         return false;
-    int64_t s = t.dim[t.cd].s;
-    if (s < 2 * t.unit || s > STRIDED_MAX * t.unit || s % t.unit)
+    int64_t s = t->dim[t->cd].s;
+    if (s < 2 * t->unit || s > STRIDED_MAX * t->unit || s % t->unit)
         return xti_refuse(why, "source stride of that dim is %lld B", (long long)s);
-    if (t.dim[t.cd].n < WEAVE_MIN_COLS)
-        return xti_refuse(why, "extent %lld < %d", (long long)t.dim[t.cd].n, WEAVE_MIN_COLS);
+    if (t->dim[t->cd].n < WEAVE_MIN_COLS)
+        return xti_refuse(why, "extent %lld < %d", (long long)t->dim[t->cd].n, WEAVE_MIN_COLS);
     return true;
 }
 
-static void strided_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void strided_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
-    step->param = (int)(t.dim[t.cd].s / t.unit);
-    along(p, &t, XTI_CPU_STRIDED, -1, t.cd, false, step);
+    step->param = (int)(t->dim[t->cd].s / t->unit);
+    along(p, t, XTI_CPU_STRIDED, -1, t->cd, false, step);
 }
 
 /* ---- walk: any strides, unit by unit */
 
-static bool walk_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+static bool walk_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    NEST(p, piece);
-    return xti_nest_copies_units(&t, why);
+    return xti_nest_copies_units(t, why);
 }
 
 static int longest_beside(const struct xti_nest *t, int other)
@@ -401,15 +377,16 @@ static int longest_beside(const struct xti_nest *t, int other)
     return best;
 }
 
-static void walk_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static void walk_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    NEST(p, piece);
     /* Columns: the destination's contiguous dim when it is long, else the source's, else the longest. */
-    int col = t.cd >= 0 && t.dim[t.cd].n >= WEAVE_MIN_COLS ? t.cd : t.cs >= 0 ? t.cs : longest_beside(&t, -1);
-    int row = col == t.cd && t.cs >= 0 ? t.cs : col == t.cs && t.cd >= 0 ? t.cd : -1;
-    start(p, &t, XTI_CPU_WALK, t.unit, row, col, step);
+    int col = t->cd >= 0 && t->dim[t->cd].n >= WEAVE_MIN_COLS ? t->cd
+              : t->cs >= 0                                    ? t->cs
+                                                              : longest_beside(t, -1);
+    int row = col == t->cd && t->cs >= 0 ? t->cs : col == t->cs && t->cd >= 0 ? t->cd : -1;
+    start(p, t, XTI_CPU_WALK, t->unit, row, col, step);
     step->store.stream = false;
-    if (t.bytes > p->target.l1_bytes / 2) {
+    if (t->bytes > p->target.l1_bytes / 2) {
         xti_loops_block(step, XTI_CUTS_COL, 64, false);
         if (row >= 0)
             xti_loops_block(step, XTI_CUTS_ROW, 64, false);
@@ -419,11 +396,14 @@ static void walk_make(const struct xti_plan *p, int piece, struct xti_step *step
 
 /* ---- general: divs and guards */
 
-static bool general_applies(const struct xti_plan *p, int piece, struct xti_why *why) { return true; }
-
-static void general_make(const struct xti_plan *p, int piece, struct xti_step *step)
+static bool general_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    xti_order_step(p, piece, step);
+    return true;
+}
+
+static void general_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
+{
+    xti_order_step(t, step);
     step->store.stream = xti_cost_stream(p);
 }
 

@@ -54,9 +54,9 @@ static int64_t long_row_bytes(const struct xti_plan *p, int unit)
     return unit <= FED_UNIT ? NARROW : WIDE;
 }
 
-static void tile_of(const struct xti_plan *p, int piece, struct xti_sides *x)
+static void tile_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x)
 {
-    xti_sides_begin(&p->map, piece, x);
+    xti_sides_begin(t, x);
     if (!x->t.unit)
         return;
     widen(x);
@@ -125,12 +125,12 @@ static bool strided(const struct xti_plan *p, const struct xti_sides *x)
            cd->s <= 8 * x->t.unit;
 }
 
-bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
+bool xti_tile_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides x;
-    if (!xti_sides_serve(p, piece, why))
+    if (!xti_nest_copies_units(t, why))
         return false;
-    tile_of(p, piece, &x);
+    tile_of(p, t, &x);
     if (p->target.isa == XTI_ISA_SCALAR)
         return xti_refuse(why, "made for vectors");
     if (x.col.bytes < XTI_LINE)
@@ -138,7 +138,7 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     if (x.row.bytes < RUN_BYTES)
         return xti_refuse(why, "source's other dims make up %lld B < %d B", (long long)x.row.bytes,
                           RUN_BYTES);
-    if (xti_gather_few(p, piece, x.t.unit, x.row.bytes))
+    if (xti_gather_few(p, t, x.row.bytes))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)x.row.bytes);
     if (x.col.n_dims > 1 && !xti_sides_list_fits(&x))
         return xti_refuse(why, "columns lie too far apart for a list");
@@ -148,18 +148,18 @@ bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why)
     return !transposed(p, &x, why);
 }
 
-void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step)
+void xti_tile_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
-    tile_of(p, piece, &x);
+    tile_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_TILE, step);
 }
 
-int64_t xti_tile_row_bytes(const struct xti_plan *p, int piece)
+int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t)
 {
     struct xti_sides x;
-    if (!xti_tile_applies(p, piece, NULL))
+    if (!xti_tile_applies(p, t, NULL))
         return 0;
-    tile_of(p, piece, &x);
+    tile_of(p, t, &x);
     return x.row.bytes;
 }

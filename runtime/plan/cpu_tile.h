@@ -3,18 +3,18 @@
 #ifndef XTI_PLAN_CPU_TILE_H
 #define XTI_PLAN_CPU_TILE_H
 
-#include "plan/plan.h"
+#include "plan/nest.h"
 
-bool xti_tile_applies(const struct xti_plan *p, int piece, struct xti_why *why);
-void xti_tile_make(const struct xti_plan *p, int piece, struct xti_step *step);
+bool xti_tile_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
+void xti_tile_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
 /* Of a run of its rows; 0: it does not apply. */
-int64_t xti_tile_row_bytes(const struct xti_plan *p, int piece);
-bool xti_mosaic_applies(const struct xti_plan *p, int piece, struct xti_why *why);
-void xti_mosaic_make(const struct xti_plan *p, int piece, struct xti_step *step);
-bool xti_gather_applies(const struct xti_plan *p, int piece, struct xti_why *why);
+int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t);
+bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
+void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
+bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
 /* Whether a piece of units, of which so many bytes of the source follow each other, is rather gathered, or
  * walked along one dim, than moved in squares. */
-bool xti_gather_few(const struct xti_plan *p, int piece, int unit, int64_t run);
-void xti_gather_make(const struct xti_plan *p, int piece, struct xti_step *step);
+bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run);
+void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
 
 #endif

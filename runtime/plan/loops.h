@@ -3,7 +3,7 @@
 #ifndef XTI_PLAN_LOOPS_H
 #define XTI_PLAN_LOOPS_H
 
-#include "plan/plan.h"
+#include "plan/nest.h"
 
 /* Bytes by which one step of a loop moves on either side. */
 uint64_t xti_loop_stride(const struct xti_loop *l, bool source);
@@ -28,7 +28,7 @@ void xti_loops_split(const struct xti_target *t, struct xti_step *step);
  * inside them, the columns inside that, all with positive destination strides. With divs and guards the
  * columns are the piece's last dim, element by element, the loops the others, and there is no row. (order.c)
  */
-void xti_order_step(const struct xti_plan *p, int piece, struct xti_step *step);
+void xti_order_step(const struct xti_nest *nest, struct xti_step *step);
 /* Such a step writes addresses that ascend: a loop's stride is no less than what is inside it spans. */
 bool xti_order_nests(const struct xti_step *step);
 

@@ -1,7 +1,6 @@
 /* order.c: steps in the order of the destination: outer loops as the piece has them, the last dim as the
  * kernel's columns, the one before it as its rows. Pieces with divs and guards always run so. Layer 3. */
 #include "plan/loops.h"
-#include "plan/nest.h"
 
 int64_t xti_step_col_bytes(const struct xti_step *step)
 {
@@ -55,10 +54,9 @@ static void columns_of_units(struct xti_nest *t, struct xti_step *step)
         step->kernel = kernel_of_units(t, step);
 }
 
-void xti_order_step(const struct xti_plan *p, int piece, struct xti_step *step)
+void xti_order_step(const struct xti_nest *nest, struct xti_step *step)
 {
-    struct xti_nest t;
-    xti_nest_of(&p->map, piece, &t);
+    struct xti_nest t = *nest;
     flip_back(&t);
     step->general = !xti_piece_affine(t.piece);
     step->s_byte = t.s_byte;

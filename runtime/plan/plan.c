@@ -23,10 +23,13 @@ static void add_refusal(struct xti_str *b, int piece, const char *strategy, cons
 void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
 {
     struct xti_why why;
-    for (int k = 0; k < p->n_steps; k++)
+    struct xti_nest t;
+    for (int k = 0; k < p->n_steps; k++) {
+        xti_nest_of(&p->map, p->step[k].piece, &t);
         for (int i = 0; &xti_cpu_strategies[i] != p->step[k].strategy; i++)
-            if (!xti_cpu_strategies[i].applicable(p, p->step[k].piece, &why))
+            if (!xti_cpu_strategies[i].applicable(p, &t, &why))
                 add_refusal(b, p->step[k].piece, xti_cpu_strategies[i].name, &why);
+    }
 }
 
 /* Lists the offsets of n dims, the last one fastest. */
@@ -62,7 +65,8 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     return XT_OK;
 }
 
-static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, int, struct xti_step *))
+static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, const struct xti_nest *,
+                                                       struct xti_step *))
 {
     const struct xti_strategy *s = xti_cpu_strategies;
     while (s->make != make)
@@ -70,13 +74,13 @@ static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, 
     return s;
 }
 
-static const struct xti_strategy *choose(const struct xti_plan *p, int piece)
+static const struct xti_strategy *choose(const struct xti_plan *p, int piece, const struct xti_nest *t)
 {
     if (p->joint.n && !piece)
         return made_by(xti_buffered_make);
-    if (p->most_windows && xti_mosaic_applies(p, piece, NULL))
+    if (p->most_windows && xti_mosaic_applies(p, t, NULL))
         return made_by(xti_mosaic_make);
-    return xti_strategy_next(p, p->strategies, piece);
+    return xti_strategy_next(p, p->strategies, t);
 }
 
 /* step->loop has room for all that a strategy may make. */
@@ -84,11 +88,13 @@ static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct
                            struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *room = step->loop;
+    struct xti_nest t;
     step->piece = piece;
     step->choice = p->target.choice;
-    step->strategy = choose(p, piece);
+    xti_nest_of(&p->map, piece, &t);
+    step->strategy = choose(p, piece, &t);
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
-    step->strategy->make(p, piece, step);
+    step->strategy->make(p, &t, step);
     step->store.stream = step->store.stream && !xti_cost_stays(p, step);
     step->store.unstaged = xti_cost_unstaged(&p->target, step);
     step->store.pairs = xti_cost_pairs(&p->target, step);

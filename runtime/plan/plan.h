@@ -284,20 +284,21 @@ struct xti_plan {
  * more. (bench/notes/threads.md) */
 int xti_plan_threads(int threads, int64_t bytes);
 
+struct xti_nest;
 struct xti_strategy {
     const char *name;
     /* For people: "a transpose", "squares are turned in registers"; how NULL: what says it all. */
     const char *what, *how;
-    bool (*applicable)(const struct xti_plan *p, int piece, struct xti_why *why);
+    bool (*applicable)(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
     /* Fills the step of this piece; cannot fail once applicable said yes. */
-    void (*make)(const struct xti_plan *p, int piece, struct xti_step *step);
+    void (*make)(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
 };
 
 /* The last row serves everything. (cpu_strategies.c) */
 extern const struct xti_strategy xti_cpu_strategies[];
 /* The first from s on that a plan may take and that applies. */
 const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const struct xti_strategy *s,
-                                             int piece);
+                                             const struct xti_nest *t);
 
 /* Appends a line for every strategy that was asked before the chosen one and said no. */
 void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b);

@@ -6,10 +6,10 @@
 
 enum { GROUP_BYTES = 32 }; /* of rows or columns of a list with one stride: xtk_groups */
 
-void xti_sides_begin(const struct xti_map *m, int piece, struct xti_sides *x)
+void xti_sides_begin(const struct xti_nest *t, struct xti_sides *x)
 {
     *x = (struct xti_sides){.row.source = true};
-    xti_nest_of(m, piece, &x->t);
+    x->t = *t;
     xti_sides_unit(x, x->t.unit);
 }
 
@@ -190,13 +190,6 @@ int64_t xti_sides_reach(const struct xti_sides *x)
 }
 
 bool xti_sides_list_fits(const struct xti_sides *x) { return xti_sides_reach(x) < INT32_MAX; }
-
-bool xti_sides_serve(const struct xti_plan *p, int piece, struct xti_why *why)
-{
-    struct xti_nest t;
-    xti_nest_of(&p->map, piece, &t);
-    return xti_nest_copies_units(&t, why);
-}
 
 void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
                     struct xti_step *step)

@@ -28,7 +28,7 @@ struct xti_sides {
 };
 
 /* Both sides empty: a unit of so many bytes. */
-void xti_sides_begin(const struct xti_map *m, int piece, struct xti_sides *x);
+void xti_sides_begin(const struct xti_nest *t, struct xti_sides *x);
 void xti_sides_unit(struct xti_sides *x, int64_t bytes);
 
 /* Makes a run that is no unit one more dim, of as wide units as it consists of, at most `widest` bytes. */
@@ -56,8 +56,5 @@ int64_t xti_sides_reach(const struct xti_sides *x);
 
 /* Whether the columns' offsets fit a list of 32 bits. */
 bool xti_sides_list_fits(const struct xti_sides *x);
-
-/* Whether a piece copies units, by strides alone, so that tiles of them may serve. */
-bool xti_sides_serve(const struct xti_plan *p, int piece, struct xti_why *why);
 
 #endif
