@@ -315,13 +315,10 @@ static const struct {
     {"follows", offsetof(struct xti_habits, follows), {0, 4, 16}, 3},
     HABIT(far_ahead),
     HABIT(stream_pairs),
-    {"stream_banks", offsetof(struct xti_habits, stream_banks), {0, 512}, 2},
     HABIT(prefetch_writes),
     HABIT(early_stores),
-    HABIT(singles_soon),
     HABIT(few_strands),
     HABIT(windows),
-    HABIT(keeps_in_order),
     HABIT(short_parts),
     HABIT(joint_rows),
 };

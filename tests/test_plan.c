@@ -32,9 +32,7 @@ static const struct xti_prices prices = {
     .full = 1.7,
 };
 static const struct xti_machine plain = {
-    .name = "plain",
-    .prices = &prices,
-    .habits = {.stream_banks = 512, .few_strands = true, .windows = true}};
+    .name = "plain", .prices = &prices, .habits = {.few_strands = true, .windows = true}};
 static const struct xti_target cpu = {.backend = XT_CPU,
                                       .isa = XTI_ISA_AVX512,
                                       .l1_bytes = 32 << 10,
@@ -110,9 +108,7 @@ static const struct {
     {"x: f32[65536,256]; x.flip(1)",                                          "reverse"},
     {"x: c128[1600,400]; x.permute(1,0)",                                     "transpose"}, /* units */
     {"x: f16[17,8000,50]; x.permute(1,0,2)",                                  "buffered"}, /* short */
-    {"x: f16[801,300,32]; x.permute(1,0,2)",                                  "rows"}, /* 801 apart */
-    {"x: f16[8000,40,32]; x.permute(1,0,2)",                                  "rows"}, /* 40 soon */
-    {"x: f16[800,300,32]; x.permute(1,0,2)",                                  "braid"}, /* lines */
+    {"x: f16[800,300,32]; x.permute(1,0,2)",                                  "rows"}, /* lines */
     {"x: f16[400,300,64]; x.permute(1,0,2)",                                  "rows"}, /* whole lines */
     {"x: f32[28,28,28,28,48]; x.permute(1,3,0,4,2)",                          "buffered"},
     {"x: f32[400,400,64]; x[:, :, :63]",                                      "rows"}, /* in order */
@@ -137,14 +133,14 @@ static const struct {
     {"x: u8[16,64,3]; x[:, ::2].permute(2,0,1)",                              "strided"}, /* small */
     {"x: u8[144115188075855872,60]; x.permute(1,0)",                          "transpose"}, /* huge */
     {"x: u8[2,4194304]; x.flip(1) -> [2,4194304]:[9223372036850581503,1]",    "reverse"},
-    {"x: f32[2048,8]; x.permute(1,0)",                                        "transpose"},
+    {"x: f32[2048,8]; x.permute(1,0)",                                        "deinterleave"},
     {"x: f32[64,64,9]; x.permute(2,0,1)",                                     "transpose"},
     {"x: u8[12,64,64]; x.permute(1,2,0)",                                     "transpose"},
     {"x: u8[64,64,12]; x.permute(2,0,1)",                                     "transpose"},
     {"x: f32[64,1]; x.expand(64,100)",                                        "broadcast"},
     {"x: f32[64,200]; x[:, ::2]",                                             "strided"},
     {"x: f32[70,70]; x.diagonal(0,0,1)",                                      "gather"},
-    {"x: f32[15,15]; x.diagonal(0,0,1)",                                      "walk"},
+    {"x: f32[15,15]; x.diagonal(0,0,1)",                                      "general"},
     {"x: f32[2,3,2,3,2,3,2]; x.permute(6,4,2,0,5,3,1)",                       "gather"},
     {"x: f32[2,4,2,4,2,4,2,4,2,4,2,4,2,4,2]; x.permute(13,11,9,7,5,3,1,14,0,2,4,6,8,10,12)", "mosaic"},
     {"x: f32[2,4,2,4,2,4,2,4,2,4,2,4,2,4,3]; x.permute(13,11,9,7,5,3,1,14,0,2,4,6,8,10,12)", "tile"},
@@ -152,6 +148,7 @@ static const struct {
     {"x: f64[2,2,2,2,2,2,2]; x.permute(6,4,5,3,0,2,1)",                       "tile"},
     {"x: f32[4,6]; x.pad((9,9),(0,20), value=7)",                             "fill"},
     {"x: f32[64,64]; x.tril(0)",                                              "general"},
+    {"x: u8[934896,20,5]; x.flip(2)",                                         "permuted"},
 };
 /* clang-format on */
 
@@ -229,20 +226,14 @@ static const struct {
     {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose", "transpose"}, /* one behind the other, */
     {"x: f64[352,28]; x.permute(1,0)", "transpose", "transpose"},        /* in the cache; */
     {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose", "transpose"},
-    {"x: f32[28,28,28,48,48]; x.permute(2,0,4,1,3)", "transpose", "tile"}, /* blocks: of whole lines, */
-    {"x: u8[112,28,4,352,48]; x.permute(2,0,4,1,3)", "transpose", "tile"}, /* with short columns, */
-    {"x: u8[9,28,8,128,768]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* long ones of bytes, */
-    {"x: f16[56,28,28,48,48]; x.permute(2,0,4,1,3)", "tile", "tile"},      /* short rows, or those .. */
-    {"x: f32[92,27,8,50,50]; x.permute(2,0,4,1,3)", "tile", "tile"},       /* .. begun anywhere in a line */
+    {"x: f32[28,28,28,48,48]; x.permute(2,0,4,1,3)", "tile", "tile"}, /* short ones */
     {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose", "transpose"},
     {"x: f16[1875,64,500]; x.permute(2,1,0)", "tile", "tile"}, /* of each, every second begins on a line */
-    {"x: c128[77,13601]; x.permute(1,0)", "tile", "buffered"}, /* blocks of long columns */
+    {"x: c128[77,13601]; x.permute(1,0)", "buffered", "buffered"},
     {"x: f16[50,794534]; y: f16[50,397267]; concat(1, y, x).permute(1,0)", "buffered", "tile"}, /* apart */
     {"x: f16[9,794534]; y: f16[9,794534]; concat(0, x, y).permute(1,0)", "transpose", "transpose"}, /* not */
-    {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided", "tile"},            /* a part of each line */
-    {"x: c128[2,250,320,12,4]; x.permute(0,1,2,4,3)", "transpose", "deinterleave"}, /* no vectors .. */
-    {"x: c128[250,320,4,12]; x.permute(0,1,3,2)", "transpose", "interleave"},       /* .. weave these, */
-    {"x: c128[600000,1]; x.expand(600000,3)", "interleave", "buffered"}, /* but one row serves again */
+    {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided", "tile"}, /* a part of each line */
+    {"x: c128[600000,1]; x.expand(600000,3)", "interleave", "buffered"},
 };
 
 /* The plan where prefetches reach deep, by the first strategy; elsewhere it is by the other. */
@@ -264,7 +255,7 @@ START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
 {
     struct xti_plan p = deep_plan(deep[_i].line, deep[_i].deep, deep[_i].else_);
     const struct xti_step *step = p.step;
-    if (step->store.stream && (step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_TRANSPOSE))
+    if (step->store.stream && step->kernel == XTI_CPU_TRANSPOSE)
         ck_assert_int_le((step->tile.rows ? step->tile.rows : step->row.n) * step->unit, 8192);
     free_plan(&p);
 }
@@ -316,7 +307,6 @@ static const struct {
     {"x: f16[30000,33,40,2]; x.permute(0,1,3,2)", "deinterleave", "buffered"},
     {"x: f32[500000,9,13]; x.permute(0,2,1)", "transpose", "buffered"},
     {"x: f32[50,1080,7,8,10]; x.permute(1,2,0,4,3)", "buffered", "buffered"}, /* far apart */
-    {"x: u8[1000000,33,3]; x.flip(1)", "buffered", "mirror"},
     {"x: f32[1000000,33,3]; x.flip(1)", "mirror", "mirror"},
     {"x: u8[150150,333,3]; x.permute(1,0,2).flip(0)", "turn", "turn"},
 };
@@ -335,7 +325,6 @@ static const struct {
 } braided[] = {
     {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 80, 4, 96},       /* 5 lines */
     {"x: u8[192,28,28,48,32]; x.permute(1,3,2,0,4)", 32, 4, 144}, /* 2; of 3 rows of the next dim */
-    {"x: f16[596,28,28,8,32]; x.permute(1,3,2,0,4)", 64, 2, 64},
     {"x: u8[1536,64,2144]; x.permute(1,0,2)", 2144, 2, 2},
     {"x: u8[640,640,50]; x.permute(1,0,2)", 50, 16, 82},          /* 32 are whole lines */
     {"x: u8[1000,1000,96]; x.permute(1,0,2)[:, 1:]", 96, 16, 43}, /* ragged */
@@ -404,21 +393,7 @@ static const struct {
     {"x: f64[237681,86]; x.pad((2,3),(1,0))",                          0, 4}, /* .. part by part */
     {"x: f32[7,4885,80]; x.permute(1,0,2).pad((1,0),(0,0),(2,1))",     1, 2}, /* .. in another order */
     {"x: f32[9,3000]; x.permute(1,0).pad((0,0),(2,3))",                0, 3}, /* stays in the cache */
-    {"x: u8[40849,8,306]; x.flip(1)",                                  1, 1}, /* backwards, */
-    {"x: u8[6578,8,1900]; x.flip(1)",                                  0, 1}, /* .. long rows */
-    {"x: u8[40849,8,306]; x.flip(0).flip(2)",                          1, 1},
-    {"x: u8[40849,8,306]; x.flip(2)",                                  0, 1}, /* .. rows in order */
-    {"x: f16[5555,30,300]; x.flip(2).permute(0,2,1)",                  1, 1}, /* .. transposed */
-    {"x: f16[5555,30,300]; x.flip(1).permute(0,2,1)",                  0, 1}, /* .. the columns */
-    {"x: f64[5,11574,5,30]; x.permute(1,3,2,0)",                       1, 1}, /* two dims, */
-    {"x: f64[5,11574,5,30]; x.permute(3,1,2,0)",                       0, 1}, /* .. apart */
-    {"x: f64[15,3858,5,30]; x.permute(1,3,2,0)",                       0, 1}, /* .. 600 bytes */
-    {"x: u8[50,11574,5,30]; x.permute(1,3,2,0)",                       0, 1},
-    {"x: c128[2,333,150,11,10]; x.permute(4,0,2,1,3)",                 1, 1}, /* few wide units of a row */
-    {"x: c128[129,250,9,24]; x.permute(3,1,0,2)",                      0, 1}, /* .. more */
-    {"x: c128[1875000,1]; x.expand(1875000,5)",                        1, 1},
-    {"x: u8[650000,1]; x.expand(650000,200)",                          1, 1}, /* one unit again and again */
-    {"x: f32[800000,1]; x.expand(800000,32)",                          0, 1}, /* .. in lines */
+    {"x: u8[40849,8,306]; x.flip(1)",                                  0, 1}, /* one piece */
     {"x: f32[154,700,32]; y: f32[154,700,16]; concat(2, x, y).permute(1,0,2)", 0, 2}, /* whole lines */
     {"x: f32[154,700,32]; y: f32[154,700,17]; concat(2, x, y).permute(1,0,2)", 2, 1},
     {"x: f32[7000,40,5]; x.pad((0,0),(0,0),(0,5)).reshape(7000,400).reshape(2800000).pad((0,20))", 1, 2},
@@ -596,7 +571,6 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
     struct xti_machine m = plain;
     early.machine = &m;
     m.habits.early_stores = true;
-    m.habits.stream_banks = 512;
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
         struct xti_plan p = plan_of(copies[i].line, &early);
         ck_assert_msg(p.step[0].store.squares == copies[i].squares, "%s", copies[i].line);
@@ -618,40 +592,6 @@ START_TEST(only_copies_past_the_cache_stream)
     ck_assert(p.step[0].store.stream);
     ck_assert_str_eq(xti_plan_strategy(&p), "tile");
     free_plan(&p);
-}
-END_TEST
-
-/* Of keeps_in_order: what of 8 MiB stays in a third cache of 32 MiB. */
-START_TEST(what_is_written_in_order_stays_where_both_sides_fit)
-{
-    static const struct {
-        const char *line;
-        bool stays, assembled[2]; /* without and with it */
-    } want[] = {
-        {"x: f32[2097152]; x.flip(0)", true, {false, false}},
-        {"x: f32[3145728]; x.flip(0)", false, {false, false}},                    /* 12 MiB of either side */
-        {"x: f32[4096]; x.unsqueeze(0).expand(1024,4096)", true, {false, false}}, /* 16 MiB of one */
-        {"x: f16[32768,128]; concat(1, x[:, ::2], x[:, 1::2])", true, {false, false}},
-        {"x: f16[2,512,32,128]; x.permute(0,2,1,3)", false, {false, false}}, /* short runs far apart */
-        {"x: u8[1,1048576,4]; x.permute(0,2,1).expand(2,4,1048576)", true, {false, false}},
-        {"x: u8[1,2097152,4]; x[:, ::2].permute(0,2,1).expand(2,4,1048576)", false, {false, false}},
-        {"x: f32[1024,2048]; x.permute(1,0)", false, {false, false}},
-        {"x: f32[2048,1000]; x.pad((0,0),(12,12))", true, {true, false}},
-        {"x: f32[8,32,94,94]; x.pad((0,0),(0,0),(1,1),(1,1))", false, {true, true}}, /* short runs */
-    };
-    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
-        struct xti_target t = cpu;
-        struct xti_machine m = plain;
-        t.machine = &m;
-        m.habits.keeps_in_order = i % 2;
-        struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_msg(p.assembled == want[i / 2].assembled[i % 2], "%s", want[i / 2].line);
-        for (int k = 0; k < p.n_steps && !p.assembled; k++)
-            if (p.map.piece[p.step[k].piece].src >= 0)
-                ck_assert_msg(p.step[k].store.stream != (m.habits.keeps_in_order && want[i / 2].stays), "%s",
-                              want[i / 2].line);
-        free_plan(&p);
-    }
 }
 END_TEST
 
@@ -762,76 +702,6 @@ START_TEST(assembled_plans_know_how_they_repeat_themselves)
 }
 END_TEST
 
-START_TEST(weaves_of_single_lines_write_neighbours_one_after_the_other)
-{
-    static const char pixels[] = "x: f32[96,28,28,16,16,3]; x.permute(0,5,1,3,2,4)";
-    for (int pairs = 0; pairs < 2; pairs++) {
-        struct xti_target t = cpu;
-        struct xti_machine m = plain;
-        t.machine = &m;
-        m.habits.singles_soon = pairs;
-        struct xti_plan p = plan_of(pixels, &t);
-        const struct xti_loop *last = &p.step[0].loop[p.step[0].n_loops - 1];
-        ck_assert_str_eq(xti_plan_strategy(&p), "deinterleave");
-        ck_assert_int_eq(last->d == 64, pairs);
-        free_plan(&p);
-    }
-}
-END_TEST
-
-/* Lines of tiles leave in pairs where rows begin anywhere, or share memory's banks. */
-START_TEST(tiles_whose_rows_begin_alike_need_no_pairs)
-{
-    static const struct {
-        const char *line;
-        bool pairs;
-    } want[] = {
-        {"x: f32[64,7812,60]; x.permute(0,2,1)", true},
-        {"x: f32[15,15,112,15,5,32]; x.permute(1,5,4,0,3,2)", false},
-        {"x: f32[96,75,12,608]; x.permute(3,2,1,0)", true},
-        {"x: f32[505,64,1000]; x.permute(2,1,0)", true}, /* some of them */
-    };
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        struct xti_target t = cpu;
-        struct xti_machine m = plain;
-        t.machine = &m;
-        t.isa = XTI_ISA_AVX512;
-        m.habits.stream_pairs = true;
-        m.habits.stream_banks = 512;
-        struct xti_plan p = plan_of(want[i].line, &t);
-        ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-        ck_assert_int_eq(p.step[0].store.pairs, want[i].pairs);
-        free_plan(&p);
-    }
-}
-END_TEST
-
-START_TEST(gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead)
-{
-    static const struct {
-        const char *line;
-        int64_t cols[2]; /* of a target like any, of prefetch_deep */
-    } want[] = {{"x: f32[16384,128,128]; x.diagonal(0,1,2)", {256, 128}},
-                {"x: f64[16384,128,128]; x.diagonal(0,1,2)", {128, 128}},
-                {"x: f16[16384,128,128]; x.diagonal(0,1,2)", {512, 512}},
-                {"x: f64[20000000]:[100]; x", {128, 128}}};
-    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
-        struct xti_target t = cpu;
-        struct xti_machine m = plain;
-        t.machine = &m;
-        m.habits.prefetch_deep = i % 2;
-        struct xti_plan p = plan_of(want[i / 2].line, &t);
-        ck_assert_str_eq(xti_plan_strategy(&p), "gather");
-        int64_t list = 1;
-        for (int k = 0; k < p.step[0].list.col_dims; k++)
-            list *= p.step[0].loop[p.step[0].n_loops + p.step[0].list.row_dims + k].n;
-        ck_assert_int_eq(p.step[0].col.n, want[i / 2].cols[i % 2]);
-        ck_assert_int_eq(list, p.step[0].col.n); /* however long a dim is */
-        free_plan(&p);
-    }
-}
-END_TEST
-
 /* Of prefetch_deep: what is made without a stage, and what in a buffer. */
 START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
@@ -841,13 +711,13 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
     } want[] = {
         {"x: u8[128,15,15,15,15,32]; x.permute(5,4,3,2,1,0)", true},
         {"x: f16[30,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", true},
-        {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false}, /* columns of few sets */
+        {"x: u8[192,28,28,4,352]; x.permute(4,3,2,1,0)", false},
         {"x: u8[60,15,32,15,5,112]; x.permute(1,4,0,5,3,2)", true},
-        {"x: u8[300,12,608,96]; x.permute(1,0,3,2)", false},
-        {"x: u8[60,15,112,15,5,32]; x.permute(1,4,0,5,3,2)", true},   /* long rows */
-        {"x: u8[30,15,112,15,10,32]; x.permute(1,4,0,5,3,2)", true},  /* .. of more */
-        {"x: u8[60,15,96,16,5,32]; x.permute(1,4,0,5,3,2)", true},    /* .. on lines */
-        {"x: u8[60,15,103,15,10,16]; x.permute(4,1,0,3,2,5)", false}, /* of wide units */
+        {"x: u8[300,12,608,96]; x.permute(1,0,3,2)", true},
+        {"x: u8[60,15,112,15,5,32]; x.permute(1,4,0,5,3,2)", true},  /* long rows */
+        {"x: u8[30,15,112,15,10,32]; x.permute(1,4,0,5,3,2)", true}, /* .. of more */
+        {"x: u8[60,15,96,16,5,32]; x.permute(1,4,0,5,3,2)", true},   /* .. on lines */
+        {"x: u8[60,15,103,15,10,16]; x.permute(4,1,0,3,2,5)", true},
         {"x: f32[31,23,103,30,22]; x.permute(1,0,4,3,2)", false},
         /* gaps */
         {"x: u8[60,25,40,33,96]; x[:,:,:,:30].permute(1,4,0,3,2)", true},
@@ -860,7 +730,8 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         m.habits.prefetch_deep = i % 2;
         struct xti_plan p = plan_of(want[i / 2].line, &t);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-        ck_assert_int_eq(p.step[0].store.unstaged, m.habits.prefetch_deep && want[i / 2].unstaged);
+        ck_assert_msg(p.step[0].store.unstaged == (m.habits.prefetch_deep && want[i / 2].unstaged), "%s",
+                      want[i / 2].line);
         free_plan(&p);
     }
 }
@@ -1055,17 +926,13 @@ int main(void)
     tcase_add_test(t, only_copies_past_the_cache_stream);
     tcase_add_test(t, only_ordinary_stores_past_the_first_cache_are_fetched_ahead);
     tcase_add_test(t, threads_do_not_cut_the_rows_of_weaves);
-    tcase_add_test(t, what_is_written_in_order_stays_where_both_sides_fit);
     tcase_add_loop_test(t, rows_that_share_lines_are_put_together_in_a_buffer, 0,
                         sizeof lines_shared / sizeof *lines_shared);
     tcase_add_loop_test(t, units_and_long_rows_are_not_put_together_in_a_buffer, 0,
                         sizeof parts / sizeof *parts);
     tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
                         sizeof repeated / sizeof *repeated);
-    tcase_add_test(t, weaves_of_single_lines_write_neighbours_one_after_the_other);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
-    tcase_add_test(t, tiles_whose_rows_begin_alike_need_no_pairs);
-    tcase_add_test(t, gathers_take_as_many_columns_as_lines_want_to_be_asked_for_ahead);
     tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);

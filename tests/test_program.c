@@ -33,13 +33,10 @@ static const struct xti_machine made_up = {.name = "made-up",
                                                       .far_ahead = true,
                                                       .prefetch_deep = true,
                                                       .stream_pairs = true,
-                                                      .stream_banks = 512,
                                                       .prefetch_writes = true,
                                                       .early_stores = true,
-                                                      .singles_soon = true,
                                                       .few_strands = true,
                                                       .windows = true,
-                                                      .keeps_in_order = true,
                                                       .short_parts = true,
                                                       .joint_rows = true}};
 

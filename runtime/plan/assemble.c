@@ -105,7 +105,7 @@ static bool pays(const struct xti_plan *p)
         struct xti_step step = reordered(p, &p->step[i], room);
         if (!xti_order_nests(&step))
             return false;
-        shared += shares_lines(&step, lo) && !xti_cost_stays(p, &p->step[i]) ? (double)step.bytes : 0;
+        shared += shares_lines(&step, lo) ? (double)step.bytes : 0;
         badly += slow(p, &step) ? (double)step.bytes : 0;
     }
     return shared > most && badly <= most;

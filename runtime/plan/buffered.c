@@ -1,11 +1,10 @@
-/* buffered.c: strategy buffered, for streaming copies whose runs are short or begin anywhere in a line. A
- * block of the piece, a virtual tile (sides.h), is put together in a buffer as the destination has it, by the
- * plan that is best inside the cache, or as a mosaic; then what is adjacent in the destination is streamed.
- * (FFTW's buffered plans) Layer 3. */
+/* buffered.c: strategies buffered and permuted, for streaming copies whose runs are short or begin anywhere
+ * in a line. A block of the piece, a virtual tile (sides.h), is put together in a buffer as the destination
+ * has it, by the plan that is best inside the cache, or as a mosaic; then what is adjacent in the destination
+ * is streamed. (FFTW's buffered plans) Layer 3. */
 #include "plan/buffered.h"
 
 #include "base/num.h"
-#include "plan/cpu_tile.h"
 #include "plan/group.h"
 #include "plan/mosaic.h"
 #include "plan/sides.h"
@@ -26,11 +25,12 @@ static const struct {
     int col, row;
 } want[] = {{64, 64}, {256, 256}, {1024, 256}, {2048, 512}, {XTI_BLOCK_BYTES, 1024}};
 
-static void block_of(const struct xti_plan *p, const struct xti_nest *t, int64_t most_col, bool through,
-                     struct xti_sides *x)
+/* through: rows of the source go on behind whole columns, as mosaics read them. False: it is one run alone.
+ */
+static bool block_of(const struct xti_plan *p, const struct xti_nest *t, bool through, struct xti_sides *x)
 {
     xti_sides_begin(t, x);
-    int64_t read = p->joint.n ? xti_nest_rows(&p->map, 0, p->joint.row, &x->t) : x->t.run;
+    int64_t read = p->joint.n ? xti_nest_rows(&p->map, 0, p->joint.row, &x->t) : t->run;
     x->rows_pass = through || p->joint.n;
     xti_sides_unit(x, x->t.run);
     x->row.bytes = read;
@@ -39,10 +39,10 @@ static void block_of(const struct xti_plan *p, const struct xti_nest *t, int64_t
     if (p->joint.n)
         xti_side_widen(x, &x->col, JOINT_COL_BYTES, most);
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        int64_t col = want[i].col < most_col ? want[i].col : most_col;
-        xti_side_widen(x, &x->col, col, most / x->row.units);
+        xti_side_widen(x, &x->col, want[i].col, most / x->row.units);
         xti_side_widen(x, &x->row, want[i].row, most / x->col.units);
     }
+    return x->col.units * x->row.units > 1;
 }
 
 /* Pixels whose rows and columns change places, in runs that are streamed by themselves. */
@@ -51,19 +51,15 @@ static bool turned_alone(const struct xti_target *target, const struct xti_nest 
     return xti_cost_turn(target, t, NULL) && t->dim[t->cd].n * t->run >= TURN_BYTES;
 }
 
-/* Of longer ones blocks have columns of few lines, which tiles read better. */
-static int long_transposed(int unit) { return unit == 16 ? 900 : unit == 4 ? 300 : LONG_RUN_BYTES; }
-
-/* Small ones one after the other, which need no buffer to be written in order. */
-static bool small_matrices(const struct xti_nest *t, bool together)
+/* Small ones, one after the other on both sides, need no buffer to be written in order. */
+static bool small_matrices(const struct xti_nest *t)
 {
-    enum { SMALL = 600, SMALL_WOVEN = 400 };
-    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
-    int64_t bytes = cs->n * cd->n * t->unit;
-    bool follow = bytes == XTI_LINE; /* far from the others, too */
+    enum { SMALL = 600 };
+    int64_t bytes = xti_nest_cs(t)->n * xti_nest_cd(t)->n * t->unit;
+    bool follow = false;
     for (int i = 0; i < t->n_dims; i++)
-        follow |= t->dim[i].d == bytes && xti_abs64(t->dim[i].s) <= 2 * (uint64_t)bytes;
-    return follow && bytes < (together ? SMALL_WOVEN : SMALL) && cd->s == cs->n * t->unit;
+        follow |= t->dim[i].d == bytes && t->dim[i].s == bytes;
+    return follow && bytes < SMALL;
 }
 
 /* Transposed rows that follow each other in the destination and share its lines. */
@@ -79,7 +75,7 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
     if (woven && (row >= WEAVE_BYTES || (row | target->d_line) % XTI_LINE == 0) && t->unit < XTI_LANE)
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
-    if (target->machine->habits.prefetch_deep && small_matrices(t, woven && cd->n < cs->n))
+    if (target->machine->habits.prefetch_deep && small_matrices(t))
         return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
                           (long long)cd->n);
     if (cs->d != run)
@@ -92,8 +88,7 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     if (block->col.bytes < run && block->col.bytes < CUT_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B are cut into %lld B", (long long)run,
                           (long long)block->col.bytes);
-    int long_run = target->machine->habits.prefetch_deep ? long_transposed(t->unit) : LONG_RUN_BYTES;
-    return run < long_run || xti_refuse(why, "runs of %lld B >= %d B", (long long)run, long_run);
+    return run < LONG_RUN_BYTES || xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
 }
 
 /* Are the source's runs read in the order in which they are written? */
@@ -108,7 +103,6 @@ static bool in_order(const struct xti_nest *t)
 
 static bool runs_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)
 {
-    bool turned = xti_cost_turn(target, t, NULL);
     if (in_order(t))
         return xti_refuse(why, "runs follow each other alike on both sides");
     if (t->run >= LONG_RUN_BYTES)
@@ -116,7 +110,7 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
     if (turned_alone(target, t))
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
     bool begins = target->d_line && t->run < XTI_STREAMED_RUN;
-    return begins || (t->run | xti_nest_bits(t, -1)) % XTI_LINE || turned ||
+    return begins || (t->run | xti_nest_bits(t, -1)) % XTI_LINE || xti_cost_turn(target, t, NULL) ||
            xti_refuse(why, "rows of the destination are whole lines");
 }
 
@@ -131,68 +125,67 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
         p, x->t.unit || p->target.machine->habits.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
 }
 
-/* The strategy that comes next. */
-static const struct xti_strategy *next_strategy(const struct xti_plan *p, const struct xti_nest *t)
-{
-    const struct xti_strategy *x = p->strategies;
-    while (x->make != xti_buffered_make)
-        x++;
-    return xti_strategy_next(p, x + 1, t);
-}
-
-/* Whether it is to pick units one by one. */
-static bool gathered(const struct xti_plan *p, const struct xti_nest *t)
-{
-    return next_strategy(p, t)->make == xti_gather_make;
-}
-
-/* How many windows a line may have where blocks are mosaics; 0: something else is faster. It is gathers,
- * short rows backwards, small matrices and runs of a few bytes that gain by them. */
+/* Runs of a few bytes, short rows backwards and small matrices gain by mosaics. */
 int xti_buffered_windows(const struct xti_plan *p, const struct xti_nest *t)
 {
-    enum { RUN = 9, BACK = 32, SIDE = 40, AREA = 192, WIDE_AREA = 128, NARROW = 2, SOME = 8, MANY = 16 };
+    enum { RUN = 9, BACK = 32, SIDE = 40, AREA = 192, SOME = 8, MANY = 16 };
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!t->unit)
         return t->run <= RUN && !turned_alone(&p->target, t) ? MANY : 0;
     if (cd && cd->s == -t->unit)
         return cd->n * t->unit <= BACK ? SOME : 0;
-    if (cs && cd && cd->s && cs->n * t->unit <= SIDE && cd->n * t->unit <= SIDE &&
-        cs->n * cd->n * t->unit <= (t->unit < XTI_LANE / 2 ? AREA : WIDE_AREA))
-        return SOME;
-    return t->unit <= NARROW && gathered(p, t) ? MANY / t->unit : 0;
+    bool small = cs && cd && cd->s && cs->n * t->unit <= SIDE && cd->n * t->unit <= SIDE;
+    return small && cs->n * cd->n * t->unit <= AREA ? SOME : 0;
 }
 
-/* A block that is to be a mosaic: how many windows its lines may have; 0: something else is faster. */
-static __attribute__((noinline)) int mosaic_block(const struct xti_plan *p, const struct xti_nest *t,
-                                                  struct xti_piece *block, struct xti_dim d[2 * XTI_MAX_DIMS])
+/* A block as a piece. */
+static __attribute__((noinline)) bool mosaic_block(const struct xti_plan *p, const struct xti_nest *t,
+                                                   struct xti_piece *block,
+                                                   struct xti_dim d[2 * XTI_MAX_DIMS])
 {
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
     struct xti_sides x;
-    block_of(p, t, XTI_BLOCK_BYTES, true, &x);
-    int most = xti_buffered_windows(p, t);
-    if (!most || x.col.units * x.row.units == 1)
-        return 0;
+    if (!block_of(p, t, true, &x))
+        return false;
     make_of(p, &x, &step);
     xti_runs_sort(room + step.n_loops, step.list.row_dims + step.list.col_dims, false);
     *block = xti_block_piece(p, &step, 0, room + step.n_loops, d);
-    return most;
+    return true;
 }
 
-static __attribute__((noinline)) bool windows_serve(const struct xti_plan *p, const struct xti_nest *t)
+/* Whether blocks are mosaics of so many windows a line. */
+static __attribute__((noinline)) bool blocks_permute(const struct xti_plan *p, const struct xti_nest *t,
+                                                     int most)
 {
     struct xti_dim d[2 * XTI_MAX_DIMS];
     struct xti_piece block;
-    if (!xti_may(&p->target, XTI_PERMUTED) || !xti_cost_windows(&p->target, p->bytes_written))
-        return false;
-    int most = mosaic_block(p, t, &block, d);
-    if (!most || xti_mosaic_applies(p, t, NULL))
+    struct xti_nest inner;
+    if (!mosaic_block(p, t, &block, d))
         return false;
     struct xti_plan sub = xti_block_plan(p, &block);
-    struct xti_nest inner;
-    xti_nest_of(&sub.map, 0, &inner);
     sub.most_windows = most;
+    xti_nest_of(&sub.map, 0, &inner);
     return sub.bytes_written >= LEAST_BYTES && xti_mosaic_applies(&sub, &inner, NULL);
+}
+
+bool xti_permuted_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
+{
+    if (!xti_cost_streams_alone(p, t, why))
+        return false;
+    int most = xti_mosaic_serves(p) ? xti_buffered_windows(p, t) : 0;
+    if (!most)
+        return xti_refuse(why, "no short runs, or not for this processor");
+    if (xti_mosaic_applies(p, t, NULL))
+        return xti_refuse(why, "without a buffer, too");
+    return blocks_permute(p, t, most) || xti_refuse(why, "lines lie in more than %d windows", most);
+}
+
+void xti_permuted_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
+{
+    struct xti_sides x;
+    block_of(p, t, true, &x);
+    make_of(p, &x, step);
 }
 
 bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -200,12 +193,16 @@ bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, st
     struct xti_sides block;
     if (!xti_cost_streams_alone(p, t, why))
         return false;
-    if (windows_serve(p, t))
-        return true;
-    block_of(p, t, XTI_BLOCK_BYTES, false, &block);
-    if (block.col.units * block.row.units == 1)
-        return xti_refuse(why, "no dims to go with runs of %lld B", (long long)block.t.run);
-    return block.t.unit ? units_serve(&p->target, &block, why) : runs_serve(&p->target, &block.t, why);
+    if (!block_of(p, t, false, &block))
+        return xti_refuse(why, "no dims to go with runs of %lld B", (long long)t->run);
+    return t->unit ? units_serve(&p->target, &block, why) : runs_serve(&p->target, &block.t, why);
+}
+
+void xti_buffered_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
+{
+    struct xti_sides x;
+    block_of(p, t, false, &x);
+    make_of(p, &x, step);
 }
 
 int64_t xti_buffered_run(const struct xti_plan *p)
@@ -215,21 +212,8 @@ int64_t xti_buffered_run(const struct xti_plan *p)
     struct xti_sides x;
     struct xti_nest t;
     xti_nest_of(&p->map, 0, &t);
-    block_of(p, &t, XTI_BLOCK_BYTES, false, &x);
-    if (x.col.units * x.row.units == 1)
+    if (!block_of(p, &t, false, &x))
         return 0;
     make_of(p, &x, &step);
     return xti_group_source(p, &step, 0, step.n_loops).bytes;
-}
-
-void xti_buffered_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
-{
-    struct xti_sides x;
-    if (!p->joint.n && windows_serve(p, t)) {
-        block_of(p, t, XTI_BLOCK_BYTES, true, &x);
-        make_of(p, &x, step);
-        return;
-    }
-    block_of(p, t, XTI_BLOCK_BYTES, false, &x);
-    make_of(p, &x, step);
 }

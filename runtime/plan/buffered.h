@@ -1,11 +1,8 @@
-/* buffered.h: the strategy buffered, a row of the table in cpu_strategies.c. Internal to plan. Layer 3. */
+/* buffered.h: what joint plans ask of the strategy buffered. Internal to plan. Layer 3. */
 #ifndef XTI_PLAN_BUFFERED_H
 #define XTI_PLAN_BUFFERED_H
 
-#include "plan/nest.h"
-
-bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
-void xti_buffered_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
+#include "plan/cpu_strategies.h"
 
 /* Bytes of the runs of the source in blocks of a joint plan; 0: they would have one row. */
 int64_t xti_buffered_run(const struct xti_plan *p);

@@ -20,67 +20,6 @@ bool xti_cost_streams(const struct xti_target *t, int64_t bytes)
 
 bool xti_cost_stream(const struct xti_plan *p) { return xti_cost_streams(&p->target, p->bytes_written); }
 
-/* The dims of a list of columns, outermost first. */
-static const struct xti_loop *columns_of(const struct xti_step *step)
-{
-    return &step->loop[step->n_loops + step->list.row_dims];
-}
-
-/* Bytes of the source from the first of them to the last. */
-static int64_t columns_reach(const struct xti_step *step)
-{
-    const struct xti_loop *col = columns_of(step);
-    int64_t reach = 0;
-    for (int i = 0; i < step->list.col_dims; i++)
-        reach += (col[i].n - 1) * (int64_t)xti_abs64(col[i].s);
-    return reach;
-}
-
-/* Bytes of the destination that are written one after the other, as far as `enough`. Long runs may leave
- * gaps. */
-static int64_t written_in_order(const struct xti_step *step, int64_t enough)
-{
-    int64_t run = xti_block_of(step, XTI_CUTS_COL, step->col.n) * (int64_t)xti_abs64(step->col.d);
-    for (int i = step->n_loops; i >= 0 && run < enough; i--) {
-        const struct xti_loop *l = i < step->n_loops ? &step->loop[i] : &step->row;
-        int64_t st = (int64_t)xti_loop_stride(l, false);
-        if (l->n > 1 && st > (run < enough / 2 ? run : 2 * run))
-            break;
-        run = l->n > 1 ? l->n * st : run;
-    }
-    return run;
-}
-
-/* Narrow units that are picked one by one go straight to their places, where each call picks them from a
- * short stretch of the source; lines that are streamed are put together first. */
-static bool picked_near(const struct xti_target *t, const struct xti_step *step)
-{
-    enum { NARROW = 2, NEAR = 4096 };
-    return t->machine->habits.prefetch_deep && !t->choice.stream && step->kernel == XTI_CPU_GATHER &&
-           step->unit <= NARROW && step->row.n == 1 && columns_reach(step) < NEAR;
-}
-
-/* What is written in order need not leave a third cache that holds both sides. */
-bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step)
-{
-    enum { RUN_BYTES = 4096, PARTS = 16, FULL = 9 };
-    static const bool along[XTI_CPU_OP_COUNT] = {
-        [XTI_CPU_BLOCKS] = true,  [XTI_CPU_FILL] = true,   [XTI_CPU_BROADCAST] = true,
-        [XTI_CPU_REVERSE] = true, [XTI_CPU_MIRROR] = true, [XTI_CPU_DEINTERLEAVE] = true};
-    struct xti_traffic t;
-    if (!xti_may(&p->target, XTI_STAYS))
-        return false;
-    if (picked_near(&p->target, step))
-        return true;
-    if (!p->target.machine->habits.keeps_in_order || p->target.choice.stream ||
-        p->bytes_written >= p->target.l3_bytes || !along[step->kernel] || step->general ||
-        step->stage.serves || written_in_order(step, RUN_BYTES) < RUN_BYTES)
-        return false;
-    xti_traffic_of(step, &p->target, true, &t);
-    double both = (double)p->bytes_written * (t.source + t.destination) / t.destination;
-    return PARTS * both <= FULL * (double)p->target.l3_bytes;
-}
-
 /* Long stretches of several pieces, each by itself, share few lines with others. */
 bool xti_cost_lies_alone(const struct xti_plan *p, const struct xti_nest *t)
 {
@@ -124,33 +63,8 @@ int xti_plan_threads(int threads, int64_t bytes)
 
 /* ---- streamed lines, and what they are made of */
 
-/* The rows of all tiles begin on lines. */
-static bool rows_on_lines(const struct xti_step *step, const struct xti_loop *row)
-{
-    int64_t bits = step->d_byte | row->d;
-    for (int i = 0; i < step->n_loops; i++)
-        bits |= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].d : 0;
-    return bits % XTI_LINE == 0;
-}
-
 /* Write combining: a streamed line whose neighbour follows within some stores costs half of one by itself.
- * Rows an odd number of lines apart may wait longer for the neighbours, and then it is better to read half as
- * many columns at a time; so may those that are no multiple of stream_banks apart, but where rows begin
- * anywhere in a line. */
-static bool leaves_alone(const struct xti_target *t, const struct xti_step *step)
-{
-    enum { SOON = 1024 };
-    const struct xti_loop *row =
-        step->list.row_dims ? &step->loop[step->n_loops + step->list.row_dims - 1] : &step->row;
-    int64_t rows = step->tile.rows ? step->tile.rows : step->row.n;
-    bool tile = step->kernel == XTI_CPU_TILE;
-    if (row->d % (2 * XTI_LINE) == XTI_LINE && rows <= SOON && !(tile && step->unit == 1))
-        return true;
-    bool banks = t->machine->habits.stream_banks && row->d % t->machine->habits.stream_banks;
-    return banks && tile && rows_on_lines(step, row);
-}
-
-/* Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them; by AVX2 they
+ * Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them; by AVX2 they
  * are made in a buffer. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
@@ -161,49 +75,18 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
     bool may = step->store.stream && step->unit >= narrowest;
     if (t->choice.burst)
         return may && t->choice.burst > 0;
-    return may && t->machine->habits.stream_pairs && !leaves_alone(t, step);
+    return may && t->machine->habits.stream_pairs;
 }
 
-/* Where lines are fetched to the first cache far ahead, squares of narrow units need no stage. Columns of few
- * sets do not stay there so long, nor do columns of one dim that lie near. */
+/* Where lines are fetched far ahead, squares of narrow units need no stage. Columns of few sets do not stay
+ * in the first cache so long. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 {
-    enum { WIDEST = 2, FEW_SETS = 128, FEWEST_SETS = 1024, NEAR = 2048 };
+    enum { WIDEST = 2, FEW_SETS = 128 };
     int lists = step->list.row_dims + step->list.col_dims;
     const struct xti_loop *col = step->list.col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
-    int few = step->list.col_dims ? FEWEST_SETS : FEW_SETS * step->unit;
-    bool near = !step->list.col_dims && xti_abs64(col->s) < NEAR;
     return xti_may(t, XTI_UNSTAGED) && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 &&
-           step->kernel == XTI_CPU_TILE && step->store.stream && step->unit <= WIDEST && col->s % few &&
-           !near;
-}
-
-/* Planes of short pixels: lines whose neighbours follow soon, at the price of the source's order. */
-bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step)
-{
-    return t->machine->habits.singles_soon && step->store.stream && xti_step_row_bytes(step) == XTI_LINE;
-}
-
-/* As many as make up whole lines, so that none is read for two braids, and two lines or more; where lines are
- * read twice anyway, many. */
-int64_t xti_cost_strands(int64_t run, bool ragged)
-{
-    enum { LEAST = 128, MOST = 16 };
-    int64_t whole = XTI_LINE / xti_gcd64(XTI_LINE, run), n = whole;
-    while (run < LEAST && n * run < LEAST)
-        n += whole;
-    return ragged || n > MOST ? MOST : n;
-}
-
-/* Runs of a line whose rows share memory's banks; up to SOON in memory order do well alone. */
-bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)
-{
-    enum { SOON = 40 };
-    const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
-    if (!t->machine->habits.stream_banks || cs->d % t->machine->habits.stream_banks)
-        return xti_refuse(why, "lines %lld B apart stream well alone", (long long)cs->d);
-    return cs->n > SOON || cd->s != cs->n * n->run ||
-           xti_refuse(why, "%lld lines in memory order stream well alone", (long long)cs->n);
+           step->kernel == XTI_CPU_TILE && step->store.stream && step->unit <= WIDEST && col->s % FEW_SETS;
 }
 
 /* ---- which kernel */
@@ -226,28 +109,6 @@ uint64_t xti_cost_main(const struct xti_plan *p)
     return best ? (uint64_t)1 << (best->strategy - p->strategies) : 0;
 }
 
-/* A gather instruction costs several times what loading and permuting a few windows takes, which its reading
- * hides. */
-bool xti_cost_windows(const struct xti_target *t, int64_t bytes)
-{
-    return t->machine->habits.windows && t->isa == XTI_ISA_AVX512 && xti_cost_streams(t, bytes);
-}
-
-/* Squares of wide units would be filled in part. */
-bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run)
-{
-    return xti_may(&p->target, XTI_FEW) && p->target.machine->habits.prefetch_deep && unit >= XTI_LANE / 2 &&
-           run < XTI_LINE && xti_cost_stream(p);
-}
-
-/* Rows that share lines with their neighbours are put together in a buffer. */
-bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row)
-{
-    enum { SHORT = 2048, NOT = 4 };
-    return p->target.machine->habits.prefetch_deep && xti_cost_windows(&p->target, p->bytes_written) &&
-           esize != NOT && row % XTI_LINE && row < SHORT;
-}
-
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes)
 {
     int64_t few = rows_bytes < cols_bytes ? rows_bytes : cols_bytes, many = rows_bytes + cols_bytes - few;
@@ -259,12 +120,6 @@ int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes)
     enum { MOST = 8, FEW = 4 }; /* gen/kernels.py has both ops for 2 .. 8, of NEON for 2 .. 4 */
     int most = t->isa == XTI_ISA_NEON || unit > 8 ? FEW : MOST, narrow = (XTI_LANE - 1) / unit;
     return row_bytes >= XTI_LINE ? most : narrow < FEW ? narrow : FEW;
-}
-
-/* No vectors weave units of 16 bytes. */
-bool xti_cost_woven(const struct xti_plan *p, int unit)
-{
-    return unit < XTI_LANE || !p->target.machine->habits.prefetch_deep || !xti_cost_stream(p);
 }
 
 bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why)

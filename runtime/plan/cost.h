@@ -16,9 +16,6 @@ enum {
 bool xti_cost_stream(const struct xti_plan *p);
 bool xti_cost_streams(const struct xti_target *t, int64_t bytes); /* .. so many that are written */
 
-/* Whether a step, made, that past the cache would stream rather leaves what it writes in it. */
-bool xti_cost_stays(const struct xti_plan *p, const struct xti_step *step);
-
 /* Whether a piece writes long stretches of the destination alone. */
 bool xti_cost_lies_alone(const struct xti_plan *p, const struct xti_nest *t);
 
@@ -36,30 +33,10 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 /* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
 
-/* Whether each call streams single lines, whose neighbours should follow soon. */
-bool xti_cost_single_lines(const struct xti_target *t, const struct xti_step *step);
-
-/* Of how many places of the source a braid takes runs of so many bytes in turn. ragged: they make up no whole
- * lines. */
-int64_t xti_cost_strands(int64_t run, bool ragged);
-
-/* Whether runs of a line should be streamed two by two. */
-bool xti_cost_lines_in_pairs(const struct xti_target *t, const struct xti_nest *n, struct xti_why *why);
-
 /* ---- which kernel */
 
 /* The strategy that writes most of a plan, as a set of struct xti_choice; 0: nothing is written. */
 uint64_t xti_cost_main(const struct xti_plan *p);
-
-/* Whether a copy of so many bytes should put lines together by permuting windows of the source (mosaic.h). */
-bool xti_cost_windows(const struct xti_target *t, int64_t bytes);
-
-/* Whether wide units, of which so many bytes of the source follow each other, are moved one by one rather
- * than in squares. */
-bool xti_cost_few_units(const struct xti_plan *p, int unit, int64_t run);
-
-/* Whether rows of so many bytes, of groups of elements backwards, are left to a buffer. */
-bool xti_cost_short_mirror(const struct xti_plan *p, int esize, int64_t row);
 
 /* Whether so many bytes on either side make up squares of a transpose. */
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
@@ -67,9 +44,6 @@ bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);
 /* The most rows of so many bytes each that interleave and deinterleave serve; of short ones fewer than make
  * up squares. */
 int xti_cost_weave(const struct xti_target *t, int unit, int64_t row_bytes);
-
-/* Whether units of this width are woven, or rather transposed in squares. */
-bool xti_cost_woven(const struct xti_plan *p, int unit);
 
 /* Whether the turn kernel serves: runs of three elements, a row of them in the source, another in the
  * destination, and an instruction set that has it. */

@@ -1,32 +1,25 @@
 /* cpu_gather.c: strategy gather, for pieces whose inner dims are small on both sides: every line is picked
  * unit by unit from source lines that stay in the first cache. Virtual tiles (sides.h). Layer 3. */
-#include "plan/cpu_tile.h"
-
 #include "base/num.h"
+#include "plan/cpu_strategies.h"
 #include "plan/sides.h"
 
 enum {
     ROWS = 256,         /* whose lines are open at a time */
     COL_ENTRIES = 2048, /* of a list */
-    COL_BYTES = 1024    /* with a line's worth of rows it stays in the first cache */
+    COL_BYTES = 1024,   /* with a line's worth of rows it stays in the first cache */
+    NARROW = 2,         /* units that go straight to their places, .. */
+    NEAR = 4096         /* .. where each call picks them from so few bytes */
 };
 
-/* The kernel asks for the next step's lines: of 4 bytes 128 columns, not 256, before it reads them. */
-static int64_t col_bytes(const struct xti_plan *p, int unit)
-{
-    return p->target.machine->habits.prefetch_deep && unit == 4 ? COL_BYTES / 2 : COL_BYTES;
-}
-
 /* Columns as in a tile but fewer; rows: any dims that complete the lines of the source. */
-static void gather_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x)
+static void gather_of(const struct xti_nest *t, struct xti_sides *x)
 {
     xti_sides_begin(t, x);
-    if (!x->t.unit)
-        return;
     x->lists = true; /* gathers know no strides */
-    xti_side_widen(x, &x->col, col_bytes(p, x->t.unit), COL_ENTRIES);
-    for (int i = 0; i < x->t.n_dims; i++) {
-        int64_t st = (int64_t)xti_abs64(x->t.dim[i].s), n = x->t.dim[i].n;
+    xti_side_widen(x, &x->col, COL_BYTES, COL_ENTRIES);
+    for (int i = 0; i < t->n_dims; i++) {
+        int64_t st = (int64_t)xti_abs64(t->dim[i].s), n = t->dim[i].n;
         if (x->taken[i] || !st || st >= XTI_LINE || x->row.units * n > ROWS)
             continue;
         x->taken[i] = true;
@@ -37,12 +30,11 @@ static void gather_of(const struct xti_plan *p, const struct xti_nest *t, struct
 }
 
 /* Lines of the destination can be put together by a list. */
-static bool lines_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x,
-                     struct xti_why *why)
+static bool lines_of(const struct xti_nest *t, struct xti_sides *x, struct xti_why *why)
 {
     if (!xti_nest_copies_units(t, why))
         return false;
-    gather_of(p, t, x);
+    gather_of(t, x);
     if (x->col.bytes < XTI_LINE)
         return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x->col.bytes, XTI_LINE);
     return xti_sides_list_fits(x) || xti_refuse(why, "columns lie too far apart for a list");
@@ -51,16 +43,17 @@ static bool lines_of(const struct xti_plan *p, const struct xti_nest *t, struct 
 bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run)
 {
     struct xti_sides x;
-    return xti_cost_few_units(p, t->unit, run) && lines_of(p, t, &x, NULL);
+    return xti_may(&p->target, XTI_FEW) && p->target.machine->habits.prefetch_deep &&
+           t->unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p) && lines_of(t, &x, NULL);
 }
 
 bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides x;
-    if (!lines_of(p, t, &x, why))
+    if (!lines_of(t, &x, why))
         return false;
-    const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
-    if (cd->n * x.t.unit >= XTI_LINE && cd->s > 0 && cd->s <= 8 * x.t.unit)
+    const struct xti_loop *cd = xti_nest_cd(t);
+    if (cd->n * t->unit >= XTI_LINE && cd->s > 0 && cd->s <= 8 * t->unit)
         return xti_refuse(why, "one dim of stride %lld B makes up a line", (long long)cd->s);
     return true;
 }
@@ -68,6 +61,10 @@ bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, stru
 void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
-    gather_of(p, t, &x);
+    gather_of(t, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
+    /* Lines that are streamed are put together first. */
+    bool near = t->unit <= NARROW && step->row.n == 1 && xti_sides_reach(&x) < NEAR;
+    if (near && !p->target.choice.stream && p->target.machine->habits.prefetch_deep)
+        step->store.stream = false;
 }

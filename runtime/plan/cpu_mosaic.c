@@ -1,11 +1,17 @@
 /* cpu_mosaic.c: strategy mosaic, for pieces whose inner dims are small: lines have all their units in few
  * windows of the source (mosaic.h). Virtual tiles (sides.h) whose rows need no run, but make long ones
  * together with the columns. Layer 3. */
-#include "plan/cpu_tile.h"
-
 #include "base/num.h"
+#include "plan/cpu_strategies.h"
 #include "plan/mosaic.h"
 #include "plan/sides.h"
+
+/* A gather instruction costs several times what loading and permuting a few windows takes, which its reading
+ * hides. */
+bool xti_mosaic_serves(const struct xti_plan *p)
+{
+    return p->target.machine->habits.windows && p->target.isa == XTI_ISA_AVX512 && xti_cost_stream(p);
+}
 
 /* Rows: whatever dims have the shortest steps in the source, the last one in parts when it is long. */
 static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
@@ -165,16 +171,16 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     struct xti_sides x;
     if (p->most_windows)
         return serves_block(p, t) || xti_refuse(why, "lines lie in many windows");
-    if (!xti_cost_windows(&p->target, p->bytes_written))
+    if (!xti_mosaic_serves(p))
         return xti_refuse(why, "stays in the cache, or gathers serve");
     if (!xti_nest_copies_units(t, why))
         return false;
     mosaic_of(p, t, &x);
     if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
-    const struct xti_loop *cd = &x.t.dim[x.col.dim[0]];
-    if (cd->n * x.t.unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
-        return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * x.t.unit));
+    const struct xti_loop *cd = xti_nest_cd(t);
+    if (cd->n * t->unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
+        return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * t->unit));
     if (!xti_sides_list_fits(&x) || !whole_lines(&x))
         return xti_refuse(why, "rows of the destination are no whole lines");
     int most = windows_worth(p, t);

@@ -1,6 +1,6 @@
 /* joint.c: pieces that share the lines of short rows, as those of a tensor with a border or of rows one
  * behind the other, become parts of one buffered step, which puts all of a row together in its buffer. What
- * is left between the rows is filled by steps of its own. So do some short rows of one piece. Layer 3. */
+ * is left between the rows is filled by steps of its own. Layer 3. */
 #include "plan/joint.h"
 
 #include <string.h>
@@ -263,7 +263,18 @@ static bool may_join(const struct xti_plan *p)
     const struct xti_map *m = &p->map;
     bool dense = m->numel && m->numel == m->dst_hi - m->dst_lo + 1;
     return p->target.machine->habits.joint_rows && xti_may(&p->target, XTI_JOINT) && dense &&
-           !p->window.bytes && xti_cost_stream(p) && (m->n_pieces > 1 || xti_joint_short_rows(p));
+           !p->window.bytes && xti_cost_stream(p) && m->n_pieces > 1;
+}
+
+/* Short rows gain by a buffer; longer ones where the source is far from the order of the destination. */
+static bool serves(const struct xti_plan *p, int64_t run)
+{
+    enum { SHORT = 640, LONG = 1536, LONGER = 2048, LONG_RUN = 512, FAR = 1 << 14 };
+    int64_t row = p->joint.row;
+    struct xti_nest t;
+    xti_nest_rows(&p->map, 0, row, &t);
+    bool permuted = t.n_dims && xti_abs64(t.dim[t.n_dims - 1].s) >= FAR;
+    return row <= SHORT || (p->assembled ? permuted && row <= LONGER : run >= LONG_RUN && row <= LONG);
 }
 
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
@@ -275,7 +286,7 @@ xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
     if (!may_join(p) || !list_parts(&p->map, &j, &fill) || !find_rows(&p->map, &j, fill, &r))
         return XT_OK;
     xt_status s = rewrite(p, &r, &j, fill, err);
-    if (!s && !xti_joint_serves(p, xti_buffered_run(p))) {
+    if (!s && !serves(p, xti_buffered_run(p))) {
         p->map = old;
         p->joint = (struct xti_joint){0};
     }

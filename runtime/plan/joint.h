@@ -10,11 +10,4 @@
  */
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err);
 
-/* The measured rules (joint_cost.c). Whether the rows of a whole copy should be parts of a joint plan: short
- * ones that share lines. */
-bool xti_joint_short_rows(const struct xti_plan *p);
-
-/* Whether the pieces of a joint plan should be put together in blocks; run: bytes of the source in one. */
-bool xti_joint_serves(const struct xti_plan *p, int64_t run);
-
 #endif

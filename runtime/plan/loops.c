@@ -79,18 +79,6 @@ void xti_loops_order(struct xti_step *step)
             step->loop[i].cuts = place[step->loop[i].cuts];
 }
 
-void xti_loops_innermost(struct xti_step *step, int loop)
-{
-    struct xti_loop l = step->loop[loop];
-    for (int i = loop; i + 1 < step->n_loops; i++)
-        step->loop[i] = step->loop[i + 1];
-    step->loop[step->n_loops - 1] = l;
-    for (int i = 0; i < step->n_loops; i++) {
-        int *cuts = &step->loop[i].cuts;
-        *cuts = *cuts == loop ? step->n_loops - 1 : *cuts > loop ? *cuts - 1 : *cuts;
-    }
-}
-
 void xti_loops_take_row(struct xti_step *step)
 {
     if (step->row.n != 1 || !step->n_loops || step->loop[step->n_loops - 1].cuts != XTI_CUTS_NONE)

@@ -15,9 +15,6 @@ void xti_loops_block(struct xti_step *step, int cuts, int64_t block, bool align)
 /* Sorts the loops, outermost first, into the order in which memory likes them. */
 void xti_loops_order(struct xti_step *step);
 
-/* Puts that loop inside of all others. */
-void xti_loops_innermost(struct xti_step *step, int loop);
-
 /* Makes the innermost loop the kernel's rows, when the kernel has none and leaves them free. */
 void xti_loops_take_row(struct xti_step *step);
 

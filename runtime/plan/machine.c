@@ -47,8 +47,7 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* clang-format off */
 /* What Zen 3 to Zen 5 share. */
 #define ZEN                                                                                                  \
-    .prefetch_deep = true, .stream_pairs = true, .stream_banks = 512, .early_stores = true,                  \
-    .few_strands = true, .windows = true, .keeps_in_order = true,                      \
+    .prefetch_deep = true, .stream_pairs = true, .early_stores = true, .few_strands = true, .windows = true, \
     .short_parts = true, .joint_rows = true
 
 static const struct xti_machine rows[] = {
@@ -62,7 +61,7 @@ static const struct xti_machine rows[] = {
     },
     {
         "emerald", 48 * KB, 2 * MB, 260 * MB, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.follows = 16, .stream_pairs = true, .prefetch_writes = true, .singles_soon = true}
+        {.follows = 16, .stream_pairs = true, .prefetch_writes = true}
     },
     {
         "zen3", 32 * KB, 512 * KB, 32 * MB, &zen5_prices, TO_THE_CACHES(XTI_HINT_T0),

@@ -60,13 +60,10 @@ struct xti_habits {
     bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache or
                            * the second. Rules that were measured only where this holds ask for it, too */
     bool stream_pairs;    /* a streamed line wants its neighbour right behind it (xti_cost_pairs) */
-    int stream_banks;     /* tiles: only of rows a multiple of so many bytes apart; 0: of all */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores */
     bool early_stores;    /* stores fetch their lines while they wait (xti_cost_whole_lines) */
-    bool singles_soon;    /* weaves: at the price of the source's order (xti_cost_single_lines) */
     bool few_strands;     /* short runs want to be read along few places at a time */
     bool windows;         /* permuted vectors come cheaper than gathers (xti_cost_windows) */
-    bool keeps_in_order;  /* as long as the third cache holds both sides (xti_cost_stays) */
     bool short_parts;     /* long runs and units stream to their place (xti_cost_part_waits) */
     bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
 };

@@ -7,7 +7,7 @@
 #include "plan/blocks.h"
 #include "plan/buffered.h"
 #include "plan/cost.h"
-#include "plan/cpu_tile.h"
+#include "plan/cpu_strategies.h"
 #include "plan/estimate.h"
 #include "plan/joint.h"
 #include "plan/loops.h"
@@ -83,19 +83,24 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece, co
     return xti_strategy_next(p, p->strategies, t);
 }
 
+/* Its nest, of 2 KB, is gone from the stack before blocks are planned. */
+static __attribute__((noinline)) void make_piece(const struct xti_plan *p, int piece, struct xti_step *step)
+{
+    struct xti_nest t;
+    xti_nest_of(&p->map, piece, &t);
+    step->strategy = choose(p, piece, &t);
+    step->strategy->make(p, &t, step);
+}
+
 /* step->loop has room for all that a strategy may make. */
 static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
                            struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *room = step->loop;
-    struct xti_nest t;
     step->piece = piece;
     step->choice = p->target.choice;
-    xti_nest_of(&p->map, piece, &t);
-    step->strategy = choose(p, piece, &t);
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
-    step->strategy->make(p, &t, step);
-    step->store.stream = step->store.stream && !xti_cost_stays(p, step);
+    make_piece(p, piece, step);
     step->store.unstaged = xti_cost_unstaged(&p->target, step);
     step->store.pairs = xti_cost_pairs(&p->target, step);
     step->store.prefetch_writes = !step->store.stream && xti_cost_prefetch_writes(p);

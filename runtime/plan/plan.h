@@ -32,7 +32,6 @@ enum {
     X(GROUPS, "groups")     /* .. whose sources are fetched as one (group.h) */                              \
     X(UNSTAGED, "unstaged") /* xti_store.unstaged */                                                         \
     X(SQUARES, "squares")   /* xti_store.squares */                                                          \
-    X(STAYS, "stays")       /* what is written in order does not leave a third cache that has room */        \
     X(FEW, "few")           /* gathers where squares would be filled in part */
 enum { XTI_N_STRATEGIES = 18, XTI_FIRST_TRICK = 32 };
 enum xti_trick {

@@ -1,0 +1,117 @@
+/* cpu_squares.c: strategies for two dims, of which one is contiguous in the source and the other in the
+ * destination: planes and pixels, transposes. In: a piece of a checked map. Layer 3. */
+#include "base/num.h"
+#include "plan/cost.h"
+#include "plan/cpu_strategies.h"
+#include "plan/loops.h"
+
+enum {
+    WEAVE_MIN_COLS = 8,       /* below it the rows of 2..8 units cost more than moving the units */
+    STREAM_ROWS_BYTES = 4096, /* of the source .. */
+    STREAM_COLS_BYTES = 256,  /* .. and of the destination in a block of a streaming transpose */
+    BLOCK_BYTES = 512,        /* of both in one through the cache, .. */
+    AHEAD_BLOCK_BYTES = 2048, /* .. where lines are fetched ahead of stores */
+    TURN_ROWS = 64,           /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
+    TURN_ROWS_BYTES = 384,
+};
+
+/* ---- planes to pixels, and back */
+
+/* So few planes are woven, whose pixels follow each other on both sides. */
+static bool weaves(const struct xti_plan *p, const struct xti_nest *t, const struct xti_loop *planes,
+                   const struct xti_loop *pixels, int64_t step, struct xti_why *why)
+{
+    int most = xti_cost_weave(&p->target, t->unit, pixels->n * t->unit);
+    if (planes->n > most)
+        return xti_refuse(why, "%lld planes > %d", (long long)planes->n, most);
+    if (step != planes->n * t->unit)
+        return xti_refuse(why, "the pixels of %lld do not follow each other", (long long)planes->n);
+    return pixels->n >= WEAVE_MIN_COLS ||
+           xti_refuse(why, "%lld pixels < %d", (long long)pixels->n, WEAVE_MIN_COLS);
+}
+
+bool xti_interleave_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
+{
+    if (!xti_nest_two_sides(t, why))
+        return false;
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    return weaves(p, t, cd, cs, cs->d, why);
+}
+
+void xti_interleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
+{
+    step->param = (int)xti_nest_cd(t)->n;
+    xti_step_along(p, t, XTI_CPU_INTERLEAVE, t->cd, t->cs, false, step);
+}
+
+bool xti_deinterleave_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
+{
+    if (!xti_nest_two_sides(t, why))
+        return false;
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    return weaves(p, t, cs, cd, cd->s, why);
+}
+
+void xti_deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
+{
+    step->param = (int)xti_nest_cs(t)->n;
+    xti_step_along(p, t, XTI_CPU_DEINTERLEAVE, t->cs, t->cd, false, step);
+}
+
+/* ---- transposes */
+
+bool xti_transpose_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
+{
+    if (!xti_nest_two_sides(t, why))
+        return false;
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    int64_t rows = cs->n * t->unit, cols = cd->n * t->unit;
+    bool lanes = t->unit == XTI_LANE && cs->d % XTI_LINE == 0 && cols >= XTI_LINE;
+    if (!lanes && xti_gather_few(p, t, rows))
+        return xti_refuse(why, "source's runs of %lld B are gathered", (long long)rows);
+    return xti_cost_squares(t->unit, rows, cols) ||
+           xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)cs->n, (long long)cd->n,
+                      t->unit);
+}
+
+void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
+{
+    xti_step_begin(p, t, XTI_CPU_TRANSPOSE, t->unit, t->cs, t->cd, step);
+    /* Whole lines need rows that begin alike; other rows go through the cache. */
+    step->store.stream = step->store.stream && step->row.d % XTI_LINE == 0;
+    step->store.squares = xti_cost_whole_lines(p, step);
+    if (step->store.stream) {
+        int64_t rows = p->target.machine->habits.prefetch_deep ? XTI_DEEP_ROW_BYTES : STREAM_ROWS_BYTES;
+        xti_loops_block(step, XTI_CUTS_ROW, rows / t->unit, false);
+        xti_loops_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t->unit, true);
+    } else if (t->bytes > p->target.l1_bytes / 2) {
+        bool ahead = t->unit > 1 && xti_cost_prefetch_writes(p) && !step->store.squares;
+        int64_t block = xti_cost_one_call(step) ? INT32_MAX : ahead ? AHEAD_BLOCK_BYTES : BLOCK_BYTES;
+        xti_loops_block(step, XTI_CUTS_ROW, block / t->unit, false);
+        xti_loops_block(step, XTI_CUTS_COL, block / t->unit, true);
+    }
+    xti_loops_order(step);
+}
+
+/* Pictures of RGB pixels whose rows and columns change places. */
+bool xti_turn_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
+{
+    return xti_nest_copies(t->piece, why) && xti_cost_turn(&p->target, t, why);
+}
+
+void xti_turn_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
+{
+    struct xti_nest up = *t;
+    if (t->dim[t->cs].s < 0)
+        xti_nest_flip(&up, t->cs);
+    xti_step_begin(p, &up, XTI_CPU_TURN, t->esize, t->cs, t->cd, step);
+    step->param = XTI_GROUP;
+    if (step->store.stream) {
+        int64_t rows = TURN_ROWS_BYTES / t->run;
+        xti_loops_block(step, XTI_CUTS_ROW, rows < TURN_ROWS ? rows : TURN_ROWS, false);
+    } else if (t->bytes > p->target.l1_bytes / 2) {
+        xti_loops_block(step, XTI_CUTS_ROW, BLOCK_BYTES / t->run, false);
+        xti_loops_block(step, XTI_CUTS_COL, BLOCK_BYTES / t->run, false);
+    }
+    xti_loops_order(step);
+}
