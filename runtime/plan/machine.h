@@ -65,7 +65,7 @@ struct xti_habits {
     bool few_strands;     /* short runs want to be read along few places at a time */
     bool windows;         /* permuted vectors come cheaper than gathers (xti_cost_windows) */
     bool short_parts;     /* long runs and units stream to their place (xti_cost_part_waits) */
-    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint_cost.c) */
+    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint.c) */
 };
 
 struct xti_machine {
