@@ -30,7 +30,7 @@ done
 
 # As if on several machines: messages by MPI; late ones; and what a rank tells the others when its run fails.
 shim() { # MPI_SHIM, ranks, program
-    LD_PRELOAD=$(realpath "$B/tests/mpi/shim.so") MPI_SHIM=$1 timeout 60 "$MPIRUN" -n "$2" "$B/tests/mpi/$3" \
+    LD_PRELOAD=$(realpath "$B/tests/mpi/shim.so") MPI_SHIM=$1 timeout -k 10 60 "$MPIRUN" -n "$2" "$B/tests/mpi/$3" \
         >"$out" 2>&1
 }
 for n in 2 3 4 8; do
@@ -58,7 +58,7 @@ with open(sys.argv[1], "wb") as f:
     f.write(struct.pack(f"<{37 * 53}i", *(i * 2654435761 % 2**31 for i in range(37 * 53))))
 PYTHON
 "$B/xt" run 'x; x.T[::-1]' "$dir/x.npy" -o "$dir/want.npy"
-run() { timeout 60 "$MPIRUN" -n "$1" "$B/xt-mpi" run "$2" "$3" -o "$4" >>"$out" 2>&1; }
+run() { timeout -k 10 60 "$MPIRUN" -n "$1" "$B/xt-mpi" run "$2" "$3" -o "$4" >>"$out" 2>&1; }
 files() { # ranks, layout of x, of the result
     chain="mesh r[$1]; x: i32[$2]; x.T[::-1] -> [$3]" back="mesh r[$1]; y: i32[$3]; y -> [53,37]"
     find "$dir" -name 'got*' -delete -o -name 'part*' -delete
@@ -77,7 +77,7 @@ files 8 '37 r,53' '53,37 r(11)'
 refused() { # words, arguments of xt-mpi run
     words=$1
     shift
-    timeout 60 "$MPIRUN" -n 2 "$B/xt-mpi" run "$@" >"$out" 2>&1
+    timeout -k 10 60 "$MPIRUN" -n 2 "$B/xt-mpi" run "$@" >"$out" 2>&1
     status=$?
     [ $status -ne 0 ] && [ "$(grep -c '^xt-mpi: ' "$out")" -eq 1 ] && grep -qF "$words" "$out"
     check "refused: $words" $?
@@ -100,7 +100,7 @@ done
 [ "$python" != none ] || echo 'note: no mpi4py, or no build/python: xtview.mpi is not tested'
 for n in 1 3 4; do
     [ "$python" != none ] || break
-    PYTHONPATH=$B/python/lib timeout 60 "$MPIRUN" -n $n "$python" tests/mpi/check_mpi4py.py \
+    PYTHONPATH=$B/python/lib timeout -k 10 60 "$MPIRUN" -n $n "$python" tests/mpi/check_mpi4py.py \
         "$B/libxtview-mpi.so.0" >"$out" 2>&1
     check "xtview.mpi on $n ranks" $?
 done
