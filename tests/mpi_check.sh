@@ -30,7 +30,8 @@ done
 
 # As if on several machines: messages by MPI; late ones; and what a rank tells the others when its run fails.
 shim() { # MPI_SHIM, ranks, program
-    LD_PRELOAD=$(realpath "$B/tests/mpi/shim.so") MPI_SHIM=$1 timeout -k 10 60 "$MPIRUN" -n "$2" "$B/tests/mpi/$3" \
+    LD_PRELOAD=$(realpath "$B/tests/mpi/shim.so") MPI_SHIM=$1 \
+        timeout -k 10 60 "$MPIRUN" -n "$2" "$B/tests/mpi/$3" \
         >"$out" 2>&1
 }
 for n in 2 3 4 8; do
