@@ -13,8 +13,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static char *aligned(void *at) { return (char *)(((uintptr_t)at + LINE - 1) / LINE * LINE); }
 
-/* Is it so on all ranks? */
-static int all_say(MPI_Comm comm, int yes)
+int all_say(MPI_Comm comm, int yes)
 {
     int min = 0;
     return MPI_Allreduce(&yes, &min, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && min;

@@ -16,6 +16,9 @@ struct memory {
     void *plain; /* no window could be had: memory of this rank alone, n is 1 */
 };
 
+/* Is it so on all ranks of comm? Collective; false, too, when MPI fails. */
+int all_say(MPI_Comm comm, int yes);
+
 /* Collective over node, whose errors return; on all of its ranks the same comes out: XT_OK, with memory that
  * is zero, XT_ENOMEM. node: the memory's from then on. */
 xt_status memory_new(MPI_Comm node, size_t bytes, struct memory **out);

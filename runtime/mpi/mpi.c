@@ -255,12 +255,6 @@ static xt_status try_plan(const char *line, struct xt_mpi_plan *p)
     return agree(line, plan(line, p), p->comm);
 }
 
-static int all_have(const void *p, MPI_Comm comm)
-{
-    int mine = p != NULL, min = 0;
-    return MPI_Allreduce(&mine, &min, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && min;
-}
-
 xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
 {
     MPI_Comm own;
@@ -272,7 +266,7 @@ xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
         return fail_mpi("MPI_Comm_dup", code);
     MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
     struct xt_mpi_plan *p = new_plan(own);
-    if (!all_have(p, own)) {
+    if (!all_say(own, p != NULL)) {
         free(p);
         MPI_Comm_free(&own);
         return xt_shard_fail(XT_ENOMEM, "xt_mpi_plan: out of memory");
