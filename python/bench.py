@@ -32,6 +32,7 @@ except ImportError:
     einops = None
 
 ROUNDS, SECONDS = 15, 0.004  # of each contender, and at least of a round
+PAUSE = 0.01  # seconds
 NOISE = 0.05  # medians of equal code differ by as much
 SIZES = {"4 KB": 1 << 12, "64 KB": 1 << 16, "1 MB": 1 << 20, "64 MB": 1 << 26}
 MAKE = ("xtview", "numpy", "torch", "einops")  # the result's memory, too
@@ -85,15 +86,17 @@ def seconds(f, calls):
 
 def medians(fs, rounds=ROUNDS):
     """Median seconds of one call of each (None stays None), measured in turns, in another order each round:
-    what else the machine does then meets all of them. A round of each is at least SECONDS long, behind a call
-    that is not timed: threads of the one before may still wait awake, and its data fill the caches."""
+    what else the machine does then meets all of them. A round of each is at least SECONDS long, behind PAUSE,
+    in which the threads of the one before go to sleep (OpenMP's wait awake for milliseconds, on a processor
+    that this one's threads need), and calls that are not timed: its data fill the caches."""
     times = {k: [] for k, f in fs.items() if f}
     for k in times:
         fs[k]()  # what it compiles or finds out, it does now
     n = {k: max(1, int(SECONDS / seconds(fs[k], 3))) for k in times}
     for _ in range(rounds):
         for k in random.sample(list(times), len(times)):
-            fs[k]()
+            time.sleep(PAUSE)
+            seconds(fs[k], 1 + n[k] // 8)
             times[k].append(seconds(fs[k], n[k]))
     return {k: statistics.median(times[k]) if f else None for k, f in fs.items()}
 

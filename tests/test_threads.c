@@ -381,6 +381,39 @@ START_TEST(a_contexts_threads_come_with_the_first_large_copy_and_go_with_the_con
 }
 END_TEST
 
+/* Threads of this process that may not run on all of these processors. */
+static int count_kept_off(const cpu_set_t *all)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int n = 0;
+    for (const struct dirent *e; tasks && (e = readdir(tasks));) {
+        cpu_set_t may;
+        if (e->d_name[0] != '.' && !sched_getaffinity(atoi(e->d_name), sizeof may, &may))
+            n += !CPU_EQUAL(&may, all);
+    }
+    if (tasks)
+        closedir(tasks);
+    return n;
+}
+
+/* A thread is kept off its caller's processor while it is woken: no longer. */
+START_TEST(threads_that_were_woken_may_run_anywhere)
+{
+    cpu_set_t all;
+    struct big b = big_new();
+    ck_assert(!sched_getaffinity(0, sizeof all, &all));
+    for (int i = 0; i < 50; i++) {
+        ck_assert(big_is_right(&b, b.k));
+        usleep(1000); /* they sleep */
+    }
+    for (int i = 0; i < 1000 && count_kept_off(&all); i++)
+        usleep(10000); /* on a busy machine they have yet to run */
+    ck_assert_int_eq(count_kept_off(&all), 0);
+    xt_ctx_free(b.ctx);
+    big_free(&b);
+}
+END_TEST
+
 static atomic_bool stop_copying;
 
 static void *copy_for_ever(void *arg)
@@ -726,6 +759,7 @@ int main(void)
     tcase_add_test(c, one_kernel_runs_in_many_threads);
     tcase_add_test(c, a_contexts_threads_come_with_the_first_large_copy_and_go_with_the_context);
     tcase_add_test(c, a_thread_on_its_callers_processor_costs_nothing);
+    tcase_add_test(c, threads_that_were_woken_may_run_anywhere);
     tcase_add_test(c, a_context_that_is_freed_while_its_kernels_copy_harms_none);
     tcase_add_test(c, a_child_starts_threads_of_its_own);
     tcase_add_test(c, a_child_forked_in_the_middle_of_a_copy_can_copy);

@@ -31,7 +31,10 @@ struct thread {
     struct xti_threads *of;
     int number; /* in the tree */
     pthread_t id;
-    char apart[96]; /* words of two threads share no line */
+    pid_t tid;
+    bool kept_off; /* its caller's processor, until it runs; what it may use otherwise: */
+    cpu_set_t allowed;
+    char apart[64]; /* words of two threads share no line */
 };
 
 struct xti_threads {
@@ -92,18 +95,32 @@ static void sleep_on(atomic_int *word, int value)
 
 static void wake(atomic_int *word) { syscall(SYS_futex, (int *)word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
+/* Linux may wake a thread where its caller runs, and leave it there: of two that wait for each other only one
+ * is ever ready to run, which is no load to balance. It does so when it does not see that another processor
+ * is idle: a virtual one that halts counts as preempted, and where few share a cache and half of them work it
+ * does not look (available_idle_cpu, SIS_UTIL in kernel/sched/). */
+static void keep_off_caller(struct thread *t)
+{
+    cpu_set_t others;
+    if (sched_getaffinity(t->tid, sizeof t->allowed, &t->allowed))
+        return;
+    others = t->allowed;
+    CPU_CLR(atomic_load(&t->of->processor), &others);
+    t->kept_off = CPU_COUNT(&others) && !sched_setaffinity(t->tid, sizeof others, &others);
+}
+
 static void call(struct thread *t)
 {
+    if (atomic_load(&t->word) == ASLEEP)
+        keep_off_caller(t); /* it sleeps until the next line */
     if (atomic_exchange(&t->word, CALLED) == ASLEEP)
         wake(&t->word);
 }
 
-/* A scheduler that found every processor busy put the thread beside the caller, where it only stands in the
- * way. */
+/* Where it only stands in the way. */
 static bool beside_caller(struct xti_threads *p) { return sched_getcpu() == atomic_load(&p->processor); }
 
-/* Until it is called. Beside the caller it sleeps at once: who is woken is put on a processor that is idle.
- */
+/* Until it is called. Beside the caller it sleeps at once, to be woken elsewhere. */
 static void await_call(struct thread *t)
 {
     int idle = IDLE;
@@ -112,6 +129,9 @@ static void await_call(struct thread *t)
         while (atomic_load(&t->word) == ASLEEP)
             sleep_on(&t->word, ASLEEP);
     atomic_exchange(&t->word, IDLE); /* sees what was written before the call */
+    if (t->kept_off)
+        sched_setaffinity(0, sizeof t->allowed, &t->allowed);
+    t->kept_off = false;
 }
 
 /* ---- tasks */
@@ -150,6 +170,7 @@ static void call_next(struct xti_threads *p, int number)
 static void *live(void *arg)
 {
     struct thread *t = arg;
+    t->tid = (pid_t)syscall(SYS_gettid);
     for (;;) {
         await_call(t);
         if (atomic_load(&t->of->quit))
