@@ -122,7 +122,7 @@ static const struct { const char *line; int kinds; } lengths[] = {
     {"x: f16[8,%d,64]; x.pad((0,0),(3,7),(0,0))", 1},
     {"x: f32[64,%d]; x.pad((1,1),(3,5))", 4},                     /* three widths; sides that agree */
     {"x: f16[4,%d,64] ; x -> [4,%d,64]:[262144,64,1]+16384", 1},  /* into a cache */
-    {"x: f32[4,%d,%d]; x.tril(0)", 1},
+    {"x: f32[4,%d,%d]; x.tril(0)", 2},                            /* rows of whole words, or not */
     {"x: u8[%d,96,3]; x.permute(2,0,1)", 2},
 };
 /* clang-format on */

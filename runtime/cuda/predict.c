@@ -170,7 +170,7 @@ static void predict_segments(const struct xti_cuda_plan *p, const struct xti_cud
     double requests = ceil(length / (WARP * 16));
     out->store.requested += sectors_of(length / requests, rows * requests, 16) + (align < 16 ? 2 * rows : 0);
     out->store.needed += sectors_of(length, rows, align);
-    out->instructions += lanes * r->lanes * (70 + 25.0 * r->along);
+    out->instructions += lanes * r->lanes * (60 + 20.0 * r->along);
     out->in_flight = fmin(out->in_flight, 5.0 * XTI_CUDA_THREADS * 16 * s->per_thread);
 }
 

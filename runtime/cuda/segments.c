@@ -74,6 +74,7 @@ void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
 {
     r->chunks = (r->length * p->map.esize + (16 - xti_cuda_row_align(p, r, -1)) + 15) / 16;
     int most = steps(r);
+    r->aligned = xti_cuda_row_align(p, r, -1) == 16 && r->length * p->map.esize % 16 == 0;
     r->shifted = false;
     for (int k = 0; k < r->n_segments; k++)
         r->shifted = r->shifted || !sides_agree(p, r, k);
@@ -154,6 +155,15 @@ static void index_rows(struct xti_writer *w)
         xti_write_sum(w, more[n++], r->guard[i].c, r->guard[i].x);
 }
 
+/* Units that a side's first one lies behind a multiple of 16 bytes: known where buffers are aligned so. */
+static void define_skew(struct xti_writer *w, const char *name, const char *pointer, int64_t bytes)
+{
+    if (w->p->base_align == 16)
+        xti_write_number(w, name, bytes % 16 / w->p->map.esize);
+    else
+        xti_write_text(w, "#define %s XT_SKEW_OF(%s)\n", name, pointer);
+}
+
 static void define_segment(struct xti_writer *w, int k)
 {
     const struct xti_rows *r = w->s->rows;
@@ -171,6 +181,8 @@ static void define_segment(struct xti_writer *w, int k)
     xti_write_number(w, name, words > behind ? words - behind : 0);
     snprintf(name, sizeof name, "XT_UNITS%d", k);
     xti_write_number(w, name, units);
+    snprintf(name, sizeof name, "XT_SKEW%d", k);
+    define_skew(w, name, "from", w->p->origin.src_bytes[w->p->map.piece[g->piece].src]);
 }
 
 static void define(struct xti_writer *w)
@@ -183,11 +195,13 @@ static void define(struct xti_writer *w)
     xti_write_constant(w, "XT_BACKS", backs(r));
     xti_write_constant(w, "XT_GROUND", r->ground >= 0);
     xti_write_constant(w, "XT_SHIFTED", r->shifted);
+    xti_write_constant(w, "XT_ALIGNED", r->aligned);
     xti_write_constant(w, "XT_GUARDS", r->n_guards);
     xti_write_constant(w, "XT_SIGNS", signs(r));
     xti_write_number(w, "XT_POINTS", r->items);
     xti_write_number(w, "XT_CHUNKS", r->chunks);
     xti_write_number(w, "XT_LENGTH", r->length);
+    define_skew(w, "XT_SKEW", "dst", w->p->origin.dst_bytes);
     for (int k = 0; k < r->n_segments; k++)
         define_segment(w, k);
 }
@@ -199,8 +213,8 @@ const struct xti_family xti_cuda_segments = {
     "segments",
     index_rows,
     define,
-    "XT_LANES XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_GROUND XT_SHIFTED XT_GUARDS XT_SIGNS XT_POINTS "
-    "XT_CHUNKS "
-    "XT_LENGTH XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 "
-    "XT_UNITS1 "
-    "XT_BEGIN2 XT_END2 XT_WORDS2 XT_INNER2 XT_UNITS2 XT_BEGIN3 XT_END3 XT_WORDS3 XT_INNER3 XT_UNITS3"};
+    "XT_LANES XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_GROUND XT_SHIFTED XT_ALIGNED XT_GUARDS XT_SIGNS "
+    "XT_POINTS XT_CHUNKS XT_LENGTH XT_SKEW XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_SKEW0 "
+    "XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 XT_UNITS1 XT_SKEW1 "
+    "XT_BEGIN2 XT_END2 XT_WORDS2 XT_INNER2 XT_UNITS2 XT_SKEW2 "
+    "XT_BEGIN3 XT_END3 XT_WORDS3 XT_INNER3 XT_UNITS3 XT_SKEW3"};

@@ -32,7 +32,8 @@ struct xti_rows {
     const struct xti_guard *guard; /* over dim and, last, the position */
     /* how threads share them (segments.c) */
     int lanes, along, across;
-    bool shifted;
+    bool shifted; /* the sides differ modulo 16 bytes */
+    bool aligned; /* rows begin and end at multiples of 16 bytes in the destination */
     int64_t chunks, items;
     enum xti_cuda_family
         family; /* that serves them: segments, or, of records of a few units, weave, packed */

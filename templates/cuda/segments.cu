@@ -9,11 +9,12 @@
  * as well.
  * - XT_LANES: so many lanes, 8, 16 or 32, take XT_LANES * XT_ALONG chunks of a row, and XT_ACROSS such spans;
  *   1: a thread takes XT_ACROSS chunks, of any rows (XT_ALONG is 1). XT_POINTS spans in all
- * - XT_LENGTH units a row. XT_CHUNKS a row at most
+ * - XT_LENGTH units a row. XT_CHUNKS a row at most. XT_ALIGNED: rows begin and end at multiples of 16 bytes;
+ *   else XT_SKEW: units that dst begins behind one
  * - XT_SEGMENTS segments; segment k: positions XT_BEGIN<k> up to XT_END<k>; XT_UNITS<k> units has
- *   its source, words that begin below XT_WORDS<k> lie inside, and with them all others of a thread when its
- *   first begins below XT_INNER<k>. XT_GROUND: they leave a ground. XT_SHIFTED: the sides differ
- *   modulo 16
+ *   its source, which begins XT_SKEW<k> units behind a multiple of 16 bytes; words that begin below
+ *   XT_WORDS<k> lie inside, and with them all others of a thread when its first begins below XT_INNER<k>.
+ *   XT_GROUND: they leave a ground. XT_SHIFTED: the sides differ modulo 16
  * - XT_BACKS: bit k: segment k goes backwards in its source: its units are numbered from the source's last
  *   one down, here and in what XT_AT gives; its words are turned round once they are loaded
  * - XT_GUARDS guards of segment 0, a bit pair each in XT_SIGNS: 0, 1, 2: what position is multiplied by,
@@ -25,6 +26,8 @@
 #define XT_BACK(k)    (XT_BACKS >> (k)&1)
 #define XT_BEHIND     (XT_LANES * (XT_ALONG - 1) + 1) /* words on: the one behind a lane's last */
 #define XT_WARP       (XT_LANES == 32)                /* a warp is in one row */
+#define XT_ALONE      (XT_WARP && XT_ACROSS == 1)     /* .. and takes none but this */
+#define XT_SKEW_OF(p) ((xt_index)((xt_size)(p) / XT_UNIT) % XT_G)
 #define XT_NAME(name) XT_PASTE(XT_BODY, name)
 #define XT_ROW        struct XT_NAME(_row)
 #define XT_PART       struct XT_NAME(_part_of_row)
@@ -43,11 +46,18 @@
 #define XT_SOURCE_OF(k)  ((k) < 2 ? ((k) ? src.p[1] : src.p[0]) : (k) == 2 ? src.p[2] : src.p[3])
 #endif
 
+#if XT_UNIT < 4
+#define XT_LOADED "+r"
+#else
+#define XT_LOADED "=r"
+#endif
+
 /* Where a thread is in a row. */
 XT_ROW
 {
-    unsigned char *to;                          /* position 0 */
-    xt_signed at;                               /* of its first chunk; behind the row: there is none */
+    xt_index to;                                /* unit of the destination: position 0 */
+    xt_signed first;                            /* of the lanes' first chunk; behind the row: there is none */
+    xt_signed at;                               /* of the thread's */
     xt_index more[1 + XT_SEGMENTS + XT_GUARDS]; /* where segments begin in their sources; guards */
     bool last;                                  /* the lane behind this one has not the next chunk */
 };
@@ -140,16 +150,17 @@ XT_FN void XT_NAME(_turn_any)(xt_b16 *word, const xt_b16 behind, const bool last
     }
 }
 
-/* Units from .. to - 1 of x, the others of v. */
-XT_FN xt_b16 XT_NAME(_merge)(const xt_b16 v, const xt_b16 x, const int from, const int to)
+/* Units from .. to - 1 of x, the others of v; from < XT_G, to > 0. */
+XT_FN xt_b16 XT_NAME(_merge)(const xt_b16 v, const xt_b16 x, const xt_signed from, const xt_signed to)
 {
     xt_b16 r;
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
 #if XT_UNIT >= 4
-        r.w[k] = k * 4 / XT_UNIT >= from && k * 4 / XT_UNIT < to ? x.w[k] : v.w[k];
+        r.w[k] = (xt_index)(k * 4 / XT_UNIT - from) < (xt_index)(to - from) ? x.w[k] : v.w[k];
 #else
-        const int lo = min(max(from * XT_UNIT - 4 * k, 0), 4), hi = min(max(to * XT_UNIT - 4 * k, 0), 4);
+        const int first = (int)max(from, (xt_signed)0), last = (int)min(to, (xt_signed)XT_G),
+                  lo = min(max(first * XT_UNIT - 4 * k, 0), 4), hi = min(max(last * XT_UNIT - 4 * k, 0), 4);
         const xt_b4 mask = (xt_b4)(((xt_size)1 << 8 * hi) - ((xt_size)1 << 8 * lo));
         r.w[k] = (x.w[k] & mask) | (v.w[k] & ~mask);
 #endif
@@ -176,26 +187,27 @@ XT_FN void XT_NAME(_part)(unsigned char *p, const xt_b16 v, const int from, cons
 #endif
 }
 
-XT_FN void XT_NAME(_find)(XT_ROW *row, unsigned char *dst, const xt_index item, const xt_index *t)
+XT_FN void XT_NAME(_find)(XT_ROW *row, const unsigned char *dst, const xt_index item, const xt_index *t)
 {
     const xt_index lane = threadIdx.x % XT_LANES;
     xt_index s = 0, d = 0;
     XT_UNROLL
     for (int k = 0; k < XT_SEGMENTS + XT_GUARDS; k++)
         row->more[k] = 0;
-    row->at = XT_LENGTH + (lane + 1) * XT_G;
-    row->to = dst;
+    row->first = XT_LENGTH + XT_G;
+    row->to = 0;
     row->last = XT_LANES > 1 ? lane == XT_LANES - 1 : threadIdx.x % 32 == 31;
-    if (item < XT_POINTS) {
+    if (XT_ALONE || item < XT_POINTS) {
         XT_AT(t, item, 0, &s, &d, row->more, row->more);
         const xt_index c = row->more[0];
-        row->to = dst + (xt_size)d * XT_UNIT;
-        row->at = (xt_signed)((c * (XT_LANES * XT_ALONG) + lane) * XT_G) -
-                  (xt_signed)(((xt_size)row->to & 15) / XT_UNIT);
+        row->to = d;
+        row->first =
+            (xt_signed)(c * (XT_LANES * XT_ALONG * XT_G) - (XT_ALIGNED ? 0 : (d + XT_SKEW) % XT_G));
         row->more[0] = s;
         if (XT_LANES == 1)
             row->last = row->last || c == XT_CHUNKS - 1;
     }
+    row->at = row->first + (xt_signed)(lane * XT_G);
 }
 
 /* Where the guards leave segment 0 of a row. */
@@ -214,13 +226,14 @@ XT_FN void XT_NAME(_guard)(const XT_ROW *row, xt_signed *begin, xt_signed *end)
     *end = max(*end, *begin); /* what no guard leaves begins where it ends */
 }
 
-/* *v = the word at p when at < n. */
+/* *v = the word at p when at < n; else, of units of 4 bytes and more, it may be anything: what is not of a
+ * segment is left by whole registers. */
 XT_FN void XT_NAME(_load)(xt_b16 *v, const unsigned char *p, const xt_index at, const xt_index n)
 {
     asm volatile("{\n\t.reg .pred wanted;\n\t"
                  "setp.lt." XT_ASM_TYPE " wanted, %5, %6;\n\t"
                  "@wanted ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
-                 : "+r"(v->w[0]), "+r"(v->w[1]), "+r"(v->w[2]), "+r"(v->w[3])
+                 : XT_LOADED(v->w[0]), XT_LOADED(v->w[1]), XT_LOADED(v->w[2]), XT_LOADED(v->w[3])
                  : "l"(p), XT_ASM_INDEX(at), XT_ASM_INDEX(n));
 }
 
@@ -246,25 +259,25 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     for (int j = 1; j < XT_SEGMENTS; j++)
         start = k == j ? (xt_signed)row->more[j] : start;
     o->unit = start + row->at;
-    const xt_signed low_unit = XT_BACK(k) ? (xt_signed)XT_PICK(XT_UNITS, k) - XT_G - o->unit : o->unit;
-    const unsigned char *p = from + (long long)low_unit * XT_UNIT;
     const int step = XT_BACK(k) ? -16 : 16; /* from a word to the next */
-    o->shift = XT_SHIFTED ? (XT_BACK(k) ? -(int)(xt_size)p & 15 : (int)(xt_size)p & 15) / XT_UNIT : 0;
-    const xt_signed first =
-        XT_LANES > 1 ? row->at - (xt_signed)(threadIdx.x % XT_LANES * XT_G) : row->at - o->shift;
+    const xt_signed low_unit = XT_BACK(k) ? (xt_signed)XT_PICK(XT_UNITS, k) - XT_G - o->unit : o->unit,
+                    skewed = low_unit + (xt_signed)XT_PICK(XT_SKEW, k);
+    o->shift = XT_SHIFTED ? (int)((XT_BACK(k) ? -skewed : skewed) & (XT_G - 1)) : 0;
+    const unsigned char *p = from + (long long)(low_unit + (XT_BACK(k) ? o->shift : -o->shift)) * XT_UNIT;
+    const xt_signed first = XT_LANES > 1 ? row->first : row->at - o->shift;
     o->meets = first < o->end && first + (XT_LANES > 1 ? XT_LANES * XT_ALONG : 2) * XT_G > o->begin;
     if (XT_WARP && !o->meets)
         return;
+#if XT_UNIT < 4
     o->behind = xt_zero();
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++)
         o->word[c] = xt_zero();
-    /* positions of the segment's words that lie in the source */
-    const xt_signed low = max(o->begin - (XT_G - 1), -start),
-                    high = min(o->end, (xt_signed)XT_PICK(XT_UNITS, k) - (XT_G - 1) - start);
-    const xt_index n = (xt_index)max(high - low, (xt_signed)0), at = row->at - o->shift - low;
-    if (XT_SHIFTED)
-        p = (const unsigned char *)(((xt_size)p + (XT_BACK(k) ? 15 : 0)) & ~(xt_size)15);
+#endif
+    /* the segment's words that lie in the source */
+    const xt_signed low = max(start + o->begin - (XT_G - 1), (xt_signed)0),
+                    high = min(start + o->end, (xt_signed)XT_PICK(XT_WORDS, k));
+    const xt_index n = (xt_index)max(high - low, (xt_signed)0), at = o->unit - o->shift - low;
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++)
         XT_NAME(_load)(&o->word[c], p + c * XT_LANES * step, at + c * XT_LANES * XT_G, n);
@@ -312,8 +325,7 @@ XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, xt_b16 *v)
         if ((XT_SEGMENTS == 1 && !XT_GROUND) || (at >= o->begin && at + XT_G <= o->end))
             v[c] = o->word[c];
         else if (at + XT_G > o->begin && at < o->end)
-            v[c] = XT_NAME(_merge)(v[c], o->word[c], (int)max(o->begin - at, (xt_signed)0),
-                                   (int)min(o->end - at, (xt_signed)XT_G));
+            v[c] = XT_NAME(_merge)(v[c], o->word[c], o->begin - at, o->end - at);
     }
 }
 
@@ -363,9 +375,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
     xt_b16 v[XT_TILES];
     XT_UNROLL
     for (int r = 0; r < XT_ACROSS; r++) {
-        const xt_index group = block * XT_ACROSS + r;
-        XT_NAME(_find)
-        (&row[r], dst, group * (XT_THREADS / XT_LANES) + threadIdx.x / XT_LANES, t);
+        const xt_index group = block * XT_ACROSS + r,
+                       item = group * (XT_THREADS / XT_LANES) + threadIdx.x / XT_LANES;
+        if (XT_ALONE && item >= XT_POINTS)
+            return;
+        XT_NAME(_find)(&row[r], dst, item, t);
     }
     XT_UNROLL
     for (int i = 0; i < XT_TILES; i++)
@@ -377,10 +391,10 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
     for (int i = 0; i < XT_TILES; i++) {
         const XT_ROW *q = &row[i / XT_ALONG];
         const xt_signed at = q->at + i % XT_ALONG * XT_LANES * XT_G;
-        unsigned char *p = q->to + (long long)at * XT_UNIT;
-        if (at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH)
+        unsigned char *p = dst + (long long)((xt_signed)q->to + at) * XT_UNIT;
+        if (XT_ALIGNED ? (xt_index)at < XT_LENGTH : at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH)
             *(xt_b16 *)p = v[i];
-        else if (at + XT_G > 0 && at < (xt_signed)XT_LENGTH)
+        else if (!XT_ALIGNED && at + XT_G > 0 && at < (xt_signed)XT_LENGTH)
             XT_NAME(_part)
         (p, v[i], (int)max(-at, (xt_signed)0), (int)min((xt_signed)XT_LENGTH - at, (xt_signed)XT_G));
     }
@@ -389,6 +403,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #undef XT_TILES
 #undef XT_BEHIND
 #undef XT_WARP
+#undef XT_LOADED
+#undef XT_ALONE
+#undef XT_SKEW_OF
 #undef XT_BACK
 #undef XT_NAME
 #undef XT_ROW

@@ -124,12 +124,19 @@ static void run_warp_barrier(struct machine *mc, struct warp *w, const struct in
     release_warp_barrier(mc, w);
 }
 
+static uint32_t defined_lanes(const struct warp *w, int slot)
+{
+    return slot < 0 ? ALL_LANES : w->defined[slot];
+}
+
+/* What a lane gets that was never written is unwritten there, too, and no fault: rows are shifted with words
+ * beside them that nobody uses. */
 static void run_shuffle(struct machine *mc, struct warp *w, const struct insn *in, uint32_t lanes)
 {
     const uint64_t *b = slot_values(mc, w, in->src[1]), *c = slot_values(mc, w, in->src[2]);
     const uint64_t *members = slot_values(mc, w, in->src[3]);
     uint64_t a[LANES], d[LANES];
-    uint32_t inside = 0;
+    uint32_t inside = 0, defined = defined_lanes(w, in->src[0]), unwritten = 0;
     memcpy(a, slot_values(mc, w, in->src[0]), sizeof a);
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         int l = first_lane(rest);
@@ -152,6 +159,7 @@ static void run_shuffle(struct machine *mc, struct warp *w, const struct insn *i
         if (!(lanes >> from & 1))
             ptx_stop(mc, PTX_DIVERGED, l, "shfl.sync from lane %d, which takes no part", from);
         d[l] = a[from];
+        unwritten |= (~defined >> from & 1) << l;
         inside |= (uint32_t)ok << l;
     }
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
@@ -164,6 +172,13 @@ static void run_shuffle(struct machine *mc, struct warp *w, const struct insn *i
     for (int i = 0; i < in->n_dst; i++)
         if (in->dst[i] != NO_SLOT)
             w->defined[in->dst[i]] |= lanes;
+    if (unwritten && in->dst[0] != NO_SLOT) {
+        w->defined[in->dst[0]] &= ~unwritten;
+        for (int j = 0; j < 4; j++)
+            w->part[in->dst[0]][j] &= ~unwritten;
+        if (!mc->undefined_line)
+            mc->undefined_line = in->line;
+    }
 }
 
 static void run_ballot(struct machine *mc, struct warp *w, const struct insn *in, uint32_t lanes)
@@ -198,15 +213,11 @@ static uint32_t guard_lanes(struct machine *mc, struct warp *w, const struct ins
     return w->active & (in->guard_not ? ~yes : yes);
 }
 
-static uint32_t defined_lanes(const struct warp *w, int slot)
-{
-    return slot < 0 ? ALL_LANES : w->defined[slot];
-}
-
-/* Sources of what has an effect (addresses, stored values, branches): none may be undefined. */
+/* Sources of what has an effect (addresses, stored values, branches, but not what is shuffled): none may be
+ * undefined. */
 static void check_sources(struct machine *mc, const struct warp *w, const struct insn *in, uint32_t lanes)
 {
-    for (int i = 0; i < in->n_src; i++) {
+    for (int i = in->op == OP_SHUFFLE; i < in->n_src; i++) {
         uint32_t bad = lanes & ~defined_lanes(w, in->src[i]);
         if (bad)
             ptx_stop(

@@ -291,6 +291,7 @@ static const struct mistake {
     "source operand 2 of the instruction comes from a register"},
     {"uninitialised_part", 1, PTX_UNINITIALISED,
     "source operand 2 of the instruction comes from a register"},
+    {"uninitialised_shuffle", 32, PTX_UNINITIALISED, "thread (15,0,0)"},
     {"unused_element", 1, PTX_UNINITIALISED, "source operand 2 of the instruction comes from a register"},
     {"uninitialised_address", 32, PTX_UNINITIALISED,
     "source operand 1 of the instruction comes from a register"},
