@@ -112,12 +112,12 @@ ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig api explain
 TSAN_TESTS := memo threads $(if $(QUICK),,cache tiers)
 VALGRIND_TESTS := graph map
 SAN_MAKE = $(SUBMAKE) PACK=no WERROR= B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)
-SAN_DOUBLES = $(if $(QUICK),,$(DOUBLES:$(B)/%=$(B)/$(1)/%))
+SAN_BESIDE = $(if $(QUICK),,$(patsubst $(B)/%,$(B)/$(1)/%,$(DOUBLES) $(XT)))
 SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
 check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where it is installed, valgrind; QUICK=1: some of them
-	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%) $(call SAN_DOUBLES,asan)
+	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%) $(call SAN_BESIDE,asan)
 	@$(call SAN_RUN,asan,$(ASAN_TESTS))
-	+@$(call SAN_MAKE,tsan,thread) $(TSAN_TESTS:%=$(B)/$(if $(QUICK),quick-)tsan/tests/test_%) $(call SAN_DOUBLES,tsan)
+	+@$(call SAN_MAKE,tsan,thread) $(TSAN_TESTS:%=$(B)/$(if $(QUICK),quick-)tsan/tests/test_%) $(call SAN_BESIDE,tsan)
 	@$(call SAN_RUN,tsan,$(TSAN_TESTS))
 	@$(if $(QUICK),,sh tools/bootstrap.sh san || true)
 	+@$(if $(QUICK),,$(SUBMAKE) PACK=no $(LIB_SO) $(B)/tests/test_host $(VALGRIND_TESTS:%=$(B)/tests/test_%) && B=$(B) sh tests/valgrind.sh $(VALGRIND_TESTS:%=$(B)/tests/test_%) $(B)/tests/test_host:plugin)
@@ -329,13 +329,13 @@ check-cover: need-test ## branches and conditions (MC/DC) that the tests reach: 
 check-cover-run: $(LIB_SO) $(COVER_TESTS) $(XT) $(DOUBLES)
 	@B=$(B) $(PYTHON) tests/cover_check.py $(if $(UPDATE),--update) $(COVER_TESTS)
 
-FUZZ ?= line graph entry npy source shard
+FUZZ ?= line graph entry npy source shard files
 # Changes the library's sources one place at a time, and puts them back.
 MUTATE ?= map cache
 mutation: need-test ## would the tests notice a changed operator, constant or statement? MUTATE='map cache' N=60 SEED=1
 	@for folder in $(MUTATE); do B=$(B)/mutation $(PYTHON) tests/mutate.py $$folder $(or $(N),60) $(or $(SEED),1) || exit 1; done
 
-fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source shard'
+fuzz: need-build ## libFuzzer with ASan and UBSan, each target FUZZ_SECONDS=60: FUZZ='line graph entry npy source shard files'
 	@sh tools/bootstrap.sh fuzz
 	+@$(SUBMAKE) $(XT)
 	+@$(SUBMAKE) B=$(B)/fuzz CC=clang SAN=fuzzer-no-link,address,undefined ISAS=scalar WARNINGS=-w $(FUZZ:%=$(B)/fuzz/tests/fuzz/%)

@@ -211,13 +211,19 @@ def journals():
     with open("in.npy", "r+b") as f:
         f.truncate(4096)
     refused("a short input", run(*line), "in.npy", "announces")
+    os.mkfifo("fifo.npy")
+    refused("a FIFO", run("run", "x; x", "fifo.npy", "-o", "o.npy", "--mem", "4M", timeout=60), "fifo.npy", "no file")
+    put("a.npy", 16, 16)
+    os.mkfifo("o.npy.xt-part")
+    fifo = run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "4M", timeout=60)
+    refused("a FIFO as a journal", fifo, "o.npy.xt-part")
+    os.unlink("o.npy.xt-part")
     if os.geteuid():
         os.mkdir("closed", 0o500)
         refused(
             "a directory that cannot be written",
             run("run", "x; x", "a.npy", "-o", "closed/o.npy", "--mem", "4M"),
         )
-    put("a.npy", 16, 16)
     refused("no directory", run("run", "x; x", "a.npy", "-o", "nowhere/o.npy", "--mem", "4M"), "nowhere")
     refused("too little memory", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "20K"), "memory")
     refused("no size", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "much"), "--mem")
@@ -352,6 +358,14 @@ def zarrs():
     shutil.rmtree("z", True)
     write_zarr("z", V2, {"0.0": first[:8]})
     refused("a short chunk", run("run", "x; x", "z", "-o", "o.npy"), "z", "short")
+    for name in "z/0.0", "z/.zarray":
+        shutil.rmtree("z", True)
+        write_zarr("z", V2, {})
+        if os.path.exists(name):
+            os.unlink(name)
+        os.mkfifo(name)
+        refused(f"a FIFO as {name}", run("run", "x; x", "z", "-o", "o.npy", timeout=60), "z")
+    os.unlink(name)
     put("a.npy", 16, 16)
     os.mkdir("full.zarr")
     open("full.zarr/x", "w").close()

@@ -29,12 +29,6 @@ enum {
     PAUSE_US = 1500,
     STACK = 64 << 10
 };
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 /* f32[24,10] each, and what it gives. */
 static const char *const chain[] = {
     "x: f32[24,10]; x.permute(1,0)",

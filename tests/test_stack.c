@@ -11,12 +11,6 @@
 #include "support/cuda_made.h"
 #include "support/golden.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 /* One for every way to run a plan that keeps something on the stack. */
 static const char *const deep[] = {
     "x: u8[3001,3011]; x.permute(1,0)",                 /* tile */

@@ -16,13 +16,6 @@
 
 char now_running[2048];
 
-/* gcc 12: a child forked while another thread allocates waits for ever for AddressSanitizer's lock. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 static const char *const lines[] = {
     "x: i32[6,8]; x.permute(1,0)",
     "x: i32[6,8]; x[:, ::-1]",

@@ -2,7 +2,6 @@
 #include "files/array.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,7 +42,7 @@ static xt_status open_npy(struct xti_array *s, struct xti_err *err)
 {
     unsigned char head[HEADER_BYTES];
     struct xt_npy a = {.size = sizeof a};
-    int fd = open(s->path, O_RDONLY | O_CLOEXEC);
+    int fd = open(s->path, XTI_FILE_READ);
     if (fd < 0)
         return xti_fail(err, XT_EIO, "%s: %s", s->said, strerror(errno));
     ssize_t n = pread(fd, head, sizeof head, 0);
@@ -53,10 +52,10 @@ static xt_status open_npy(struct xti_array *s, struct xti_err *err)
     if (n < 0 && e == EISDIR)
         return xti_fail(err, XT_EIO, "%s: is a directory without .zarray and zarr.json: no zarr array",
                         s->said);
-    if (n < 0)
-        return xti_fail(err, XT_EIO, "%s: %s", s->said, strerror(e));
     if (!regular)
         return xti_fail(err, XT_EIO, "%s: is no file: what is read in tiles has to be one", s->said);
+    if (n < 0)
+        return xti_fail(err, XT_EIO, "%s: %s", s->said, strerror(e));
     xt_status st = xt_npy_read(head, (size_t)n, &a, NULL);
     if (st)
         return xti_fail(err, st == XT_EBUFFER ? XT_EIO : st, "%s: %s", s->said, xt_last_error()->message);

@@ -5,6 +5,7 @@
 #ifndef XTI_FILES_ARRAY_H
 #define XTI_FILES_ARRAY_H
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -12,6 +13,9 @@
 
 #include "base/err.h"
 #include "base/str.h"
+
+/* How a file is opened to be read: a FIFO of its name keeps nobody waiting. */
+enum { XTI_FILE_READ = O_RDONLY | O_CLOEXEC | O_NONBLOCK };
 
 enum xti_array_kind { XTI_ARRAY_NPY, XTI_ARRAY_ZARR2, XTI_ARRAY_ZARR3, XTI_ARRAY_TILES };
 

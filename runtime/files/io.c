@@ -123,11 +123,11 @@ static int open_handle(struct worker *w, const struct xti_array *s, int64_t part
     if (path.failed)
         return ENOMEM;
     *h = (struct handle){.part = part, .write = write, .direct = -1};
-    h->fd = write ? open_written(s, path.s, s->part_elements * s->esize) : open(path.s, O_RDONLY | O_CLOEXEC);
+    h->fd = write ? open_written(s, path.s, s->part_elements * s->esize) : open(path.s, XTI_FILE_READ);
     int e = h->fd < 0 ? errno : 0;
     h->absent = e == ENOENT && !write && xti_array_is_zarr(s);
     if (h->fd >= 0 && !s->buffered)
-        h->direct = open(path.s, (write ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
+        h->direct = open(path.s, (write ? O_RDWR | O_CLOEXEC : XTI_FILE_READ) | O_DIRECT);
     if (h->fd >= 0 && h->direct < 0)
         posix_fadvise(h->fd, 0, 0, POSIX_FADV_RANDOM); /* no reading ahead */
     xti_str_free(&path);

@@ -33,7 +33,7 @@ static xt_status read_head(int fd, const char *path, struct xti_journal_head *h,
 
 xt_status xti_journal_peek(const char *path, struct xti_journal_head *head, bool *there, struct xti_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, XTI_FILE_READ);
     *there = false;
     if (fd < 0)
         return errno == ENOENT ? XT_OK : xti_fail(err, XT_EIO, "%s: %s", path, strerror(errno));

@@ -231,7 +231,7 @@ static int open_kind(const char *path, enum xti_array_kind *kind)
     for (int k = XTI_ARRAY_ZARR3; k >= XTI_ARRAY_ZARR2 && fd < 0; k--) {
         struct xti_str b = {0};
         xti_str_addf(&b, "%s/%s", path, file_of[k]);
-        fd = b.failed ? -1 : open(b.s, O_RDONLY | O_CLOEXEC);
+        fd = b.failed ? -1 : open(b.s, XTI_FILE_READ);
         *kind = (enum xti_array_kind)k;
         xti_str_free(&b);
     }

@@ -33,6 +33,13 @@ seeds() { # target, directory
         printf '\223NUMPY\002\000v\000\000\000%-117s\n' \
             "{'descr': '|V1', 'fortran_order': True, 'shape': (), }" >"$2/v1"
         ;;
+    files)
+        printf '\000{"zarr_format": 2, "shape": [5, 4], "chunks": [2, 3], "dtype": "<f4", "fill_value": 1.5, "order": "F", "compressor": null, "filters": null}' >"$2/v2"
+        printf '\001{"zarr_format": 3, "node_type": "array", "shape": [5, 4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}}, "data_type": "float32", "fill_value": "NaN", "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]}' >"$2/v3"
+        printf '\002\223NUMPY\001\000v\000%-117s\n%-24s' \
+            "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" >"$2/npy"
+        { printf '\003\001\000\000\000\000\000\000\000\002' && head -c 1100 /dev/zero; } >"$2/journal"
+        ;;
     entry)
         XT_CACHE_DIR=$(mktemp -d) && export XT_CACHE_DIR
         build/xt emit 'x: f32[64,64]; x.T' --arch sm_90 --dir "$XT_CACHE_DIR" >/dev/null 2>&1

@@ -9,6 +9,13 @@
 
 #include <xt/xt.h>
 
+/* Sanitizers take time, stacks and, for their shadows, terabytes of addresses. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 /* XT_TEST_FULL=1: every combination, not a sample. */
 static inline bool test_full(void)
 {
