@@ -120,7 +120,8 @@ static void as_zarr(const char *file, const uint8_t *data, size_t size)
 /* The head is that of the run that is taken up; what it says of tiles, and the bits, are the data. */
 static void as_journal(const uint8_t *data, size_t size)
 {
-    const size_t from = offsetof(struct xti_journal_head, passes), to = offsetof(struct xti_journal_head, sum);
+    const size_t from = offsetof(struct xti_journal_head, passes);
+    const size_t to = offsetof(struct xti_journal_head, sum);
     static const char line[] = "x: u16[12,9]; x.T";
     struct xt_npy a = {.size = sizeof a, .dtype = XT_U16, .rank = 2, .shape = {12, 9}};
     char head[XT_NPY_ROOM + 216] = {0};

@@ -34,8 +34,12 @@ seeds() { # target, directory
             "{'descr': '|V1', 'fortran_order': True, 'shape': (), }" >"$2/v1"
         ;;
     files)
-        printf '\000{"zarr_format": 2, "shape": [5, 4], "chunks": [2, 3], "dtype": "<f4", "fill_value": 1.5, "order": "F", "compressor": null, "filters": null}' >"$2/v2"
-        printf '\001{"zarr_format": 3, "node_type": "array", "shape": [5, 4], "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}}, "data_type": "float32", "fill_value": "NaN", "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]}' >"$2/v3"
+        { printf '\000{"zarr_format": 2, "shape": [5, 4], "chunks": [2, 3], "dtype": "<f4", ' &&
+            printf '"fill_value": 1.5, "order": "F", "compressor": null, "filters": null}'; } >"$2/v2"
+        { printf '\001{"zarr_format": 3, "node_type": "array", "shape": [5, 4], "data_type": "float32", ' &&
+            printf '"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2, 3]}}, ' &&
+            printf '"fill_value": "NaN", "chunk_key_encoding": {"name": "default"}, ' &&
+            printf '"codecs": [{"name": "bytes"}]}'; } >"$2/v3"
         printf '\002\223NUMPY\001\000v\000%-117s\n%-24s' \
             "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" >"$2/npy"
         { printf '\003\001\000\000\000\000\000\000\000\002' && head -c 1100 /dev/zero; } >"$2/journal"
