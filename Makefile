@@ -97,7 +97,7 @@ test: need-test ## every test; SAN=address,undefined under sanitizers
 	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(addprefix $(B)/tests/mpi/,test_mpi test_fault shim.so))
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
-.PHONY: check-fault check-san
+.PHONY: check-fault check-san check-mpi
 # Programs that take a sample in `make test`; here all of it.
 FAULT_TESTS := fault host nasty cache memo helper threads stack overlap huge
 check-fault: need-test ## kills and failing calls at every system call, damaged entries, hosts in trouble, nasty chains: all of it (minutes)
@@ -121,6 +121,16 @@ check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where 
 	@$(call SAN_RUN,tsan,$(TSAN_TESTS))
 	@$(if $(QUICK),,sh tools/bootstrap.sh san || true)
 	+@$(if $(QUICK),,$(SUBMAKE) PACK=no $(LIB_SO) $(B)/tests/test_host $(VALGRIND_TESTS:%=$(B)/tests/test_%) && B=$(B) sh tests/valgrind.sh $(VALGRIND_TESTS:%=$(B)/tests/test_%) $(B)/tests/test_host:plugin)
+
+# Beside the library of this build directory; a transport a kind of MPI.
+check-mpi: need-test ## ranks by each MPI that there is: mpicc.openmpi, mpicc.mpich
+	+@$(SUBMAKE) lib $(XT)
+	+@for mpi in openmpi mpich; do \
+	    command -v mpicc.$$mpi >/dev/null || { echo "skipped: no mpicc.$$mpi"; continue; }; \
+	    d=$(B)/$$mpi; mkdir -p $$d; ln -sf ../libxtview.so.0 ../libxtview.so ../xt $$d; echo "$$mpi:"; \
+	    $(SUBMAKE) -o $(LIB_SO) LIB_SO=$(LIB_SO) B=$$d MPICC=mpicc.$$mpi $$d/xt-mpi $$d/tests/mpi/test_mpi $$d/tests/mpi/test_fault $$d/tests/mpi/shim.so && \
+	    B=$$d MPIRUN=mpirun.$$mpi sh tests/mpi_check.sh || exit 1; \
+	done
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
 	+@B=$(B) MAKE='$(SUBMAKE)' sh tests/arm.sh
@@ -205,7 +215,7 @@ $(B)/tests/mpi/%: tests/mpi/%.c $(B)/libxtview-mpi.so.0
 $(B)/tests/mpi/shim.so: tests/mpi/shim.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared $(MPI_FLAGS) $(LDFLAGS) -o $@ $<
+	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared $(MPI_FLAGS) -fvisibility=default $(LDFLAGS) -o $@ $<
 
 # The command that mpirun starts.
 $(B)/xt-mpi: $(wildcard tools/mpi/*.c) tools/mpi/job.h $(patsubst %,$(B)/obj/tools/%.o,args say bar npy input output guard) $(B)/libxtview-mpi.so.0

@@ -31,7 +31,7 @@ done
 # As if on several machines: messages by MPI; late ones; and what a rank tells the others when its run fails.
 shim() { # MPI_SHIM, ranks, program
     LD_PRELOAD=$(realpath "$B/tests/mpi/shim.so") MPI_SHIM=$1 \
-        timeout -k 10 60 "$MPIRUN" -n "$2" "$B/tests/mpi/$3" \
+        timeout -k 10 120 "$MPIRUN" -n "$2" "$B/tests/mpi/$3" \
         >"$out" 2>&1
 }
 for n in 2 3 4 8; do
@@ -94,11 +94,12 @@ refused 'run: --mem wants a size' "$x; x" "$dir/x.npy" -o "$no" --mem much
 [ -z "$(find "$dir" -name 'no.npy' -o -name '.xt-*')" ]
 check 'nothing is left of a run that was refused' $?
 
-# xtview.mpi, by the first Python that has mpi4py and NumPy, and that the package was built for.
+# xtview.mpi, by the first Python that has NumPy and mpi4py of this MPI, and that the package was built for.
 for python in python3 /usr/bin/python3 none; do
-    PYTHONPATH=$B/python/lib "$python" -c 'import mpi4py.MPI, numpy, xtview.mpi' >/dev/null 2>&1 && break
+    PYTHONPATH=$B/python/lib "$MPIRUN" -n 2 "$python" -c 'import mpi4py.MPI, numpy, sys, xtview.mpi
+sys.exit(mpi4py.MPI.COMM_WORLD.size != 2)' >/dev/null 2>&1 && break
 done
-[ "$python" != none ] || echo 'note: no mpi4py, or no build/python: xtview.mpi is not tested'
+[ "$python" != none ] || echo "note: no mpi4py of this MPI, or no $B/python: xtview.mpi is not tested"
 for n in 1 3 4; do
     [ "$python" != none ] || break
     PYTHONPATH=$B/python/lib timeout -k 10 60 "$MPIRUN" -n $n "$python" tests/mpi/check_mpi4py.py \

@@ -519,6 +519,45 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* ---- more than 2^31 bytes from one rank to another */
+
+static unsigned char huge_byte(int64_t i) { return (unsigned char)((uint64_t)i * 0x9e3779b97f4a7c15u >> 56); }
+
+START_TEST(two_thousand_million_bytes_go_from_rank_to_rank)
+{
+    enum { ROWS = 46349, COLUMNS = 47491 };
+    const int64_t n = (int64_t)ROWS * COLUMNS;
+    struct mailbox *m = mailbox_new(2, 1);
+    struct xt_shard *p[2];
+    struct xt_shard_info info = {.size = sizeof info};
+    unsigned char *x = test_full() ? malloc((size_t)n) : NULL, *y = x ? malloc((size_t)n) : NULL;
+    int64_t wrong = 0;
+    for (int r = 0; r < 2; r++)
+        ck_assert_int_eq(xt_shard_new("mesh r[1]@0 s[1]@1; x: u8[46349 r,47491]; x.T -> [47491 s,46349]", r,
+                                      mailbox_end(m, r), &p[r]),
+                         XT_OK);
+    ck_assert_int_eq(xt_shard_get(p[0], &info), XT_OK);
+    ck_assert_int_eq(info.send_bytes, n);
+    ck_assert_int_le(info.staging_bytes, 4 << 20);
+    for (int64_t i = 0; y && i < n; i++)
+        x[i] = huge_byte(i);
+    for (int r = 0; y && r < 2; r++)
+        ck_assert_int_eq(xt_shard_start(p[r], r ? y : NULL, (const void *[]){r ? NULL : x}), XT_OK);
+    for (int done[2] = {!y, !y}; !done[0] || !done[1];)
+        for (int r = 0; r < 2; r++)
+            ck_assert_int_eq(xt_shard_test(p[r], &done[r]), XT_OK);
+    for (int64_t i = 0; y && i < COLUMNS; i++)
+        for (int64_t j = 0; j < ROWS; j++)
+            wrong += y[i * ROWS + j] != huge_byte(j * COLUMNS + i);
+    ck_assert_int_eq(wrong, 0);
+    for (int r = 0; r < 2; r++)
+        xt_shard_free(p[r]);
+    ck_assert_int_eq(mailbox_free(m), 0);
+    free(x);
+    free(y);
+}
+END_TEST
+
 /* ---- figures */
 
 static struct xt_shard_info info_of(const char *line, int64_t rank, double *seconds)
@@ -604,6 +643,7 @@ int main(void)
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
     tcase_add_test(t, every_allocation_may_fail);
+    tcase_add_test(t, two_thousand_million_bytes_go_from_rank_to_rank);
     tcase_add_test(t, messages_and_kernels_are_as_few_as_the_strides_say);
     tcase_add_test(t, an_explanation_has_the_same_numbers_as_text_and_as_json);
     suite_add_tcase(s, t);

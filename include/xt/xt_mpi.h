@@ -30,6 +30,10 @@ struct xt_mpi_plan;
  * MPI's own failure; XT_EINVAL: the mesh is not as large as comm. */
 XT_API xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out);
 
+/* The same of a tensor that goes from boxes to boxes, as xt_shard_boxes: all ranks give all boxes. */
+XT_API xt_status xt_mpi_boxes(xt_dtype dtype, int rank, const int64_t *shape, const struct xt_boxes *from,
+                              const struct xt_boxes *to, MPI_Comm comm, struct xt_mpi_plan **out);
+
 /* The calling rank's array of an input or of XT_MPI_RESULT, as xt_shard_shape. */
 XT_API xt_status xt_mpi_shape(const struct xt_mpi_plan *p, int input, struct xt_end_info *out);
 XT_API const struct xt_shard *xt_mpi_shard(const struct xt_mpi_plan *p); /* for xt_shard_get, _explain */

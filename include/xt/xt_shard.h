@@ -64,6 +64,26 @@ struct xt_shard;
  * has no such rank, XT_EUNSUPPORTED. */
 XT_API xt_status xt_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
                               struct xt_shard **out);
+
+/* A tensor as boxes of any extents: n of them, of `rank` axes each. */
+struct xt_boxes {
+    size_t size; /* sizeof(struct xt_boxes) */
+    int64_t n;
+    const int64_t *rank;     /* [n] who has it */
+    const int64_t *lo, *len; /* [n*rank] its first element in the tensor, its extents */
+    const int64_t *strides;  /* [n*rank] in that rank's array, in elements; NULL: each box dense */
+    const int64_t *offset;   /* [n] of its first element there; NULL: a rank's boxes follow each other */
+};
+
+/* As xt_shard_new, of a tensor that goes from boxes to boxes, on ranks [0, ranks). All ranks give the same
+ * boxes. Strides in another order of the axes permute, negative ones reverse. Boxes of `from` that are the
+ * same are copies, others have no elements in common; what is in no box of `from` is not written. `to`: any
+ * boxes, whose places in an array are apart. Cost: O(n log n + those that meet), of the rank's own boxes. Its
+ * shape (xt_shard_shape) is the row of elements of its array. XT_EINVAL, XT_ERANGE: which box, and why. */
+XT_API xt_status xt_shard_boxes(xt_dtype dtype, int rank, const int64_t *shape, const struct xt_boxes *from,
+                                const struct xt_boxes *to, int64_t ranks, int64_t me,
+                                const struct xt_transport *transport, struct xt_shard **out);
+
 XT_API void xt_shard_free(struct xt_shard *p); /* no run is under way */
 
 XT_API int64_t xt_shard_ranks(const struct xt_shard *p); /* of the mesh */

@@ -155,13 +155,41 @@ static void join_votes(void *lower, void *higher, int *n, MPI_Datatype *type)
     }
 }
 
-/* 64-bit FNV-1a. */
-static uint64_t hash_text(uint64_t h, const char *s)
+/* What a rank plans: a line, or boxes. */
+struct asked {
+    const char *line; /* NULL: */
+    xt_dtype dtype;
+    int rank;
+    const int64_t *shape;
+    const struct xt_boxes *from, *to;
+};
+
+/* 64-bit FNV-1a. NULL: of nothing. */
+static uint64_t hash(uint64_t h, const void *at, size_t bytes)
 {
-    do
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    while (*s++);
+    for (size_t i = 0; at && i < bytes; i++)
+        h = (h ^ ((const unsigned char *)at)[i]) * 0x100000001b3u;
     return h;
+}
+
+static uint64_t hash_boxes(uint64_t h, const struct xt_boxes *b, int rank)
+{
+    size_t n = (size_t)b->n * sizeof *b->rank, rows = n * (size_t)rank;
+    const int given[] = {b->strides != NULL, b->offset != NULL};
+    h = hash(hash(hash(h, b->rank, n), b->lo, rows), b->len, rows);
+    return hash(hash(hash(h, b->strides, rows), b->offset, n), given, sizeof given);
+}
+
+/* Of what could be planned. */
+static uint64_t hash_asked(const struct asked *a)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    h = hash(h, xt_version(), strlen(xt_version()) + 1);
+    if (a->line)
+        return hash(h, a->line, strlen(a->line));
+    const int64_t what[] = {(int64_t)a->dtype, a->rank, a->from->n, a->to->n};
+    h = hash(hash(h, what, sizeof what), a->shape, (size_t)a->rank * sizeof *a->shape);
+    return hash_boxes(hash_boxes(h, a->from, a->rank), a->to, a->rank);
 }
 
 static xt_status reduce(struct vote *v, MPI_Comm comm)
@@ -185,17 +213,18 @@ static xt_status reduce(struct vote *v, MPI_Comm comm)
 }
 
 /* The same on all ranks, whatever mine is. */
-static xt_status agree(const char *line, xt_status mine, MPI_Comm comm)
+static xt_status agree(const struct asked *a, xt_status mine, MPI_Comm comm)
 {
     char words[640], own[512];
     struct vote v = {.other = -1, .failed = -1, .status = mine};
     MPI_Comm_rank(comm, &v.first);
     int me = v.first;
-    v.hash = hash_text(hash_text(0xcbf29ce484222325u, xt_version()), line ? line : "");
     snprintf(own, sizeof own, "%s", xt_last_error()->message);
     if (mine) {
         v.failed = me;
         snprintf(v.words, sizeof v.words, "%s", own);
+    } else {
+        v.hash = hash_asked(a);
     }
     xt_status s = reduce(&v, comm);
     if (s || mine)
@@ -205,8 +234,8 @@ static xt_status agree(const char *line, xt_status mine, MPI_Comm comm)
         return xt_shard_fail(XT_EPEER, words);
     }
     if (v.other >= 0) {
-        snprintf(words, sizeof words, "rank %d has another line, or another version of xt, than rank 0",
-                 v.other);
+        snprintf(words, sizeof words, "rank %d has %s, or another version of xt, than rank 0", v.other,
+                 a->line ? "another line" : "other boxes");
         return xt_shard_fail(XT_EMISMATCH, words);
     }
     return XT_OK;
@@ -214,14 +243,16 @@ static xt_status agree(const char *line, xt_status mine, MPI_Comm comm)
 
 /* ---- public */
 
-static xt_status plan(const char *line, struct xt_mpi_plan *p)
+static xt_status plan(const struct asked *a, struct xt_mpi_plan *p)
 {
     struct xt_transport t = {sizeof t, p, post_recv, post_send, wait_any, 0, NULL, NULL, name, see};
     char words[128];
     t.n_near = p->n_near;
     t.near = p->near64;
     t.board = p->board;
-    xt_status s = xt_shard_new(line, p->rank, &t, &p->shard);
+    xt_status s =
+        a->from ? xt_shard_boxes(a->dtype, a->rank, a->shape, a->from, a->to, p->size, p->rank, &t, &p->shard)
+                : xt_shard_new(a->line, p->rank, &t, &p->shard);
     /* A rank beyond a mesh that is too small learns its size from rank 0's words. */
     if (!s && xt_shard_ranks(p->shard) != p->size) {
         snprintf(words, sizeof words, "the mesh has %lld ranks, the communicator %d",
@@ -249,17 +280,17 @@ static struct xt_mpi_plan *new_plan(MPI_Comm own)
 }
 
 /* Each rank has its p. Collective. */
-static xt_status try_plan(const char *line, struct xt_mpi_plan *p)
+static xt_status try_plan(const struct asked *a, struct xt_mpi_plan *p)
 {
     open_boards(p);
-    return agree(line, plan(line, p), p->comm);
+    return agree(a, plan(a, p), p->comm);
 }
 
-xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
+static xt_status make_plan(const struct asked *a, MPI_Comm comm, struct xt_mpi_plan **out)
 {
     MPI_Comm own;
     if (!out)
-        return xt_shard_fail(XT_EINVAL, "xt_mpi_plan: out is NULL");
+        return xt_shard_fail(XT_EINVAL, "xt_mpi: out is NULL");
     *out = NULL;
     int code = comm == MPI_COMM_NULL ? MPI_ERR_COMM : MPI_Comm_dup(comm, &own);
     if (code != MPI_SUCCESS)
@@ -269,9 +300,9 @@ xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
     if (!all_say(own, p != NULL)) {
         free(p);
         MPI_Comm_free(&own);
-        return xt_shard_fail(XT_ENOMEM, "xt_mpi_plan: out of memory");
+        return xt_shard_fail(XT_ENOMEM, "xt_mpi: out of memory");
     }
-    xt_status s = try_plan(line, p);
+    xt_status s = try_plan(a, p);
     if (!s) {
         *out = p;
         return XT_OK;
@@ -279,6 +310,18 @@ xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
     struct xt_error e = *xt_last_error(); /* freeing is a call that succeeds */
     xt_mpi_free(p);
     return xt_shard_fail(e.status, e.message);
+}
+
+xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out)
+{
+    return make_plan(&(struct asked){.line = line}, comm, out);
+}
+
+xt_status xt_mpi_boxes(xt_dtype dtype, int rank, const int64_t *shape, const struct xt_boxes *from,
+                       const struct xt_boxes *to, MPI_Comm comm, struct xt_mpi_plan **out)
+{
+    static const struct xt_boxes none;
+    return make_plan(&(struct asked){NULL, dtype, rank, shape, from ? from : &none, to}, comm, out);
 }
 
 static xt_status no_plan(void) { return xt_shard_fail(XT_EINVAL, "xt_mpi: the plan is NULL"); }

@@ -8,6 +8,7 @@
 #include "graph/build.h"
 #include "graph/replay.h"
 #include "plan/cost.h"
+#include "shard/parts.h"
 #include "shard/read.h"
 
 struct planner {
@@ -16,11 +17,11 @@ struct planner {
     xt_node whole;      /* its result, before it is spread */
     int *tensor;        /* [input of g] which of the line's inputs */
     int n_inputs;
-    int group, first_group; /* of boxes: equal ones share stencils; of the map that is read */
+    struct xti_parts parts; /* whose group is that of the box at hand */
+    int first_group;        /* of the map that is read */
     struct xti_err *err;
     bool ordered; /* the group has an order: */
     enum xti_message_order order;
-    bool direct;
     int64_t to;   /* awkward maps: who receives; else -1 */
     bool sending; /* of the two roles that a rank has */
 };
@@ -55,71 +56,7 @@ static xt_status replay(struct planner *b)
     return b->g->err.e.status;
 }
 
-/* ---- parts */
-
-static xt_status add_part(struct planner *b, struct xti_traffic *t, struct xti_shard_part part)
-{
-    if (t->n_parts == t->cap_parts) {
-        int cap = t->cap_parts ? 2 * t->cap_parts : 8;
-        struct xti_shard_part *v = xti_realloc(t->part, (size_t)cap * sizeof *v);
-        if (!v)
-            return no_memory(b);
-        t->part = v;
-        t->cap_parts = cap;
-    }
-    t->part[t->n_parts++] = part;
-    return XT_OK;
-}
-
-static xt_status add_box(struct planner *b, struct xti_traffic *t, struct xti_shard_part part,
-                         const struct xti_piece *box, const int64_t *pos, int64_t elements)
-{
-    part.stencil = xti_stencil_find(b->p, b->group, box, pos, elements);
-    if (part.stencil < 0)
-        return no_memory(b);
-    b->p->stencil[part.stencil].direct = b->direct;
-    b->p->stencil[part.stencil].used[t == &b->p->send      ? XTI_PACK
-                                     : t == &b->p->receive ? XTI_UNPACK
-                                                           : XTI_WITHIN] = true;
-    part.soff = box->soff;
-    part.doff = box->doff;
-    return add_part(b, t, part);
-}
-
-/* Cuts the box until a part fits a message. As deep as it has dims. */
-static xt_status add_cut(struct planner *b, struct xti_traffic *t, struct xti_shard_part part,
-                         const struct xti_piece *box, const int64_t *pos, int64_t elements)
-{
-    int64_t most = b->p->most;
-    int k = xti_box_outermost(box, pos);
-    if (elements <= most || k < 0)
-        return add_box(b, t, part, box, pos, elements);
-    struct xti_dim dim[XTI_MAX_DIMS];
-    struct xti_div div[XTI_MAX_DIVS];
-    struct xti_guard guard[XTI_MAX_GUARDS];
-    struct xti_piece some = *box;
-    int64_t n = box->dim[k].n, each = most / pos[k] ? most / pos[k] : 1;
-    xt_status s = XT_OK;
-    memcpy(dim, box->dim, (size_t)box->n_dims * sizeof *dim);
-    some.dim = dim;
-    some.div = div;
-    some.guard = guard;
-    for (int64_t x = 0; x < n && !s; x += each) {
-        dim[k].n = n - x < each ? n - x : each;
-        some.soff = box->soff + x * box->dim[k].s;
-        some.doff = box->doff + x * box->dim[k].d;
-        for (int j = 0; j < box->n_divs; j++) {
-            div[j] = box->div[j];
-            div[j].c += x * div[j].x[k];
-        }
-        for (int j = 0; j < box->n_guards; j++) {
-            guard[j] = box->guard[j];
-            guard[j].c += x * guard[j].x[k];
-        }
-        s = add_cut(b, t, part, &some, pos, pos[k] * dim[k].n);
-    }
-    return s;
-}
+/* ---- boxes */
 
 /* The rank that has the page for `to`: of copies that of its own coordinates, else one in turn. */
 static int64_t copy_shift(const struct xti_spread *s, int64_t to)
@@ -154,9 +91,9 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     const struct xti_piece *box = &between->box;
     int64_t pos[XTI_MAX_DIMS + 1];
     if (box->src < 0)
-        return b->sending
-                   ? XT_OK
-                   : add_box(b, &p->fill, part, box, pos, xti_box_positions(box, XTI_BY_DESTINATION, pos));
+        return b->sending ? XT_OK
+                          : xti_parts_add(&b->parts, &p->fill, part, box, pos,
+                                          xti_box_positions(box, XTI_BY_DESTINATION, pos));
     part.input = b->tensor[box->src % b->n_inputs];
     if (box->n_guards && first_copy(&p->mesh.input[part.input], from) != from)
         return XT_OK; /* no such rank: the guards hide all of it */
@@ -164,21 +101,15 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     if (b->sending && (from != p->rank || to == p->rank))
         return XT_OK;
     if (from == to)
-        return add_box(b, &p->own, part, box, pos, xti_box_positions(box, XTI_BY_DESTINATION, pos));
+        return xti_parts_add(&b->parts, &p->own, part, box, pos,
+                             xti_box_positions(box, XTI_BY_DESTINATION, pos));
     if (!b->ordered) {
         b->order = xti_box_order(box, p->esize, p->most);
-        b->direct = p->near.n && xti_box_direct(box, p->esize, b->order);
+        b->parts.direct = p->near.n && xti_box_direct(box, p->esize, b->order);
         b->ordered = true;
     }
-    part.peer = b->sending ? to : from;
     int64_t elements = xti_box_positions(box, b->order, pos);
-    int near = b->direct ? xti_near_find(&p->near, part.peer) : -1;
-    if (near >= 0 && b->sending)
-        p->pulled_by[near] = true;
-    xt_status s = near < 0 || b->sending ? XT_OK : add_box(b, &p->pull, part, box, pos, elements);
-    if (s)
-        return s;
-    return add_cut(b, b->sending ? &p->send : &p->receive, part, box, pos, elements);
+    return xti_parts_between(&b->parts, part, b->sending ? to : from, b->sending, box, pos, elements);
 }
 
 /* ---- maps whose peers are not read off: one map for each receiver */
@@ -220,15 +151,15 @@ static xt_status make_lens(struct planner *b, const struct xti_spread *s, const 
  * lost some, it is that of the destination. */
 static void next_group(struct planner *b, const struct xti_piece *p)
 {
-    b->group++;
+    b->parts.group++;
     b->order = XTI_BY_DESTINATION;
-    b->ordered = b->direct = p->n_divs || p->n_guards;
+    b->ordered = b->parts.direct = p->n_divs || p->n_guards;
 }
 
 static xt_status read_all(struct planner *b, const struct xti_map *m, int64_t from, int64_t to)
 {
     xt_status s = XT_OK;
-    b->group = b->first_group;
+    b->parts.group = b->first_group;
     for (int i = 0; i < m->n_pieces && !s; i++) {
         const struct xti_piece *p = &m->piece[i];
         int64_t rank = from;
@@ -323,7 +254,7 @@ static xt_status plan_class(void *arg, const int *which)
         *b->err = b->g->err;
         return b->err->e.status;
     }
-    b->first_group = b->group;
+    b->first_group = b->parts.group;
     xt_status st = xti_map_fuse(b->g, &opt, &m, b->err);
     if (st)
         return st;
@@ -336,101 +267,12 @@ static xt_status plan_class(void *arg, const int *which)
         st = read_all(b, &m, b->p->rank, -1);
         b->sending = false;
     }
-    b->group += XTI_MAX_PIECES;
+    b->parts.group += XTI_MAX_PIECES;
     xti_map_free(&m);
     return st;
 }
 
-/* ---- messages */
-
-/* Steps of a tournament: in step k a rank sends to the k-th after it and receives of the k-th before it. */
-static int64_t distance(const struct xti_shard_plan *p, const struct xti_traffic *t, int64_t peer)
-{
-    int64_t steps = t == &p->send ? peer - p->rank : p->rank - peer;
-    return steps < 0 ? steps + p->mesh.ranks : steps;
-}
-
-int xti_near_find(const struct xti_near *near, int64_t rank)
-{
-    int lo = 0, hi = near->n;
-    while (lo < hi) {
-        int mid = lo + (hi - lo) / 2;
-        if (near->rank[mid] < rank)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < near->n && near->rank[lo] == rank ? lo : -1;
-}
-
-struct numbered {
-    int64_t distance;
-    int i;
-};
-
-static int compare(const void *x, const void *y)
-{
-    const struct numbered *a = x, *b = y;
-    return a->distance != b->distance ? (a->distance > b->distance) - (a->distance < b->distance)
-                                      : (a->i > b->i) - (a->i < b->i);
-}
-
-static xt_status sort_parts(struct planner *b, struct xti_traffic *t)
-{
-    struct numbered *order = xti_alloc_array((size_t)t->n_parts + 1, sizeof *order);
-    struct xti_shard_part *v = xti_alloc_array((size_t)t->n_parts + 1, sizeof *v);
-    if (!order || !v) {
-        xti_free(order);
-        xti_free(v);
-        return no_memory(b);
-    }
-    for (int i = 0; i < t->n_parts; i++)
-        order[i] = (struct numbered){distance(b->p, t, t->part[i].peer), i};
-    qsort(order, (size_t)t->n_parts, sizeof *order, compare);
-    for (int i = 0; i < t->n_parts; i++)
-        v[i] = t->part[order[i].i];
-    xti_free(order);
-    xti_free(t->part);
-    t->part = v;
-    return XT_OK;
-}
-
-/* Of what is copied within: a message a peer. */
-static xt_status make_messages(struct planner *b, struct xti_traffic *t, enum xti_move move)
-{
-    xt_status s = sort_parts(b, t);
-    t->message = s ? NULL : xti_alloc_array((size_t)t->n_parts + 1, sizeof *t->message);
-    if (!t->message)
-        return s ? s : no_memory(b);
-    for (int i = 0; i < t->n_parts; i++) {
-        struct xti_shard_part *part = &t->part[i];
-        struct xti_stencil *st = &b->p->stencil[part->stencil];
-        struct xti_message *m = t->n ? &t->message[t->n - 1] : NULL;
-        bool other = !m || m->peer != part->peer;
-        int near = other ? xti_near_find(&b->p->near, part->peer) : m->near;
-        bool direct = near >= 0 && st->direct;
-        t->peers += other;
-        if (other || direct != m->direct || (move != XTI_WITHIN && m->elements + st->elements > b->p->most)) {
-            m = &t->message[t->n++];
-            *m = (struct xti_message){.peer = part->peer, .first = i, .near = near, .direct = direct};
-        }
-        part->at = m->elements;
-        m->in_place = ++m->n == 1 && m->near < 0 && xti_stencil_runs(st, move);
-        m->elements += st->elements;
-        t->elements += st->elements;
-    }
-    return XT_OK;
-}
-
-xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err)
-{
-    xt_status s = XT_OK;
-    for (int i = 0; i < p->n_stencils; i++)
-        for (int k = 0; k < XTI_MOVES && !s; k++)
-            if (p->stencil[i].used[k])
-                s = xti_stencil_kernel(p, i, (enum xti_move)k, err);
-    return s;
-}
+/* ---- all of it */
 
 /* Rank 0 of a grid has the most elements. */
 static xt_status check_page(const struct xti_spread *s, const struct xti_node *n, const char *what,
@@ -457,7 +299,7 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
                               int64_t most_bytes, const struct xti_near *near, struct xti_shard_plan *p,
                               struct xti_err *err)
 {
-    struct planner b = {.p = p, .err = err, .to = -1};
+    struct planner b = {.p = p, .parts = {.p = p, .err = err}, .err = err, .to = -1};
     *p = (struct xti_shard_plan){.rank = rank, .target = *target, .near = *near};
     xt_status s = xti_parse_mesh(line, &p->graph, &p->mesh, err);
     if (s)
@@ -471,20 +313,15 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
                      (long long)p->mesh.ranks);
     xti_product(n->rank, n->shape, &elements);
     p->streams = xti_cost_streams(target, elements / p->mesh.ranks * p->esize);
-    p->pulled_by = xti_alloc_array((size_t)near->n + 1, sizeof *p->pulled_by);
-    if (!s && !p->pulled_by)
-        s = no_memory(&b);
+    if (!s)
+        s = xti_parts_begin(&b.parts);
     s = s ? s : check_pages(p, err);
     if (!s && elements && !(s = replay(&b))) {
         b.n_inputs = b.g->n_inputs;
         s = xti_spread_classes(&p->mesh.output, n->shape, plan_class, &b);
     }
     if (!s)
-        s = make_messages(&b, &p->send, XTI_PACK);
-    if (!s)
-        s = make_messages(&b, &p->receive, XTI_UNPACK);
-    if (!s)
-        s = make_messages(&b, &p->pull, XTI_WITHIN);
+        s = xti_parts_finish(&b.parts);
     xt_graph_free(b.g);
     xti_free(b.tensor);
     if (s)

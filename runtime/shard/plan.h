@@ -77,6 +77,8 @@ struct xti_shard_plan {
     struct xti_traffic own, fill, send, receive; /* own, fill: parts alone */
     struct xti_traffic pull; /* parts by near ranks whose arrays may be read in their place */
     bool *pulled_by;         /* [near.n] who may read this rank's */
+    bool boxes;              /* not a chain over a mesh, but boxes.h; then, of the input and the result: */
+    int64_t here[2][2];      /* elements [from, to) of this rank's array */
 };
 
 /* Plans the line for a rank. On failure *p is zeroed. target: as of xti_cpu_target. most_bytes: of a message,

@@ -27,44 +27,97 @@ xt_status xt_shard_new(const char *line, int64_t rank, const struct xt_transport
     return xti_shard_new(line, rank, transport, XTI_MESSAGE_BYTES, out);
 }
 
+/* An object without a plan. who: "xt_shard_new" */
+static xt_status open_shard(const struct xt_transport *transport, const char *who, struct xt_shard **out,
+                            struct xti_err *err)
+{
+    if (transport && (transport->size < XTI_UP_TO(struct xt_transport, wait_any) || !transport->post_recv ||
+                      !transport->post_send || !transport->wait_any))
+        return xti_fail(err, XT_EINVAL, "%s: xt_transport.size is not set, or a function is NULL", who);
+    struct xt_shard *p = xti_alloc(sizeof *p);
+    if (!p)
+        return xti_fail(err, XT_ENOMEM, "%s: out of memory", who);
+    if (transport)
+        memcpy(&p->transport, transport,
+               transport->size < sizeof *transport ? transport->size : sizeof *transport);
+    *out = p;
+    return XT_OK;
+}
+
+/* s: of its plan. On failure p is freed. */
+static xt_status finish_shard(struct xt_shard *p, xt_status s, struct xti_err *err, struct xt_shard **out)
+{
+    if (!s) {
+        p->src_kept = xti_alloc_array((size_t)p->plan.mesh.n_inputs + 1, sizeof *p->src_kept);
+        s = p->src_kept && !xti_near_open(p) ? XT_OK : xti_fail(err, XT_ENOMEM, "a plan's memory");
+    }
+    p->receive.traffic = &p->plan.receive;
+    p->send.traffic = &p->plan.send;
+    p->message_bytes = longest(&p->plan.receive) > longest(&p->plan.send) ? longest(&p->plan.receive)
+                                                                          : longest(&p->plan.send);
+    p->message_bytes *= p->plan.esize;
+    if (!s && p->transport.size) /* the ranks agree on what has failed when plans are made */
+        s = xti_shard_ready(p, err);
+    if (s) {
+        xt_shard_free(p);
+        return xti_publish(s, err);
+    }
+    *out = p;
+    return xti_publish(XT_OK, NULL);
+}
+
 xt_status xti_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
                         int64_t most_bytes, struct xt_shard **out)
 {
     struct xti_err err = {0};
     struct xti_target target;
+    struct xt_shard *p;
     if (out)
         *out = NULL;
     if (!line || !out)
         return fail(XT_EINVAL, "xt_shard_new: an argument is NULL");
-    if (transport && (transport->size < XTI_UP_TO(struct xt_transport, wait_any) || !transport->post_recv ||
-                      !transport->post_send || !transport->wait_any))
-        return fail(XT_EINVAL, "xt_shard_new: xt_transport.size is not set, or a function is NULL");
-    struct xt_shard *p = xti_alloc(sizeof *p);
-    if (!p)
-        return fail(XT_ENOMEM, "xt_shard_new: out of memory");
-    xti_cpu_target(1, &target);
-    if (transport)
-        memcpy(&p->transport, transport,
-               transport->size < sizeof *transport ? transport->size : sizeof *transport);
-    const struct xti_near near = {p->transport.n_near, p->transport.near};
-    xt_status s = xti_shard_plan_make(line, rank, &target, most_bytes, &near, &p->plan, &err);
-    if (!s) {
-        p->src_kept = xti_alloc_array((size_t)p->plan.mesh.n_inputs + 1, sizeof *p->src_kept);
-        s = p->src_kept && !xti_near_open(p) ? XT_OK
-                                             : xti_fail(&err, XT_ENOMEM, "xt_shard_new: out of memory");
-    }
-    p->receive.traffic = &p->plan.receive;
-    p->send.traffic = &p->plan.send;
-    int64_t a = longest(&p->plan.receive), b = longest(&p->plan.send);
-    p->message_bytes = (a > b ? a : b) * p->plan.esize;
-    if (!s && transport) /* the ranks agree on what has failed when plans are made */
-        s = xti_shard_ready(p, &err);
-    if (s) {
-        xt_shard_free(p);
+    xt_status s = open_shard(transport, "xt_shard_new", &p, &err);
+    if (s)
         return xti_publish(s, &err);
-    }
-    *out = p;
-    return xti_publish(XT_OK, NULL);
+    xti_cpu_target(1, &target);
+    const struct xti_near near = {p->transport.n_near, p->transport.near};
+    s = xti_shard_plan_make(line, rank, &target, most_bytes, &near, &p->plan, &err);
+    return finish_shard(p, s, &err, out);
+}
+
+static bool has_boxes(const struct xt_boxes *b)
+{
+    return b && b->size >= XTI_UP_TO(struct xt_boxes, offset) && b->n >= 0 && b->n < INT32_MAX &&
+           (!b->n || (b->rank && b->lo && b->len && (!b->strides || b->offset)));
+}
+
+xt_status xti_shard_boxes(const struct xti_boxed *x, int64_t rank, const struct xt_transport *transport,
+                          int64_t most_bytes, struct xt_shard **out)
+{
+    struct xti_err err = {0};
+    struct xti_target target;
+    struct xt_shard *p;
+    if (out)
+        *out = NULL;
+    if (!out || !x->shape || x->rank < 1 || x->ranks < 1 || x->ranks > XTI_MAX_RANKS || !has_boxes(x->from) ||
+        !has_boxes(x->to))
+        return fail(XT_EINVAL, "xt_shard_boxes: an argument is NULL or absurd, a size is not set, or strides "
+                               "are given without offsets");
+    xt_status s = open_shard(transport, "xt_shard_boxes", &p, &err);
+    if (s)
+        return xti_publish(s, &err);
+    xti_cpu_target(1, &target);
+    const struct xti_near near = {p->transport.n_near, p->transport.near};
+    s = xti_boxes_plan_make(x, rank, &target, most_bytes, &near, &p->plan, &err);
+    return finish_shard(p, s, &err, out);
+}
+
+xt_status xt_shard_boxes(xt_dtype dtype, int rank, const int64_t *shape, const struct xt_boxes *from,
+                         const struct xt_boxes *to, int64_t ranks, int64_t me,
+                         const struct xt_transport *transport, struct xt_shard **out)
+{
+    const struct xti_boxed x = {dtype, rank, shape, from, to, ranks};
+    return xti_shard_boxes(&x, me, transport, XTI_MESSAGE_BYTES, out);
 }
 
 void xt_shard_free(struct xt_shard *p)
@@ -106,6 +159,12 @@ xt_status xt_shard_shape(const struct xt_shard *p, int input, int64_t rank, stru
     if (rank < 0) {
         memcpy(e.shape, n->shape, sizeof e.shape);
         xti_dense_strides(n->rank, n->shape, e.strides);
+    } else if (p->plan.boxes) {
+        if (rank != p->plan.rank)
+            return fail(XT_EUNSUPPORTED, "xt_shard_shape: of boxes a plan knows its own rank's alone");
+        e.rank = 1;
+        e.shape[0] = p->plan.here[input < 0][1];
+        e.strides[0] = 1;
     } else if (there) {
         xti_spread_local(s, n->shape, &at, e.shape, e.strides);
         e.offset = s->offset;
@@ -116,6 +175,8 @@ xt_status xt_shard_shape(const struct xt_shard *p, int input, int64_t rank, stru
         e.from_bytes = lo * (int64_t)xt_dtype_bytes(n->dtype);
         e.to_bytes = (hi + 1) * (int64_t)xt_dtype_bytes(n->dtype);
     }
+    if (p->plan.boxes && rank >= 0)
+        e.from_bytes = p->plan.here[input < 0][0] * (int64_t)xt_dtype_bytes(n->dtype);
     xti_give(out, &e, sizeof e);
     return xti_publish(XT_OK, NULL);
 }
@@ -124,8 +185,8 @@ int64_t xt_shard_index(const struct xt_shard *p, int input, int64_t rank, int ax
 {
     struct xt_end_info e = {.size = sizeof e}, whole = {.size = sizeof whole};
     struct xti_place at;
-    if (rank < 0 || xt_shard_shape(p, input, rank, &e) || xt_shard_shape(p, input, -1, &whole) || axis < 0 ||
-        axis >= e.rank || i < 0 || i >= e.shape[axis])
+    if (!p || p->plan.boxes || rank < 0 || xt_shard_shape(p, input, rank, &e) ||
+        xt_shard_shape(p, input, -1, &whole) || axis < 0 || axis >= e.rank || i < 0 || i >= e.shape[axis])
         return -1;
     const struct xti_spread *s = input < 0 ? &p->plan.mesh.output : &p->plan.mesh.input[input];
     xti_spread_place(s, rank, &at);

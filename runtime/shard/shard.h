@@ -5,7 +5,7 @@
 #include <xt/xt_shard.h>
 
 #include "base/str.h"
-#include "shard/plan.h"
+#include "shard/boxes.h"
 
 /* Slots of a transport: receives, then sends. */
 enum { XTI_EACH_WAY = 2, XTI_SLOTS = 2 * XTI_EACH_WAY };
@@ -38,6 +38,8 @@ struct xt_shard {
 /* As xt_shard_new, with messages of at most so many bytes, the same on all ranks. */
 xt_status xti_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
                         int64_t most_bytes, struct xt_shard **out);
+xt_status xti_shard_boxes(const struct xti_boxed *x, int64_t rank, const struct xt_transport *transport,
+                          int64_t most_bytes, struct xt_shard **out);
 /* Memory and kernels that a run needs. (run.c) */
 xt_status xti_shard_ready(struct xt_shard *p, struct xti_err *err);
 void xti_shard_text(const struct xt_shard *p, struct xti_str *b);

@@ -157,6 +157,53 @@ static void try_steps(void)
     free(src), free(dst);
 }
 
+/* Rows of a matrix, dealt in turn, go to where all of its columns are blocks, rank 0 having one of more. */
+static void try_boxes(void)
+{
+    enum { N = 96 };
+    static const int64_t shape[] = {N, N};
+    int64_t rank_of[2][N], lo[2][2 * N], len[2][2 * N], each = (N - N / 4) / size;
+    struct xt_boxes from = {sizeof from, N, rank_of[0], lo[0], len[0], NULL, NULL}, to = from;
+    struct xt_mpi_plan *p;
+    for (int64_t i = 0; i < N; i++) {
+        rank_of[0][i] = i % size;
+        lo[0][2 * i] = i;
+        lo[0][2 * i + 1] = 0;
+        len[0][2 * i] = 1;
+        len[0][2 * i + 1] = N;
+    }
+    to.n = size;
+    to.rank = rank_of[1];
+    to.lo = lo[1];
+    to.len = len[1];
+    for (int64_t i = 0; i < size; i++) {
+        rank_of[1][i] = i;
+        lo[1][2 * i] = 0;
+        lo[1][2 * i + 1] = i ? N - (size - i) * each : 0;
+        len[1][2 * i] = N;
+        len[1][2 * i + 1] = i ? each : N - (size - 1) * each;
+    }
+    expect(!xt_mpi_boxes(XT_I32, 2, shape, &from, &to, MPI_COMM_WORLD, &p), "plan", "boxes");
+    int32_t *x = local(p, 0), *y = local(p, XT_MPI_RESULT);
+    for (int64_t i = 0; i * size + rank < N; i++)
+        for (int64_t j = 0; j < N; j++)
+            x[i * N + j] = (int32_t)((i * size + rank) * N + j);
+    expect(!xt_mpi_run(p, y, (const void *[]){x}), "run", "boxes");
+    int64_t n = len[1][2 * rank + 1], differ = 0;
+    for (int64_t i = 0; i < N; i++)
+        for (int64_t j = 0; j < n; j++)
+            differ += y[i * n + j] != (int32_t)(i * N + lo[1][2 * rank + 1] + j);
+    expect(!differ, "other bytes", "boxes");
+    xt_mpi_free(p);
+    free(x), free(y);
+    rank_of[0][0] = size > 1 && rank == size - 1;
+    xt_status s = xt_mpi_boxes(XT_I32, 2, shape, &from, &to, MPI_COMM_WORLD, &p);
+    expect(s == (size > 1 ? XT_EMISMATCH : XT_OK), "other boxes", xt_last_error()->message);
+    xt_mpi_free(p);
+    expect(xt_mpi_boxes(XT_I32, 2, shape, NULL, &to, MPI_COMM_WORLD, &p) == XT_EINVAL, "no boxes", "");
+    cases += 3;
+}
+
 static void try_disagreement(void)
 {
     static const char *const good = "mesh r[#]; x: f32[8 r]; x -> [8 r(1)]";
@@ -192,15 +239,43 @@ static void try_disagreement(void)
     cases += 3;
 }
 
+/* `test_mpi huge`, on 2 ranks: 2.2 GB from one to the other, in 4.4 GB of memory. */
+static void try_huge(void)
+{
+    static const char *const line = "mesh r[1]@0 s[1]@1; x: u8[46349 r,47491]; x.T -> [47491 s,46349]";
+    const int64_t rows = 46349, columns = 47491;
+    struct xt_mpi_plan *p;
+    expect(!xt_mpi_plan(line, MPI_COMM_WORLD, &p), "plan", line);
+    unsigned char *x = local(p, 0), *y = local(p, XT_MPI_RESULT);
+    for (int64_t i = 0; !rank && i < rows * columns; i++)
+        x[i] = (unsigned char)((uint64_t)i * 0x9e3779b97f4a7c15u >> 56);
+    expect(!xt_mpi_run(p, y, (const void *[]){x}), "run", line);
+    int64_t differ = 0;
+    for (int64_t i = 0; rank && i < columns; i++)
+        for (int64_t j = 0; j < rows; j++)
+            differ +=
+                y[i * rows + j] != (unsigned char)((uint64_t)(j * columns + i) * 0x9e3779b97f4a7c15u >> 56);
+    expect(!differ, "other bytes", line);
+    xt_mpi_free(p);
+    free(x), free(y);
+    cases++;
+    bytes_compared += rows * columns;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
-        try_chain(&chains[i]);
-    try_steps();
-    try_disagreement();
+    if (argc > 1 && !strcmp(argv[1], "huge")) {
+        try_huge();
+    } else {
+        for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+            try_chain(&chains[i]);
+        try_steps();
+        try_boxes();
+        try_disagreement();
+    }
     int all = 0;
     MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0)

@@ -1,0 +1,193 @@
+/* parts.c: boxes become parts, parts become messages in the order of a tournament. Layer 5. */
+#include "shard/parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static xt_status no_memory(const struct xti_parts *b)
+{
+    return xti_fail(b->err, XT_ENOMEM, "plan over a mesh");
+}
+
+/* ---- parts */
+
+static xt_status add_part(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part)
+{
+    if (t->n_parts == t->cap_parts) {
+        int cap = t->cap_parts ? 2 * t->cap_parts : 8;
+        struct xti_shard_part *v = xti_realloc(t->part, (size_t)cap * sizeof *v);
+        if (!v)
+            return no_memory(b);
+        t->part = v;
+        t->cap_parts = cap;
+    }
+    t->part[t->n_parts++] = part;
+    return XT_OK;
+}
+
+xt_status xti_parts_add(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
+                        const struct xti_piece *box, const int64_t *pos, int64_t elements)
+{
+    part.stencil = xti_stencil_find(b->p, b->group, box, pos, elements);
+    if (part.stencil < 0)
+        return no_memory(b);
+    b->p->stencil[part.stencil].direct = b->direct;
+    b->p->stencil[part.stencil].used[t == &b->p->send      ? XTI_PACK
+                                     : t == &b->p->receive ? XTI_UNPACK
+                                                           : XTI_WITHIN] = true;
+    part.soff = box->soff;
+    part.doff = box->doff;
+    return add_part(b, t, part);
+}
+
+/* Cuts the box until a part fits a message. As deep as it has dims. */
+static xt_status add_cut(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
+                         const struct xti_piece *box, const int64_t *pos, int64_t elements)
+{
+    int64_t most = b->p->most;
+    int k = xti_box_outermost(box, pos);
+    if (elements <= most || k < 0)
+        return xti_parts_add(b, t, part, box, pos, elements);
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_div div[XTI_MAX_DIVS];
+    struct xti_guard guard[XTI_MAX_GUARDS];
+    struct xti_piece some = *box;
+    int64_t n = box->dim[k].n, each = most / pos[k] ? most / pos[k] : 1;
+    xt_status s = XT_OK;
+    memcpy(dim, box->dim, (size_t)box->n_dims * sizeof *dim);
+    some.dim = dim;
+    some.div = div;
+    some.guard = guard;
+    for (int64_t x = 0; x < n && !s; x += each) {
+        dim[k].n = n - x < each ? n - x : each;
+        some.soff = box->soff + x * box->dim[k].s;
+        some.doff = box->doff + x * box->dim[k].d;
+        for (int j = 0; j < box->n_divs; j++) {
+            div[j] = box->div[j];
+            div[j].c += x * div[j].x[k];
+        }
+        for (int j = 0; j < box->n_guards; j++) {
+            guard[j] = box->guard[j];
+            guard[j].c += x * guard[j].x[k];
+        }
+        s = add_cut(b, t, part, &some, pos, pos[k] * dim[k].n);
+    }
+    return s;
+}
+
+xt_status xti_parts_between(struct xti_parts *b, struct xti_shard_part part, int64_t peer, bool sending,
+                            const struct xti_piece *box, const int64_t *pos, int64_t elements)
+{
+    struct xti_shard_plan *p = b->p;
+    int near = b->direct ? xti_near_find(&p->near, peer) : -1;
+    part.peer = peer;
+    if (near >= 0 && sending)
+        p->pulled_by[near] = true;
+    xt_status s = near < 0 || sending ? XT_OK : xti_parts_add(b, &p->pull, part, box, pos, elements);
+    return s ? s : add_cut(b, sending ? &p->send : &p->receive, part, box, pos, elements);
+}
+
+/* ---- messages */
+
+/* Steps of a tournament: in step k a rank sends to the k-th after it and receives of the k-th before it. */
+static int64_t distance(const struct xti_shard_plan *p, const struct xti_traffic *t, int64_t peer)
+{
+    int64_t steps = t == &p->send ? peer - p->rank : p->rank - peer;
+    return steps < 0 ? steps + p->mesh.ranks : steps;
+}
+
+int xti_near_find(const struct xti_near *near, int64_t rank)
+{
+    int lo = 0, hi = near->n;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (near->rank[mid] < rank)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < near->n && near->rank[lo] == rank ? lo : -1;
+}
+
+struct numbered {
+    int64_t distance;
+    int i;
+};
+
+static int compare(const void *x, const void *y)
+{
+    const struct numbered *a = x, *b = y;
+    return a->distance != b->distance ? (a->distance > b->distance) - (a->distance < b->distance)
+                                      : (a->i > b->i) - (a->i < b->i);
+}
+
+static xt_status sort_parts(struct xti_parts *b, struct xti_traffic *t)
+{
+    struct numbered *order = xti_alloc_array((size_t)t->n_parts + 1, sizeof *order);
+    struct xti_shard_part *v = xti_alloc_array((size_t)t->n_parts + 1, sizeof *v);
+    if (!order || !v) {
+        xti_free(order);
+        xti_free(v);
+        return no_memory(b);
+    }
+    for (int i = 0; i < t->n_parts; i++)
+        order[i] = (struct numbered){distance(b->p, t, t->part[i].peer), i};
+    qsort(order, (size_t)t->n_parts, sizeof *order, compare);
+    for (int i = 0; i < t->n_parts; i++)
+        v[i] = t->part[order[i].i];
+    xti_free(order);
+    xti_free(t->part);
+    t->part = v;
+    return XT_OK;
+}
+
+/* Of what is copied within: a message a peer. */
+static xt_status make_messages(struct xti_parts *b, struct xti_traffic *t, enum xti_move move)
+{
+    xt_status s = sort_parts(b, t);
+    t->message = s ? NULL : xti_alloc_array((size_t)t->n_parts + 1, sizeof *t->message);
+    if (!t->message)
+        return s ? s : no_memory(b);
+    for (int i = 0; i < t->n_parts; i++) {
+        struct xti_shard_part *part = &t->part[i];
+        struct xti_stencil *st = &b->p->stencil[part->stencil];
+        struct xti_message *m = t->n ? &t->message[t->n - 1] : NULL;
+        bool other = !m || m->peer != part->peer;
+        int near = other ? xti_near_find(&b->p->near, part->peer) : m->near;
+        bool direct = near >= 0 && st->direct;
+        t->peers += other;
+        if (other || direct != m->direct || (move != XTI_WITHIN && m->elements + st->elements > b->p->most)) {
+            m = &t->message[t->n++];
+            *m = (struct xti_message){.peer = part->peer, .first = i, .near = near, .direct = direct};
+        }
+        part->at = m->elements;
+        m->in_place = ++m->n == 1 && m->near < 0 && xti_stencil_runs(st, move);
+        m->elements += st->elements;
+        t->elements += st->elements;
+    }
+    return XT_OK;
+}
+
+xt_status xti_parts_begin(struct xti_parts *b)
+{
+    b->p->pulled_by = xti_alloc_array((size_t)b->p->near.n + 1, sizeof *b->p->pulled_by);
+    return b->p->pulled_by ? XT_OK : no_memory(b);
+}
+
+xt_status xti_parts_finish(struct xti_parts *b)
+{
+    xt_status s = make_messages(b, &b->p->send, XTI_PACK);
+    if (!s)
+        s = make_messages(b, &b->p->receive, XTI_UNPACK);
+    return s ? s : make_messages(b, &b->p->pull, XTI_WITHIN);
+}
+
+xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    for (int i = 0; i < p->n_stencils; i++)
+        for (int k = 0; k < XTI_MOVES && !s; k++)
+            if (p->stencil[i].used[k])
+                s = xti_stencil_kernel(p, i, (enum xti_move)k, err);
+    return s;
+}
