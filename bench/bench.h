@@ -116,10 +116,14 @@ int bench_without(char *names, const struct bench_workload *w, int n, FILE *f);
 
 /* ---- report.c */
 void bench_table(FILE *f, const struct bench_row *rows, int n);
-/* busy: busy_text's sentences, NULL: quiet. */
-void bench_json(FILE *f, const struct bench_row *rows, int n, const char *busy);
+/* How the rows came to be. */
+struct bench_note {
+    const char *command; /* as it was typed */
+    const char *busy;    /* busy_text's sentences, NULL: quiet */
+};
+void bench_json(FILE *f, const struct bench_row *rows, int n, const struct bench_note *note);
 /* One page that needs nothing from outside: report.html with the JSON in it. False: out of memory. */
-bool bench_html(FILE *f, const struct bench_row *rows, int n, const char *busy);
+bool bench_html(FILE *f, const struct bench_row *rows, int n, const struct bench_note *note);
 
 /* bench/workloads.txt and bench/report.html, embedded at build time */
 extern const char bench_workloads_text[], bench_report_html[];

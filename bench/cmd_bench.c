@@ -33,23 +33,32 @@ static int measure_all(struct peers *peers, const struct bench_workload *w, int 
     return status;
 }
 
-static bool json_page(FILE *f, const struct bench_row *rows, int n, const char *busy)
+static bool json_page(FILE *f, const struct bench_row *rows, int n, const struct bench_note *note)
 {
-    bench_json(f, rows, n, busy);
+    bench_json(f, rows, n, note);
     return true;
 }
 
-static int write_as(bool (*report)(FILE *f, const struct bench_row *rows, int n, const char *busy),
-                    const char *path, const struct bench_row *rows, int n, const char *busy)
+static int write_as(bool (*report)(FILE *f, const struct bench_row *rows, int n,
+                                   const struct bench_note *note),
+                    const char *path, const struct bench_row *rows, int n, const struct bench_note *note)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *f = open_memstream(&text, &size);
-    bool ok = f && report(f, rows, n, busy);
+    bool ok = f && report(f, rows, n, note);
     ok = f && !fclose(f) && ok;
     int status = ok ? write_file(path, text, size) : fail("%s: out of memory", path);
     free(text);
     return status;
+}
+
+/* The command as it was typed, chains in quotes; what does not fit is left out. */
+static void command_text(int argc, char **argv, char *out, size_t n)
+{
+    size_t at = (size_t)snprintf(out, n, "xt");
+    for (int i = 0; i < argc && at < n; i++)
+        at += (size_t)snprintf(out + at, n - at, strpbrk(argv[i], " ;()[]*") ? " '%s'" : " %s", argv[i]);
 }
 
 static int measure_calls(int n)
@@ -115,6 +124,8 @@ static int cmd_bench(int argc, char **argv)
          "plans beside those without strategies or tricks: 'tile joint,merge' are two sets", &without, NULL},
         {"hptt-measure", 0, NULL, "HPTT by its measuring mode, too: seconds a chain", NULL, &hptt_measure},
     };
+    char command[4096];
+    command_text(argc, argv, command, sizeof command); /* take_options sorts the words */
     int first = take_options(&bench_command, rows, sizeof rows / sizeof *rows, argc, argv);
     if (first < 0)
         return EXIT_BAD_INPUT;
@@ -157,10 +168,11 @@ static int cmd_bench(int argc, char **argv)
     const char *told = status || busy ? NULL : busy_text(&quiet, measured, count, text, sizeof text);
     if (told)
         printf("\n%s", told);
+    const struct bench_note note = {command, told};
     if (!status && json)
-        status = write_as(json_page, json, measured, count, told);
+        status = write_as(json_page, json, measured, count, &note);
     if (!status && html)
-        status = write_as(bench_html, html, measured, count, told);
+        status = write_as(bench_html, html, measured, count, &note);
     free(measured);
     bench_workloads_free(w, count);
     return status;

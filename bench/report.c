@@ -88,6 +88,7 @@ static void machine_json(FILE *f)
     json_string(f, __VERSION__);
     fprintf(f, ", \"threads\": ");
     json_string(f, getenv("XT_THREADS") ? getenv("XT_THREADS") : "all");
+    fprintf(f, ", \"run_threads\": %d", bench_threads());
     fprintf(f, ", \"isa\": ");
     json_string(f, getenv("XT_ISA") ? getenv("XT_ISA") : "widest");
     fprintf(f, "}");
@@ -130,7 +131,7 @@ static const struct column {
 } columns[] = {
     {"x limit", "ratio_to_limit", to_limit},
     {"x memcpy", "ratio_to_memcpy", to_memcpy},
-    {"x naive", "ratio_to_naive", to_naive},
+    {"x steps", "ratio_to_naive", to_naive},
     {"bytes", "ratio_of_bytes", bytes_saved},
     {"x/bytes", "ratio_to_naive_by_bytes", naive_by_bytes},
     {"x peer", "ratio_to_best_peer", to_best_peer},
@@ -171,13 +172,15 @@ static void row_json(FILE *f, const struct bench_row *r)
             best < 0 ? "" : bench_peer_name[best]);
 }
 
-void bench_json(FILE *f, const struct bench_row *rows, int n, const char *busy)
+void bench_json(FILE *f, const struct bench_row *rows, int n, const struct bench_note *note)
 {
     fprintf(f, "{\"machine\": ");
     machine_json(f);
+    fprintf(f, ",\n \"command\": ");
+    json_string(f, note->command);
     fprintf(f, ",\n \"busy\": ");
-    if (busy)
-        json_string(f, busy);
+    if (note->busy)
+        json_string(f, note->busy);
     else
         fprintf(f, "null");
     fprintf(f, ",\n \"rows\": [");
@@ -204,7 +207,7 @@ static void without_tags(FILE *f, const char *json)
             fputc(*json, f);
 }
 
-bool bench_html(FILE *f, const struct bench_row *rows, int n, const char *busy)
+bool bench_html(FILE *f, const struct bench_row *rows, int n, const struct bench_note *note)
 {
     static const char hole[] = "@ROWS@";
     const char *at = strstr(bench_report_html, ">@ROWS@<");
@@ -213,7 +216,7 @@ bool bench_html(FILE *f, const struct bench_row *rows, int n, const char *busy)
     FILE *json = at ? open_memstream(&text, &size) : NULL;
     if (!json)
         return false;
-    bench_json(json, rows, n, busy);
+    bench_json(json, rows, n, note);
     bool ok = !fclose(json);
     if (ok) {
         fprintf(f, "%.*s", (int)(at + 1 - bench_report_html), bench_report_html);
@@ -312,8 +315,8 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
           "the "
           "fastest way\n            there is: about 1 is the best there can be\n"
           "  x memcpy  of the bytes written, one thread\n"
-          "  x naive   step by step: each moving step (steps) a plain strided copy, one thread\n"
-          "  bytes     what these steps move / what xt moves; x/bytes: x naive / that\n",
+          "  x steps   step by step: each moving step (steps) a plain strided copy, one thread\n"
+          "  bytes     what these steps move / what xt moves; x/bytes: x steps / that\n",
           f);
     if (shown[PEER])
         fputs("  x peer    the fastest library found here, and which\n", f);

@@ -228,8 +228,15 @@ echo 'a </script> row | w | x: u8[64,48]; x.T' >"$dir/steps.txt"
 page='import json, re, sys; text = open(sys.argv[1]).read(); assert "@ROWS@<" not in text
 data = json.loads(re.search(r"<script type=\"application/json\"[^>]*>(.*?)</script>", text, re.S)[1])
 assert data["rows"][0]["name"] == "a </script> row" and data["machine"]["cpu"]
+assert data["command"].startswith("xt bench --quick ") and data["machine"]["run_threads"] >= 1
 assert not re.search(r"(src|href)=|https?://(?!www.w3.org/2000/svg)", text)'
 expect 'bench --html' '! command -v python3 >/dev/null || python3 -c "$page" "$dir/b.html"'
+if command -v chromium >/dev/null; then # a row above the limit is in no mean of it
+    sed -i 's/"ratio_to_limit": [0-9.]*/"ratio_to_limit": 1.9/' "$dir/b.html"
+    chromium --headless --no-sandbox --disable-gpu --dump-dom "file://$dir/b.html" >"$dir/dom" 2>"$dir/err"
+    expect 'what is above the limit is doubted' \
+        'grep -q "<b>?</b>.*of 0 of 1 copies" "$dir/dom" && grep -q "<td>1.90 ?</td>" "$dir/dom"'
+fi
 bad 'svg into no directory' 'nowhere' explain 'x: u8[2]; x' --svg "$dir/nowhere/e.svg"
 expect 'explain --time' \
     '"$xt" explain "x: f32[4,6]; x.permute(1,0)" --time | grep -q "^  measured .*; estimate "'

@@ -416,10 +416,11 @@ START_TEST(the_report_is_json_with_ratios_or_null)
     rows[0].peer_seconds[PEER_JAX] = 3 * rows[0].seconds;
     rows[1] = (struct bench_row){.work = &w};
     FILE *f = open_memstream(&text, &size);
-    bench_json(f, rows, 2, "other programs \"ran\"\n");
+    bench_json(f, rows, 2, &(struct bench_note){"xt bench 'x; x'", "other programs \"ran\"\n"});
     fclose(f);
     ck_assert_msg(looks_like_json(text), "%s", text);
     ck_assert_msg(strstr(text, "\"busy\": \"other programs \\\"ran\\\"\\u000a\""), "%s", text);
+    ck_assert_msg(strstr(text, "\"command\": \"xt bench 'x; x'\""), "%s", text);
     ck_assert_msg(strstr(text, "\"way\": \"a transpose\""), "%s", text);
     ck_assert_msg(strstr(text, "\"ratio_to_best_peer\": 2, \"best_peer\": \"torch\"}"), "%s", text);
     ck_assert_msg(strstr(text, "\"limit_way\": null") && strstr(text, "\"ratio_of_bytes\": 1,"), "%s", text);
