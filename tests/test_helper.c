@@ -150,7 +150,7 @@ START_TEST(the_stack_limit_stays_in_every_thread)
 }
 END_TEST
 
-START_TEST(a_fork_does_not_wait_for_a_compile)
+START_TEST(forks_beside_compiles_harm_neither)
 {
     pthread_t thread;
     atomic_int failed = 0;
@@ -170,6 +170,59 @@ START_TEST(a_fork_does_not_wait_for_a_compile)
     }
     pthread_join(thread, NULL);
     ck_assert_int_eq(atomic_load(&failed), 0);
+}
+END_TEST
+
+/* A compile whose helper answers when the test lets it. */
+struct waiting {
+    char dir[32], helper[64], begun[64], go[64];
+    xt_status status;
+    atomic_bool done;
+};
+
+static void *compile_waiting(void *arg)
+{
+    struct waiting *w = arg;
+    struct xti_err err = {0};
+    w->status = compile(w->helper, &err);
+    atomic_store(&w->done, true);
+    return NULL;
+}
+
+START_TEST(neither_a_fork_nor_a_compile_waits_for_another_compile)
+{
+    struct waiting w = {.dir = "/tmp/xt-helper-XXXXXX"};
+    struct xti_err err = {0};
+    pthread_t thread;
+    int status;
+    if (cuda_skipped())
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(w.dir));
+    snprintf(w.helper, sizeof w.helper, "%s/xt-cc", w.dir);
+    snprintf(w.begun, sizeof w.begun, "%s/begun", w.dir);
+    snprintf(w.go, sizeof w.go, "%s/go", w.dir);
+    FILE *f = fopen(w.helper, "w");
+    fprintf(f, "#!/bin/sh\n: >%s\n: <%s\n", w.begun, w.go);
+    fclose(f);
+    ck_assert(!chmod(w.helper, 0755) && !mkfifo(w.go, 0600));
+    pthread_create(&thread, NULL, compile_waiting, &w);
+    while (access(w.begun, F_OK) && !atomic_load(&w.done))
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    pid_t child = fork();
+    if (!child) {
+        alarm(120);
+        _exit(compile(NULL, &err) != XT_OK);
+    }
+    ck_assert(waitpid(child, &status, 0) == child && status == 0);
+    compiles();
+    ck_assert(!atomic_load(&w.done));
+    close(open(w.go, O_WRONLY));
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(w.status, XT_ECOMPILE); /* it ended without an answer */
+    unlink(w.go);
+    unlink(w.begun);
+    unlink(w.helper);
+    rmdir(w.dir);
 }
 END_TEST
 
@@ -593,7 +646,8 @@ int main(void)
     tcase_add_test(c, the_compilers_words_come_through);
     tcase_add_test(c, a_hosts_own_handlers_run_during_compiles);
     tcase_add_loop_test(c, the_stack_limit_stays_in_every_thread, 0, 2);
-    tcase_add_test(c, a_fork_does_not_wait_for_a_compile);
+    tcase_add_test(c, forks_beside_compiles_harm_neither);
+    tcase_add_test(c, neither_a_fork_nor_a_compile_waits_for_another_compile);
     tcase_add_test(c, a_thread_of_64_kib_compiles);
     tcase_add_test(c, a_host_that_ignores_its_children_compiles);
     tcase_add_test(c, a_host_that_waits_for_every_child_compiles);
