@@ -347,15 +347,15 @@ static const struct {
     } said[6];
 } screens[] = {
     {"x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)",
-     {{"3 operations became 1 copy: 192 bytes read and written; step by step 384 bytes in 2 copies (2.0 "
-       "times)",
+     {{"3 operations in one copy: 96 bytes read, 96 bytes written; with a copy for every step that moves "
+       "elements 384 bytes in 2 copies (2.0 times)",
        0},
       {"a transpose", 1}}},
-    {"x: u8[8,8]; x.permute(1,0)", {{"1 operation became 1 copy: 128 bytes read and written\n", 0}}},
+    {"x: u8[8,8]; x.permute(1,0)", {{"one copy: 64 bytes read, 64 bytes written\n", 0}}},
     {"x: u8[16]; x.reshape(4,4).reshape(2,8)",
-     {{"2 operations became 1 copy: 32 bytes read and written\n", 0}}},
+     {{"2 operations in one copy: 16 bytes read, 16 bytes written\n", 0}}},
     {"x: f32[2,3]; y: f32[4,3]; concat(0, x, y).pad((0,0),(1,1), value=7)",
-     {{"2 operations became 1 copy: 192 bytes", 1},
+     {{"2 operations in one copy", 1},
       {"20.0 % of the result, from [0,1]", 1},
       {"40.0 % of the result, from [2,1]", 1},
       {"40.0 % of the result", 1}}},

@@ -1,6 +1,8 @@
 /* estimate.c: what a kernel's run should take, and whether its plan was measured. Layer 6. */
 #include "api/api.h"
 
+#include <math.h>
+
 #include "plan/choice.h"
 #include "plan/estimate.h"
 
@@ -47,7 +49,7 @@ void xti_estimate_text(const struct xt_kernel *k, struct xti_str *b)
     xti_str_add(b, "\n  estimate  ");
     add_time(e.seconds, b);
     xti_str_addf(b, ", %.0f lines of 64 B read, %.0f written: %.1f GB/s\n", e.lines_read, e.lines_written,
-                 64e-9 * (e.lines_read + e.lines_written) / e.seconds);
+                 64e-9 * (round(e.lines_read) + round(e.lines_written)) / e.seconds);
 }
 
 void xti_estimate_json(const struct xt_kernel *k, struct xti_str *b)

@@ -20,10 +20,11 @@ struct xti_cost_of_steps {
 bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out);
 
 void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" */
-/* "3 operations became 1 copy: 192 bytes read and written; step by step 384 bytes in 2 copies (2.0 times)" */
+/* "3 operations in one copy: 96 bytes read, 96 bytes written; with a copy for every step that moves elements
+ * 384 bytes in 2 copies (2.0 times)": NumPy and PyTorch keep some of these steps as views. */
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
 const char *xti_kernel_way(const struct xt_kernel *k); /* "a transpose" */
-/* "a transpose: inner run 4 bytes of a 64-byte line, so squares are turned in registers; 1 thread" */
+/* "a transpose: runs of 4 bytes of a 64-byte line, so squares are turned in registers; 1 thread" */
 void xti_explain_way(const struct xt_kernel *k, struct xti_str *b);
 
 /* ---- places.c: what the index map says of axes and memory */
@@ -48,7 +49,7 @@ struct xti_place {
     bool whole;   /* all points of these axes */
 };
 struct xti_place xti_place_of(const struct xti_layout *l, int64_t n, int64_t st);
-/* "axis 0, backwards"; "axes 1-2, every 4th"; "again and again" */
+/* "axis 0, backwards"; "every 4th of axes 1-2"; "the same again" */
 void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xti_str *b);
 
 /* What one call of a CPU step's kernel, or of what fills its buffer, moves: as runs of memory on either side.

@@ -193,7 +193,7 @@ static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, stru
     struct xti_layout in, out;
     xti_packed_output(k->packed, &out);
     xti_packed_input(k->packed, p->src, &in);
-    xti_str_addf(b, "  axes     extent  in the result              %s", xti_packed_name(k->packed, p->src));
+    xti_str_addf(b, "  axes     length  in the result              %s", xti_packed_name(k->packed, p->src));
     if (k->map->n_pieces > 1 && xti_piece_affine(p)) {
         xti_str_add(b, "   (");
         xti_share_text(k->map, &out, p, b);
@@ -272,14 +272,15 @@ void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
     }
 }
 
-/* "  memory    |###.............| runs of 12 bytes" */
+/* "  memory    |+...............| of a line of 64 bytes, # is 4 bytes, + fewer: runs of 2 bytes" */
 static void memory_text(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b)
 {
     int64_t run = xti_common_run(p) * k->map->esize;
     xti_str_add(b, "  memory   |");
     for (int i = 0; i < XTI_LINE; i += 4)
-        xti_str_add(b, i < run ? "#" : ".");
-    xti_str_addf(b, "| of a line of %d bytes: ", XTI_LINE);
+        xti_str_add(b, i + 4 <= run ? "#" : i < run ? "+" : ".");
+    xti_str_addf(b, "| of a line of %d bytes, # is 4 bytes%s: ", XTI_LINE,
+                 run < XTI_LINE && run % 4 ? ", + fewer" : "");
     xti_explain_walk(k, p, b);
     xti_str_add(b, "\n");
 }

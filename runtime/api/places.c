@@ -137,14 +137,17 @@ void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xt
         xti_str_addf(b, "every %" PRIu64 " elements%s", xti_abs64(st), st < 0 ? ", backwards" : "");
         return;
     }
-    xti_str_addf(b, p.first < p.last ? "axes %d-%d" : "axis %d", p.first, p.last);
     uint64_t step = xti_abs64(p.step);
-    if (step > 1)
+    bool one = p.first == p.last;
+    if (!one && step > 1)
+        xti_str_addf(b, "every %" PRIu64 "%s of ", step, ordinal(step));
+    else if (!one && !p.whole)
+        xti_str_add(b, "in a row over ");
+    xti_str_addf(b, one ? "axis %d" : "axes %d-%d", p.first, p.last);
+    if (one && step > 1)
         xti_str_addf(b, ", every %" PRIu64 "%s", step, ordinal(step));
-    else if (!p.whole && p.first == p.last)
+    else if (one && !p.whole)
         xti_str_addf(b, ", %" PRId64 " of %" PRId64, n, l->shape[p.last]);
-    else if (!p.whole)
-        xti_str_addf(b, ", %" PRId64 " in a row", n);
     xti_str_add(b, p.step < 0 ? ", backwards" : "");
 }
 

@@ -5,16 +5,22 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { WIDTH = 600, MARGIN = 20, CHARS = 72 };
+enum { WIDTH = 648, MARGIN = 20, CHARS = 76 };
+enum {
+    AXIS = 34,
+    LEFT = 160,
+    RIGHT = 246
+}; /* boxes of axes: how high, where the input's end, where the result's begin */
 
 /* Scoped: several pictures, and other things, may stand in one page. */
 static const char style[] =
     "<style>.xt text{font:15px system-ui,sans-serif;fill:#1c2530}.xt .h{font-weight:600;font-size:17px}"
     ".xt .m{font-family:ui-monospace,monospace;font-size:13.5px}.xt .s{font-size:14px;fill:#526173}"
-    ".xt .bg{fill:#fff}.xt .b{fill:#f1f4f7;stroke:#8a97a6}.xt .e{fill:none;stroke:#b5bfca}.xt "
-    ".r{fill:#2b6cb0}"
+    ".xt .bg{fill:#fff}.xt .b{fill:#f1f4f7;stroke:#8a97a6}.xt .e{fill:none;stroke:#8a97a6}.xt "
+    ".r{fill:#2b6cb0}.xt .c{fill-opacity:.3}"
     "@media(prefers-color-scheme:dark){.xt text{fill:#e6ebf0}.xt .s{fill:#a3b1c0}.xt .bg{fill:#14181d}"
-    ".xt .b{fill:#232a32;stroke:#66727f}.xt .e{stroke:#4a5561}.xt .r{fill:#63a4e8}}</style>\n";
+    ".xt .b{fill:#232a32;stroke:#66727f}.xt .e{stroke:#97a5b3}.xt .r{fill:#63a4e8}.xt "
+    ".c{fill-opacity:.5}}</style>\n";
 
 /* The picture grows downwards. */
 struct page {
@@ -74,11 +80,11 @@ static void cell(struct page *p, int x, int y, struct xti_cell c)
         int spread = p->k->map->n_srcs > 1 ? 50 : 160;
         int hue = (int)(200 + c.input * 97 + c.number * spread / count(&l)) % 360;
         char letter[2] = {p->k->map->n_srcs > 1 ? (char)('a' + c.input % 26) : 0, 0};
-        xti_str_addf(
-            &p->body,
-            "<rect x=\"%d\" y=\"%d\" width=\"30\" height=\"24\" fill=\"hsl(%d,75%%,50%%)\" "
-            "fill-opacity=\".3\"/><text class=\"m\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s%d</text>",
-            x, y, hue, x + 15, y + 17, letter, c.number);
+        xti_str_addf(&p->body,
+                     "<rect class=\"c\" x=\"%d\" y=\"%d\" width=\"30\" height=\"24\" "
+                     "fill=\"hsl(%d,75%%,50%%)\"/><text class=\"m\" x=\"%d\" y=\"%d\" "
+                     "text-anchor=\"middle\">%s%d</text>",
+                     x, y, hue, x + 15, y + 17, letter, c.number);
     }
     xti_str_add(&p->body, "\n");
 }
@@ -108,7 +114,7 @@ static void grid(struct page *p, const struct xti_layout *l, const char *name, i
     for (int i = 0; i < n; i++) {
         int row = i / cols, at = y + row * 24 + row / rows * 8;
         cell(p, *x + i % cols * 30, at, cells ? cells[i] : (struct xti_cell){input, i});
-        *bottom = at + 40 > *bottom ? at + 40 : *bottom;
+        *bottom = at + 48 > *bottom ? at + 48 : *bottom;
     }
     *x += width + 36;
     p->body.failed |= text.failed;
@@ -121,13 +127,17 @@ static void elements(struct page *p)
     struct xti_layout l;
     struct xti_str words = {0};
     int x = MARGIN, bottom = p->y;
-    if (!xti_small_cells(p->k, c))
+    if (!xti_small_cells(p->k, c)) {
+        paragraph(p, "s", "each element by itself is shown of tensors of at most 64", CHARS, 1);
+        p->y += 12;
         return;
+    }
     for (int i = 0; i < p->k->map->n_srcs; i++) {
         xti_packed_input(p->k->packed, i, &l);
         grid(p, &l, xti_packed_name(p->k->packed, i), i, NULL, &x, &bottom);
     }
     xti_packed_output(p->k->packed, &l);
+    x = x < RIGHT ? RIGHT : x; /* above its axes */
     grid(p, &l, "result", -1, c, &x, &bottom);
     p->y = bottom;
     xti_str_add(&words, p->k->map->n_srcs > 1 ? "letter: the input; number: the element's place in it"
@@ -141,8 +151,6 @@ static void elements(struct page *p)
 }
 
 /* ---- axes */
-
-enum { AXIS = 34, LEFT = 160, RIGHT = 246 };
 
 static void box(struct page *p, int x, int y, int width, const char *text, size_t n)
 {
@@ -159,10 +167,10 @@ static void ribbon(struct page *p, int top, struct xti_place from, int axes, int
     int y0 = top + first * AXIS + 3, y1 = top + last * AXIS + 23, y = top + i * AXIS;
     int mid = (LEFT + RIGHT) / 2;
     xti_str_addf(&p->body,
-                 "<path d=\"M%d %dC%d %d %d %d %d %dV%dC%d %d %d %d %d %dZ\" fill=\"hsl(%d,75%%,50%%)\" "
-                 "fill-opacity=\".3\"/>\n",
+                 "<path d=\"M%d %dC%d %d %d %d %d %dV%dC%d %d %d %d %d %dZ\" class=\"c\" "
+                 "fill=\"hsl(%d,75%%,40%%)\"/>\n",
                  LEFT, y0, mid, y0, mid, y + 3, RIGHT, y + 3, y + 23, mid, y + 23, mid, y1, LEFT, y1,
-                 (200 + 67 * i) % 360);
+                 40 + 45 * i % 140); /* none of the hues that one input's elements have */
 }
 
 static void axes(struct page *p, const struct xti_piece *q)
@@ -188,18 +196,18 @@ static void axes(struct page *p, const struct xti_piece *q)
             ribbon(p, top, xti_place_of(&in, q->dim[i].n, q->dim[i].s), in.rank, i);
     for (int i = 0; i < in.rank; i++) {
         text.n = 0;
-        xti_str_addf(&text, "%" PRId64 ": axis %d", in.shape[i], i);
+        xti_str_addf(&text, "axis %d (%" PRId64 ")", i, in.shape[i]);
         box(p, MARGIN, top + i * AXIS, LEFT - MARGIN, text.s ? text.s : "", text.n);
     }
     for (int i = 0; i < q->n_dims; i++) {
         text.n = 0;
-        xti_str_addf(&text, "%" PRId64 ": ", q->dim[i].n);
         xti_place_text(&out, q->dim[i].n, q->dim[i].d, &text);
+        xti_str_addf(&text, " (%" PRId64 ")", q->dim[i].n);
         struct xti_place from = xti_place_of(&in, q->dim[i].n, q->dim[i].s);
         if (!q->dim[i].s)
             xti_str_add(&text, ", repeated");
         else if (from.step < 0)
-            xti_str_add(&text, ", backwards");
+            xti_str_addf(&text, "; %s backwards", xti_packed_name(p->k->packed, q->src));
         box(p, RIGHT, top + i * AXIS, WIDTH - MARGIN - RIGHT, text.s ? text.s : "", text.n);
     }
     p->y = top + (rows ? rows : 1) * AXIS + 22;
@@ -222,7 +230,7 @@ static void all_axes(struct page *p)
     }
     if (p->y > above) {
         p->y -= 8;
-        paragraph(p, "s", "number: how long the axis is; band: where it goes", CHARS, 1);
+        paragraph(p, "s", "left: the input's axes (length); right: the copy's loops (rounds)", CHARS + 16, 1);
         p->y += 12;
     }
     xti_filled_text(m, &filled);
@@ -242,15 +250,16 @@ static void line(struct page *p, const struct xti_piece *q)
 {
     int64_t run = xti_common_run(q) * p->k->map->esize, bytes = run < XTI_LINE ? run : XTI_LINE;
     struct xti_str text = {0};
-    xti_str_addf(&text, "contiguous in %s and result: %" PRId64 " of the 64 bytes of a cache line",
-                 xti_packed_name(p->k->packed, q->src), bytes);
+    xti_str_addf(
+        &text, "contiguous in %s and result: %" PRId64 " of the 64 bytes of a cache line; a cell is 4 bytes",
+        xti_packed_name(p->k->packed, q->src), bytes);
     put(p, "s", MARGIN, p->y, text.s ? text.s : "", text.n);
     text.n = 0;
     xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\"/>\n", MARGIN,
                  p->y + 10, (int)(bytes * (WIDTH - 2 * MARGIN) / XTI_LINE));
     for (int i = 0; i < 16; i++)
-        xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"35\" height=\"16\"/>\n",
-                     MARGIN + i * 35, p->y + 10);
+        xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"38\" height=\"16\"/>\n",
+                     MARGIN + i * 38, p->y + 10);
     p->y += 48;
     xti_explain_walk(p->k, q, &text);
     paragraph(p, "t", text.s, CHARS, 3);
@@ -263,14 +272,14 @@ static void line(struct page *p, const struct xti_piece *q)
 static void bars(struct page *p, int x, int64_t n, int64_t bytes, int64_t widest)
 {
     enum { MOST = 8 };
-    int width = (int)(4 + 180 * ((double)bytes / (double)widest));
+    int width = (int)(2 + 182 * ((double)bytes / (double)widest));
     for (int i = 0; i < n && i < MOST; i++)
         xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"7\" rx=\"2\"/>\n",
                      x, p->y + 10 * i, width);
     if (n > MOST) {
         struct xti_str more = {0};
         xti_str_addf(&more, "and %" PRId64 " more", n - MOST);
-        put(p, "s", x, p->y + 10 * MOST + 10, more.s ? more.s : "", more.n);
+        put(p, "s", x, p->y + 10 * MOST + 14, more.s ? more.s : "", more.n);
         p->body.failed |= more.failed;
         xti_str_free(&more);
     }
@@ -283,7 +292,8 @@ static void tile(struct page *p)
     const struct xti_step *s = xti_main_step(p->k);
     xti_explain_tile(p->k, &text);
     if (text.s) {
-        static const char what[] = "a tile, what one call of a kernel copies";
+        static const char what[] =
+            "a tile, what one call of a kernel copies: lengths to scale, the first 8 stretches";
         put(p, "s", MARGIN, p->y, what, sizeof what - 1);
         p->y += 12;
         if (s && xti_tile_of(p->k, s, &t) && t.reads) {
@@ -292,7 +302,7 @@ static void tile(struct page *p)
             bars(p, MARGIN, t.reads, t.read_bytes, widest);
             put(p, "t", RIGHT - 22, p->y + 10, "\xe2\x86\x92", 3);
             bars(p, RIGHT, t.writes, t.write_bytes, widest);
-            p->y += 10 * (int)(most < 9 ? most : 9) + 10;
+            p->y += 10 * (int)(most < 9 ? most : 9) + 14;
         }
         p->y += 12;
         paragraph(p, "t", text.s, CHARS, 3);

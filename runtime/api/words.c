@@ -105,18 +105,21 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
         return;
     }
     double moved = (double)info.bytes_read + (double)info.bytes_written;
-    if (steps.operations)
-        xti_str_addf(b, "%d operation%s became ", steps.operations, steps.operations == 1 ? "" : "s");
     if (!k->map->n_pieces) {
         xti_str_add(b, "nothing to copy: the result is empty");
         return;
     }
-    xti_str_add(b, "1 copy: ");
-    xti_add_bytes(moved, b);
-    xti_str_add(b, " read and written");
+    if (steps.operations > 1)
+        xti_str_addf(b, "%d operations in ", steps.operations);
+    xti_str_add(b, "one copy: ");
+    xti_add_bytes((double)info.bytes_read, b);
+    xti_str_add(b, " read, ");
+    xti_add_bytes((double)info.bytes_written, b);
+    xti_str_add(b, " written");
     if (steps.bytes == moved)
         return;
-    xti_str_add(b, steps.copies == 1 ? "; element by element " : "; step by step ");
+    xti_str_add(b, steps.copies == 1 ? "; element by element "
+                                     : "; with a copy for every step that moves elements ");
     xti_add_bytes(steps.bytes, b);
     if (steps.copies > 1)
         xti_str_addf(b, " in %d copies", steps.copies);
@@ -167,7 +170,7 @@ static double step_bytes(const struct xt_kernel *k, int i)
 
 static void run_text(int64_t bytes, struct xti_str *b)
 {
-    xti_str_add(b, "inner run ");
+    xti_str_add(b, "runs of ");
     xti_add_bytes((double)bytes, b);
     if (bytes < XTI_LINE)
         xti_str_addf(b, " of a %d-byte line", XTI_LINE);

@@ -29,6 +29,6 @@ const struct xti_strategy xti_cpu_strategies[XTI_N_STRATEGIES] = {
     ROW(transpose, "a transpose", "squares are turned in registers"),
     ROW(gather, "a gather", "each line is collected by a list of places"),
     ROW(strided, "every n-th element", "these are picked out in registers"),
-    ROW(general, "a copy row by row", "rows go as far as their conditions let, in the destination's order"),
+    ROW(general, "a copy row by row", "rows, or what conditions leave of them, follow each other"),
 };
 /* clang-format on */
