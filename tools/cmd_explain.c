@@ -26,30 +26,9 @@ static int compile(const char *chain, const struct xt_compile_options *opt, stru
     return status;
 }
 
-/* What whole_text wants: the kernel and how it is to be explained. */
-struct explanation {
-    const struct xt_kernel *k;
-    int flags;
-};
-
-static xt_status fill(const void *arg, char *buf, size_t size, size_t *need)
-{
-    const struct explanation *e = arg;
-    return xt_explain(e->k, e->flags, buf, size, need);
-}
-
-/* malloc'ed; NULL after a message. */
-static char *explained(const struct xt_kernel *k, int flags)
-{
-    char *s = whole_text(fill, &(struct explanation){k, flags});
-    if (!s)
-        fail_last("explain");
-    return s;
-}
-
 static int write_svg(const struct xt_kernel *k, const char *path)
 {
-    char *s = explained(k, XT_SVG);
+    char *s = explanation(&(struct explained){.kernel = k, .flags = XT_SVG});
     int status = s ? write_file(path, s, strlen(s)) : EXIT_BAD_INPUT;
     free(s);
     return status;
@@ -83,17 +62,6 @@ static bool has_mesh(const char *chain)
     return !strncmp(chain, "mesh", 4) && (chain[4] == ' ' || chain[4] == '\t');
 }
 
-struct shard_explanation {
-    const struct xt_shard *p;
-    int flags;
-};
-
-static xt_status fill_shard(const void *arg, char *buf, size_t size, size_t *need)
-{
-    const struct shard_explanation *e = arg;
-    return xt_shard_explain(e->p, e->flags, buf, size, need);
-}
-
 /* What one rank does: nothing runs, and nobody else is needed. */
 static int explain_shard(const char *chain, const char *rank, bool json)
 {
@@ -104,8 +72,8 @@ static int explain_shard(const char *chain, const char *rank, bool json)
         return fail("explain: --rank wants a number, got '%.40s'", rank);
     if (xt_shard_new(chain, r, NULL, &p))
         return xt_last_error()->column ? fail_chain(NULL, chain) : fail_last("explain");
-    char *s = whole_text(fill_shard, &(struct shard_explanation){p, json ? XT_JSON : 0});
-    int status = s ? 0 : fail_last("explain");
+    char *s = explanation(&(struct explained){.shard = p, .flags = json ? XT_JSON : 0});
+    int status = s ? 0 : EXIT_BAD_INPUT;
     if (s)
         printf("%s%s", s, json ? "\n" : "");
     free(s);
@@ -160,7 +128,8 @@ static int cmd_explain(int argc, char **argv)
     int status = compile(argv[first], &opt, &ctx, &k);
     if (!status && svg)
         status = write_svg(k, svg);
-    char *s = status ? NULL : explained(k, want_json ? XT_JSON : want_why ? XT_WHY : 0);
+    int flags = want_json ? XT_JSON : want_why ? XT_WHY : 0;
+    char *s = status ? NULL : explanation(&(struct explained){.kernel = k, .flags = flags});
     if (s)
         printf("%s%s", s, want_json ? "\n" : "");
     else

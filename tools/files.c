@@ -128,17 +128,6 @@ int files_run(const char *chain, int n, char **inputs, const char *output, const
     return status;
 }
 
-struct explanation {
-    const struct xt_files *f;
-    int flags;
-};
-
-static xt_status fill(const void *arg, char *buf, size_t size, size_t *need)
-{
-    const struct explanation *e = arg;
-    return xt_files_explain(e->f, e->flags, buf, size, need);
-}
-
 int files_explain(const char *chain, int n, char **inputs, const char *output, const struct files_options *o,
                   bool json)
 {
@@ -150,8 +139,8 @@ int files_explain(const char *chain, int n, char **inputs, const char *output, c
         status = open_run(chain, n, inputs, output ? output : "result.npy", &opt, &f);
     if (status)
         return status;
-    char *s = whole_text(fill, &(struct explanation){f, json ? XT_JSON : 0});
-    status = s ? 0 : fail_last("explain");
+    char *s = explanation(&(struct explained){.files = f, .flags = json ? XT_JSON : 0});
+    status = s ? 0 : EXIT_BAD_INPUT;
     if (s)
         printf("%s%s", s, json ? "\n" : "");
     free(s);

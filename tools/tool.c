@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xt/xt_files.h>
+#include <xt/xt_shard.h>
 
 int parse_backend(const char *s, xt_backend *out)
 {
@@ -17,15 +19,20 @@ int parse_backend(const char *s, xt_backend *out)
     return *out ? 0 : fail("--backend: '%s' is not cpu, cuda or ref", s);
 }
 
-char *whole_text(xt_status (*fill)(const void *, char *, size_t, size_t *), const void *arg)
+static xt_status explain(const struct explained *e, char *buf, size_t size, size_t *need)
+{
+    return e->kernel  ? xt_explain(e->kernel, e->flags, buf, size, need)
+           : e->shard ? xt_shard_explain(e->shard, e->flags, buf, size, need)
+                      : xt_files_explain(e->files, e->flags, buf, size, need);
+}
+
+char *explanation(const struct explained *e)
 {
     size_t need = 0;
-    if (fill(arg, NULL, 0, &need))
-        return NULL;
-    char *s = malloc(need);
-    if (s && fill(arg, s, need, &need)) {
-        free(s);
-        return NULL;
-    }
-    return s;
+    char *s = explain(e, NULL, 0, &need) ? NULL : malloc(need);
+    if (s && !explain(e, s, need, &need))
+        return s;
+    free(s);
+    fail_last("explain");
+    return NULL;
 }

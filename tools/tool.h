@@ -17,8 +17,15 @@ int parse_backend(const char *s, xt_backend *out); /* NULL: XT_AUTO. 0, or EXIT_
 
 int print_help_chain(void); /* the language of chains. 0, or not: standard output fails (help_chain.c) */
 
-/* The whole text that fill(arg, buf, size, &need) gives; malloc'ed; NULL on failure. */
-char *whole_text(xt_status (*fill)(const void *arg, char *buf, size_t size, size_t *need), const void *arg);
+/* The text of what is given, by the function of its header, with these flags: malloc'ed; NULL after a message.
+ * One of the three is not NULL. */
+struct explained {
+    const struct xt_kernel *kernel;
+    const struct xt_shard *shard;
+    const struct xt_files *files;
+    int flags;
+};
+char *explanation(const struct explained *e);
 
 /* The median of nine samples of xt_run on buffers of ordinary pages, in the caches as far as they fit. Not
  * for CUDA. 0: out of memory, or xt_last_error. (timing.c) */
