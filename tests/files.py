@@ -17,6 +17,7 @@ SHIM = os.path.abspath(sys.argv[2])
 FULL = os.environ.get("XT_TEST_FULL") == "1"
 passed = failed = 0
 FAULTS = {"ENOSPC": 28, "EIO": 5}
+JOURNAL_HEAD = 928
 
 
 def check(what, good, why=""):
@@ -171,7 +172,7 @@ def stopped(line, seconds=0.1):
         time.sleep(seconds)
         p.kill()
         p.wait()
-        if os.path.exists("out.npy.xt-part") and any(open("out.npy.xt-part", "rb").read()[920:]):
+        if os.path.exists("out.npy.xt-part") and any(open("out.npy.xt-part", "rb").read()[JOURNAL_HEAD:]):
             return
         for f in left():
             os.unlink(f)
@@ -229,48 +230,45 @@ def journals():
     refused("too little memory", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "20K"), "memory")
     refused("no size", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "much"), "--mem")
     refused("a name of neither", run("run", "x; x", "a.npy", "-o", "o.bin", "--mem", "4M"), ".npy", ".zarr")
-    refused("a layout", run("run", "x; x -> [16,16]:[32,1]", "a.npy", "-o", "o.npy", "--mem", "4M"), "layout")
+
+
+def resident(pid):
+    """Bytes, 0: it has ended."""
+    try:
+        lines = open(f"/proc/{pid}/status").read().split("\n")
+    except OSError:
+        return 0
+    return sum(1024 * int(l.split()[1]) for l in lines if l.startswith("VmRSS:"))
+
+
+def watched(*args):
+    """A run, looked at while it goes: status, samples, and the most of resident memory and of pages in the
+    cache of all its files, each and both at one time."""
+    slow = {**os.environ, "LD_PRELOAD": SHIM, "XT_SHIM": "pwrite SLOW 0"}
+    p = subprocess.Popen([XT, *args], stderr=subprocess.DEVNULL, env=slow)
+    samples, most = 0, [0, 0, 0]
+    while p.poll() is None:
+        now = resident(p.pid)
+        pages = sum(cached(f) for f in ("in.npy", "out.npy.xt-data", "out.npy.xt-tiles"))
+        samples += now > 0
+        most = [max(a, b) for a, b in zip(most, (now, pages, now + pages))]
+        time.sleep(0.002)
+    return p.returncode, samples, most
 
 
 def memory():
-    """Resident memory of a run, by its highest mark, and pages of its files in the cache."""
-    rows, columns = 4096, 8192
+    """Resident memory and pages of its files in the cache stay under the cap while a run goes on."""
+    rows, columns, cap = 4096, 8192, 32 << 20
     data = put("in.npy", rows, columns)
-    for form in (["--passes", "1"], ["--passes", "2"]):
-        cap = 32 << 20
+    for more in (["--passes", "1"], ["--passes", "2"]):
         subprocess.run(["sync"])
-        os.posix_fadvise(os.open("in.npy", os.O_RDONLY), 0, 0, os.POSIX_FADV_DONTNEED)
-        code = (
-            f"import resource, subprocess, sys; r = subprocess.run(sys.argv[1:]).returncode; "
-            f"print(r, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)"
-        )
-        out = subprocess.run(
-            [
-                sys.executable,
-                "-c",
-                code,
-                XT,
-                "run",
-                "x; x.T",
-                "in.npy",
-                "-o",
-                "out.npy",
-                "--mem",
-                "32M",
-                *form,
-            ],
-            capture_output=True,
-            text=True,
-        )
-        status, most = map(int, out.stdout.split())
-        pages = cached("in.npy") + cached("out.npy")
-        check(
-            f"memory {form}",
-            status == 0 and most + pages <= cap,
-            f"{most} resident, {pages} in the cache; {out.stderr}",
-        )
+        with open("in.npy", "rb") as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        status, samples, most = watched("run", "x; x.T", "in.npy", "-o", "out.npy", "--mem", "32M", *more)
+        said = f"{samples} looks, most resident {most[0]}, cached {most[1]}, both {most[2]}"
+        check(f"memory {more}", status == 0 and samples > 5 and most[2] <= cap, said)
         check("the bytes", elements("out.npy") == transposed(data, rows, columns, 4))
-        print(f"note: cap {cap}: {most} bytes resident at most, {pages} bytes of its files cached at the end")
+        print(f"note: cap {cap} {' '.join(more)}: {said}")
 
 
 def cached(path):
@@ -279,14 +277,72 @@ def cached(path):
     import mmap
 
     libc = ctypes.CDLL(None, use_errno=True)
-    size = os.path.getsize(path)
-    with open(path, "r+b") as f, mmap.mmap(f.fileno(), size) as m:
+    if not os.path.exists(path) or not os.path.getsize(path):
+        return 0
+    with open(path, "r+b") as f, mmap.mmap(f.fileno(), 0) as m:
+        size = len(m)
         pages = (size + 4095) // 4096
         vector = (ctypes.c_ubyte * pages)()
         at = (ctypes.c_char * size).from_buffer(m)
         libc.mincore(ctypes.c_void_p(ctypes.addressof(at)), ctypes.c_size_t(size), vector)
         del at
         return 4096 * sum(v & 1 for v in vector)
+
+
+def forms():
+    """Inputs and results of every form: bytes, or a sentence."""
+    ints = lambda *v: struct.pack(f"<{len(v)}i", *v)
+
+    def save(path, code, shape, data, fortran=False):
+        with open(path, "wb") as f:
+            f.write(header(code, shape, fortran) + data)
+
+    save("a.npy", "<i4", (2, 3), ints(1, 2, 3, 4, 5, 6))
+    save("f.npy", "<i4", (2, 3), ints(1, 4, 2, 5, 3, 6), fortran=True)
+    save("none.npy", "<i4", (0, 3), b"")
+    save("one.npy", "<i4", (), ints(9))
+    save("big.npy", ">i4", (2, 3), ints(1, 2, 3, 4, 5, 6))
+    save("bytes.npy", ">u1", (3,), b"abc")
+    save("object.npy", "|O", (1,), b"12345678")
+    save("text.npy", "<U4", (1,), b"1234567890123456")
+    both = ints(1, 2, 3, 4, 5, 6) * 2
+    for line, inputs, want in (
+        ("x; x", "a", ints(1, 2, 3, 4, 5, 6)),
+        ("x; x", "f", ints(1, 2, 3, 4, 5, 6)),
+        ("x; x.T", "f", ints(1, 4, 2, 5, 3, 6)),
+        ("x; y; concat(0,x,y)", "a f", both),
+        ("x; y; concat(1,x,y[:,::-1])", "f a", ints(1, 2, 3, 3, 2, 1, 4, 5, 6, 6, 5, 4)),
+        ("x; y; concat(0,x,y)", "none a", ints(1, 2, 3, 4, 5, 6)),
+        ("x; x.pad((1,0),(0,1),value=7)", "a", ints(7, 7, 7, 7, 1, 2, 3, 7, 4, 5, 6, 7)),
+        ("x; x", "none", b""),
+        ("x; x.pad((1,0),(0,0))", "none", ints(0, 0, 0)),
+        ("x; x[:0]", "a", b""),
+        ("x; x", "one", ints(9)),
+        ("x; x.reshape(1).expand(3)", "one", ints(9, 9, 9)),
+        ("x; x[1,2]", "a", ints(6)),
+        ("x; x", "bytes", b"abc"),
+    ):
+        out = run("run", line, *(f"{i}.npy" for i in inputs.split()), "-o", "o.npy", "--mem", "1M")
+        good = not out.returncode and elements("o.npy") == want
+        check(f"{line} of {inputs}", good, out.stderr or elements("o.npy"))
+        out = run("run", line, *(f"{i}.npy" for i in inputs.split()), "-o", "o.zarr")
+        if not out.returncode:
+            out = run("run", "x; x", "o.zarr", "-o", "o.npy")
+            shutil.rmtree("o.zarr")
+        good = not out.returncode and elements("o.npy") == want
+        check(f"{line} of {inputs} by zarr", good, out.stderr or elements("o.npy"))
+    for line, inputs, words in (
+        ("x; x", "big", ["big-endian", "newbyteorder"]),
+        ("x; x", "object", ["'|O'", "not supported"]),
+        ("x; x", "text", ["'<U4'", "not supported"]),
+        ("x; x -> [2,3]:[4,1]", "a", ["layout", "whole", "--mem"]),
+        ("x; x -> [2,3]:[3,1]+2", "a", ["layout", "--mem"]),
+        ("x: i32[2,2]:[3,1]; x", "f", ["column-major"]),
+        ("x; x", "a f", ["inputs of the chain: 1"]),
+    ):
+        out = run("run", line, *(f"{i}.npy" for i in inputs.split()), "-o", "o2.npy", "--mem", "1M")
+        refused(f"{line} of {inputs}", out, *words)
+        check("nothing is made", not os.path.exists("o2.npy") and not left(), left())
 
 
 def write_zarr(path, meta, chunks):
@@ -387,6 +443,66 @@ def zarrs():
         refused(f"json {text[:20]!r}", run("run", "x; x", "z", "-o", "o.npy"), ".zarray")
 
 
+def make_big_zarr(meta, rows):
+    """Chunks of one row of 4 KiB of random bytes."""
+    data = random.Random(rows).randbytes(4096 * rows)
+    shutil.rmtree("z", True)
+    form = {**meta, "shape": [rows, 1024]}
+    if meta is V2:
+        form["chunks"] = [1, 1024]
+    else:
+        form["chunk_grid"] = {"name": "regular", "configuration": {"chunk_shape": [1, 1024]}}
+    name = "{}.0" if meta is V2 else "c/{}/0"
+    write_zarr("z", form, {name.format(i): data[4096 * i :][:4096] for i in range(rows)})
+    return data, name
+
+
+def changes():
+    """A chunk is changed, put in place of another one, or removed while it is waited for: one sentence, and
+    the next run has the bytes of what is there then."""
+    rows = 512
+    line = ["run", "x; x", "z", "-o", "o.npy", "--mem", "1M", "--tile", "8K"]
+
+    def write(path):
+        with open(path, "r+b") as f:
+            f.write(b"!" * 4096)
+        return b"!" * 4096
+
+    def put_in_place(path):
+        with open("new", "wb") as f:
+            f.write(b"?" * 4096)
+        os.utime("new", (1, 1))
+        os.rename("new", path)
+        return b"?" * 4096
+
+    def remove(path):
+        os.unlink(path)
+        return struct.pack("<i", 7) * 1024
+
+    for meta in V2, V3:
+        for change in write, put_in_place, remove:
+            data, name = make_big_zarr(meta, rows)
+            path = "z/" + name.format(rows - 1)
+            p = subprocess.Popen(
+                [XT, *line],
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "LD_PRELOAD": SHIM, "XT_SHIM": "pread SLOW 0"},
+            )
+            while not os.path.exists("o.npy.xt-data"):
+                time.sleep(0.001)
+            time.sleep(0.05)
+            last = change(path)
+            error = p.communicate()[1]
+            good = p.returncode == 2 and error == "xt: z: was changed while it was read\n"
+            what = f"{change.__name__} of a chunk, format {meta['zarr_format']}"
+            check(what, good and not os.path.exists("o.npy") and not left(), f"{p.returncode} {error!r}")
+            again = run(*line)
+            check(what + ", again", not again.returncode, again.stderr)
+            check(what + ", its bytes", elements("o.npy") == data[:-4096] + last)
+            os.unlink("o.npy")
+
+
 def package():
     """Beside the zarr package, both ways."""
     try:
@@ -465,7 +581,7 @@ def package():
 
 
 def main():
-    names = sys.argv[3:] or ["zarrs", "package", "faults", "journals", "memory", "kills"]
+    names = sys.argv[3:] or ["forms", "zarrs", "changes", "package", "faults", "journals", "memory", "kills"]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)
         os.environ["XT_CACHE_DIR"] = d + "/cache"

@@ -17,8 +17,8 @@ int parse_backend(const char *s, xt_backend *out); /* NULL: XT_AUTO. 0, or EXIT_
 
 int print_help_chain(void); /* the language of chains. 0, or not: standard output fails (help_chain.c) */
 
-/* The text of what is given, by the function of its header, with these flags: malloc'ed; NULL after a message.
- * One of the three is not NULL. */
+/* The text of what is given, by the function of its header, with these flags: malloc'ed; NULL after a
+ * message. One of the three is not NULL. */
 struct explained {
     const struct xt_kernel *kernel;
     const struct xt_shard *shard;

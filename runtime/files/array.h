@@ -37,6 +37,7 @@ struct xti_array {
     int64_t esize;
     bool buffered;    /* the file system takes no O_DIRECT, or it is turned off */
     struct stat stat; /* of the file, or of what describes the array, when it was opened */
+    int64_t since_ns; /* zarr that is read: no chunk of it may be changed later; 0: it may */
 };
 
 /* Opens what is there. Fails with XT_EIO, XT_EUNSUPPORTED, or XT_ENOMEM; the message begins with the path. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/give.h"
@@ -70,7 +71,8 @@ static xt_status form_of(struct xt_files *f, struct xti_err *err)
     bool zarr = names_zarr(a->said);
     if (!g->out_dense)
         return xti_fail(err, XT_EUNSUPPORTED,
-                        "a result with a layout is not made in tiles: run it without a cap");
+                        "a result with a layout changes a part of a file, and what is made in tiles takes a "
+                        "file's place when it is whole: run it without --mem");
     if (!zarr && !ends_with(a->said, ".npy"))
         return xti_fail(err, XT_EINVAL, "%s: its name ends with none of .npy, .zarr and /", a->said);
     if (!zarr && (f->opt.chunk_rank || f->opt.zarr_format))
@@ -295,6 +297,14 @@ static xt_status take_options(struct xt_files *f, const struct xt_files_options 
     return XT_OK;
 }
 
+/* By the clock that stamps them. */
+static int64_t now_of_files(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 xt_status xt_files_new(const char *line, int n, const char *const *inputs, const char *output,
                        const struct xt_files_options *opt, struct xt_files **out)
 {
@@ -306,6 +316,7 @@ xt_status xt_files_new(const char *line, int n, const char *const *inputs, const
     struct xt_files *f = xti_alloc(sizeof *f);
     if (!f)
         return xti_publish(xti_fail(&err, XT_ENOMEM, "xt_files_new: out of memory"), &err);
+    f->opened_ns = f->head.since_ns = now_of_files();
     xt_status s = take_options(f, opt, &err);
     if (!s && !(f->line = xti_strdup(line)))
         s = xti_fail(&err, XT_ENOMEM, "xt_files_new: out of memory");
@@ -392,6 +403,7 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
         done = p.done;
         f->kernels += f->task[i].made;
     }
+    f->changed = xti_io_saw_change(io);
     xti_io_free(io);
     xti_threads_unref(threads);
     return s;
@@ -449,7 +461,7 @@ static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
 static void clear_away(struct xt_files *f, struct xti_journal *j)
 {
     struct xti_err ignored = {0};
-    bool useless = !j->set;
+    bool useless = !j->set || f->changed;
     for (int i = 0; i < f->n; i++)
         useless |= xti_array_same(&f->in[i], &ignored) != XT_OK;
     if (useless)
@@ -468,9 +480,12 @@ static xt_status run(struct xt_files *f, struct xti_err *err)
         return s;
     if (!resumed || !is_kept(f, &j)) {
         remove_data(f);
+        j.head.since_ns = f->opened_ns;
         s = xti_journal_begin(&j, err);
     }
     f->resumed = j.set;
+    for (int i = 0; i < f->n; i++)
+        f->in[i].since_ns = j.head.since_ns;
     if (!s)
         s = make_result(f, &j, err);
     if (!s && !(s = xti_array_sync(&f->out, err)))

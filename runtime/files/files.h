@@ -20,8 +20,9 @@ struct xt_files {
     struct xti_tiling cut[2];
     double other_seconds; /* of the other number of passes; 0: not looked at */
     struct xti_journal_head head;
-    int64_t kernels, resumed;
+    int64_t kernels, resumed, opened_ns;
     bool imagined; /* there are no input files */
+    bool changed;  /* a chunk of an input, during a run */
 };
 
 /* Chooses passes and tiles, or takes those of the journal. (planning.c) */

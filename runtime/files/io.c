@@ -35,7 +35,7 @@ struct xti_io {
     pthread_mutex_t lock;
     pthread_cond_t more, less; /* transfers came; one is done */
     struct xti_transfer *first, **last;
-    bool end;
+    bool end, changed;
     int n;
     int64_t piece_bytes;
     struct worker *worker;
@@ -108,6 +108,25 @@ static int open_written(const struct xti_array *s, char *path, int64_t bytes)
     return fd;
 }
 
+/* What makes a chunk another one: its time of change, which nobody can set, or that of its directory when it
+ * is gone. */
+static bool is_later(const struct xti_array *s, const struct stat *st)
+{
+    return s->since_ns && (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec > s->since_ns;
+}
+
+static bool folder_is_later(const struct xti_array *s, char *path)
+{
+    struct stat st;
+    char *slash;
+    while ((slash = strrchr(path, '/'))) {
+        *slash = 0;
+        if (!stat(path, &st))
+            return is_later(s, &st);
+    }
+    return false;
+}
+
 /* 0, or errno. */
 static int open_handle(struct worker *w, const struct xti_array *s, int64_t part, bool write,
                        struct handle **out)
@@ -126,6 +145,8 @@ static int open_handle(struct worker *w, const struct xti_array *s, int64_t part
     h->fd = write ? open_written(s, path.s, s->part_elements * s->esize) : open(path.s, XTI_FILE_READ);
     int e = h->fd < 0 ? errno : 0;
     h->absent = e == ENOENT && !write && xti_array_is_zarr(s);
+    if (h->absent && folder_is_later(s, path.s))
+        e = ESTALE, h->absent = false;
     if (h->fd >= 0 && !s->buffered)
         h->direct = open(path.s, (write ? O_RDWR | O_CLOEXEC : XTI_FILE_READ) | O_DIRECT);
     if (h->fd >= 0 && h->direct < 0)
@@ -202,6 +223,14 @@ static int read_request(struct worker *w, struct handle *h, char *to, int64_t by
     return e;
 }
 
+static int read_checked(struct worker *w, struct handle *h, char *to, int64_t bytes, int64_t at)
+{
+    struct stat st;
+    int e = read_request(w, h, to, bytes, at);
+    bool look = h->store->since_ns && !h->absent && xti_array_is_zarr(h->store);
+    return look && !fstat(h->fd, &st) && is_later(h->store, &st) ? ESTALE : e;
+}
+
 /* Pages that were written leave the cache, some at a time. */
 static int empty_cache(struct worker *w, struct handle *h, int64_t bytes)
 {
@@ -265,7 +294,7 @@ static int request(struct worker *w, const struct xti_transfer *t, int64_t piece
         return e;
     char *mem = t->mem + run * t->run_bytes + from;
     at = at % part_bytes + s->at;
-    return t->write ? write_request(w, h, mem, bytes, at) : read_request(w, h, mem, bytes, at);
+    return t->write ? write_request(w, h, mem, bytes, at) : read_checked(w, h, mem, bytes, at);
 }
 
 /* ---- the threads */
@@ -296,6 +325,7 @@ static void *work(void *arg)
         pthread_mutex_lock(&io->lock);
         if (e && !t->error) {
             t->error = e > 0 ? e : EIO;
+            io->changed |= e == ESTALE;
             t->cut = e < 0;
             t->pieces = t->next; /* no more of it */
         }
@@ -369,6 +399,8 @@ void xti_io_free(struct xti_io *io)
     xti_free(io);
 }
 
+bool xti_io_saw_change(const struct xti_io *io) { return io && io->changed; }
+
 int64_t xti_box_run(const struct xti_axes *a, const int64_t *n, int *axis)
 {
     int64_t run = 1;
@@ -415,6 +447,8 @@ xt_status xti_io_wait(struct xti_io *io, struct xti_transfer *t, struct xti_err 
     pthread_mutex_unlock(&io->lock);
     if (!t->error)
         return XT_OK;
+    if (t->error == ESTALE)
+        return xti_fail(err, XT_EIO, "%s: was changed while it was read", t->store->said);
     if (t->cut)
         return xti_fail(err, XT_EIO, "%s: is shorter than it was: it was cut while it was read",
                         t->store->said);

@@ -36,6 +36,7 @@ struct xti_io;
 /* piece_bytes: of a request, at most. */
 xt_status xti_io_new(int threads, int64_t piece_bytes, struct xti_io **out, struct xti_err *err);
 void xti_io_free(struct xti_io *io); /* nothing is on its way. Accepts NULL */
+bool xti_io_saw_change(const struct xti_io *io); /* in a chunk that was read. Accepts NULL */
 int64_t xti_io_memory(int threads, int64_t piece_bytes);
 
 /* box NULL: nothing, of which waiting is done at once. */

@@ -117,6 +117,7 @@ xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err)
 {
     memset(j->bits, 0, (size_t)j->bytes);
     j->set = 0;
+    sum_of(&j->head, j->head.sum);
     if (ftruncate(j->fd, 0))
         return xti_file_fail(err, j->path, "cannot be written", errno);
     xt_status s = put(j, j->bits, (size_t)j->bytes, sizeof j->head, err);

@@ -175,9 +175,11 @@ xt_status xti_files_plan(struct xt_files *f, struct xti_err *err)
         s = xti_journal_peek(f->journal, &old, &there, err);
     if (!s)
         s = xti_task_make(f->chain, f->n, f->in_list, &f->out, NULL, &f->curve, &one, err);
+    bool resumes = there && same_run(&old, &f->head);
+    if (resumes)
+        f->head.since_ns = old.since_ns;
     if (!s)
-        s = there && same_run(&old, &f->head) ? read_plan(f, &old, &one, two, err)
-                                              : choose(f, &one, two, err);
+        s = resumes ? read_plan(f, &old, &one, two, err) : choose(f, &one, two, err);
     xti_task_free(&one);
     xti_task_free(&two[0]);
     xti_task_free(&two[1]);

@@ -1,6 +1,7 @@
 /* shim.c: for LD_PRELOAD: a system call fails, or does less than was asked. XT_SHIM="CALL HOW AT": the first
  * AT calls that move elements are left alone; HOW: EIO, ENOSPC, END (nothing more is there), SHORT (half of
- * it). Reads of other than whole blocks, and writes into the first block, are of headers and left alone. */
+ * it), SLOW (it takes a millisecond). Reads of other than whole blocks, and writes into the first block, are of
+ * headers and left alone. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 static atomic_int calls;
 
@@ -20,6 +22,8 @@ static ssize_t fate(const char *call, size_t bytes, off_t at)
     if (!s || sscanf(s, "%31s %31s %d", name, how, &first) != 3 || strcmp(name, call) ||
         atomic_fetch_add(&calls, 1) < first)
         return 0;
+    if (!strcmp(how, "SLOW"))
+        return usleep(1000), 0;
     if (!strcmp(how, "SHORT"))
         return bytes >= 8192 ? (ssize_t)(bytes / 2 / 4096 * 4096) : 0;
     if (!strcmp(how, "END"))
