@@ -1,5 +1,6 @@
 /* bench_mpi.c: tensors whose axes are permuted while they move from blocks of one axis to blocks of another:
- * xt beside what MPI and FFTW have for it. Run by mpirun; `bench_mpi [ROW ..] [-r rounds]`. Prints
+ * xt beside what MPI and FFTW have for it. Run by mpirun; `bench_mpi [ROW ..] [-w WAY] [-r rounds]`, of ways
+ * those with WAY in their names. Prints
  * milliseconds of the slowest rank, the best of the rounds and the median; every way's result is compared,
  * all bytes. */
 #include <xt/xt_mpi.h>
@@ -589,12 +590,12 @@ static const struct way {
     int alone; /* by rank 0 */
 } ways[] = {
     {"xt", make_xt, run_xt, NULL, free_xt, 0},
-    {"xt, arrays seen", make_xt, run_xt_seen, NULL, free_xt, 0},
+    {"xt, shared arrays", make_xt, run_xt_seen, NULL, free_xt, 0},
     {"Alltoallw, permuting types", make_types, run_types, NULL, free_types, 0},
     {"Alltoallw, subarrays; xt", make_subarrays, run_subarrays, NULL, free_subarrays, 0},
     {"xt permutes; Alltoallv; xt", make_sender, run_v, NULL, free_kernels, 0},
     {"xt; Alltoallv; xt permutes", make_receiver, run_v, NULL, free_kernels, 0},
-    {"window, one kernel of xt", make_window, run_window, NULL, free_window, 0},
+    {"shared window, one kernel of xt", make_window, run_window, NULL, free_window, 0},
 #ifdef WITH_FFTW
     {"FFTW-MPI", make_fftw, run_fftw, finish_fftw, free_fftw, 0},
 #endif
@@ -640,7 +641,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(const struct row *r, int rounds)
+static void measure(const struct row *r, const char *of_ways, int rounds)
 {
     double best[WAYS], median[WAYS], t[MAX_ROUNDS], least = 1e9;
     struct problem p;
@@ -648,7 +649,7 @@ static void measure(const struct row *r, int rounds)
     for (int w = 0; w < WAYS; w++) {
         int bad = 0, all = 0;
         best[w] = -1;
-        if (!ways[w].make(&p))
+        if (!strstr(ways[w].name, of_ways) || !ways[w].make(&p))
             continue;
         memset(p.dst, 1, (size_t)p.dst_n * p.size);
         once(&ways[w], &p);
@@ -678,8 +679,10 @@ static void measure(const struct row *r, int rounds)
         printf("), axis %d cut; best ms, median\n", r->to);
         for (int w = 0; w < WAYS; w++)
             if (best[w] > 0)
-                printf("  %-28s %8.2f %8.2f\n", ways[w].name, best[w] * 1e3, median[w] * 1e3);
-        printf("  best of the others / xt: %.2f; arrays seen: %.2f\n", least / best[0], least / best[1]);
+                printf("  %-32s %8.2f %8.2f\n", ways[w].name, best[w] * 1e3, median[w] * 1e3);
+        if (!*of_ways)
+            printf("  best of the others / xt: %.2f; shared arrays: %.2f\n", least / best[0],
+                   least / best[1]);
         fflush(stdout);
     }
     cleanup(&p);
@@ -688,6 +691,7 @@ static void measure(const struct row *r, int rounds)
 int main(int argc, char **argv)
 {
     int rounds = 9, any = 0;
+    const char *of_ways = "";
     MPI_Init(&argc, &argv);
     world = MPI_COMM_WORLD;
     MPI_Comm_rank(world, &me);
@@ -703,6 +707,10 @@ int main(int argc, char **argv)
         rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
         argc -= 2;
     }
+    if (argc > 2 && !strcmp(argv[argc - 2], "-w")) {
+        of_ways = argv[argc - 1];
+        argc -= 2;
+    }
     if (!me)
         printf("%d ranks, %d rounds\n", ranks, rounds);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -710,7 +718,7 @@ int main(int argc, char **argv)
         for (int k = 1; k < argc; k++)
             want |= !strcmp(argv[k], rows[i].name);
         if (want)
-            measure(&rows[i], rounds);
+            measure(&rows[i], of_ways, rounds);
         any |= want;
     }
     xt_ctx_free(ctx);
