@@ -519,6 +519,54 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* ---- an exchange in two steps */
+
+static void run_in_process(const char *line, int ranks, unsigned char **src, unsigned char **dst)
+{
+    struct mailbox *m = mailbox_new(ranks, 1);
+    struct xt_shard *p[MAX_RANKS];
+    for (int r = 0; r < ranks; r++) {
+        int64_t bytes;
+        ck_assert_int_eq(xt_shard_new(line, r, mailbox_end(m, r), &p[r]), XT_OK);
+        dst[r] = local(p[r], -1, r, &bytes);
+    }
+    for (int r = 0; r < ranks; r++)
+        ck_assert_int_eq(xt_shard_start(p[r], dst[r], (const void *[]){src[r]}), XT_OK);
+    for (int going = ranks, done; going;) {
+        going = 0;
+        for (int r = 0; r < ranks; r++) {
+            ck_assert_int_eq(xt_shard_test(p[r], &done), XT_OK);
+            going += !done;
+        }
+    }
+    for (int r = 0; r < ranks; r++)
+        xt_shard_free(p[r]);
+    ck_assert_int_eq(mailbox_free(m), 0);
+}
+
+/* Within the nodes first, so that what goes between two of them is one message of each rank's: the lines of
+ * bench/notes/ranks-on-paper.md, on 3 nodes of 4. */
+START_TEST(two_plans_through_a_middle_layout_are_the_one)
+{
+    enum { RANKS = 12, N = 48, ROWS = N / RANKS };
+    unsigned char *src[RANKS], *middle[RANKS], *one[RANKS], *two[RANKS];
+    for (int r = 0; r < RANKS; r++)
+        src[r] = random_bytes((int64_t)ROWS * N * 4, (uint64_t)r);
+    run_in_process("mesh r[12]; x: f32[48 r,48]; x.T -> [48 r,48]", RANKS, src, one);
+    run_in_process("mesh n[3] c[4]; x: f32[48 n c,48]; x.reshape(48,3,4,4) -> [48 n,3,4 c,4]", RANKS, src,
+                   middle);
+    run_in_process("mesh n[3] c[4]; y: f32[48 n,3,4 c,4]; y.reshape(48,48).T -> [48 n c,48]", RANKS, middle,
+                   two);
+    for (int r = 0; r < RANKS; r++) {
+        ck_assert_int_eq(memcmp(one[r], two[r], (size_t)ROWS * N * 4), 0);
+        free(src[r]);
+        free(middle[r]);
+        free(one[r]);
+        free(two[r]);
+    }
+}
+END_TEST
+
 /* ---- more than 2^31 bytes from one rank to another */
 
 static unsigned char huge_byte(int64_t i) { return (unsigned char)((uint64_t)i * 0x9e3779b97f4a7c15u >> 56); }
@@ -594,6 +642,10 @@ START_TEST(messages_and_kernels_are_as_few_as_the_strides_say)
         {"mesh r[8]@0 s[2]@8; x: f16[80,1024,16,8 r,128]; x.permute(0,1,3,2,4) -> [80,1024,8 s,16,128]", 3, 1,
          320, 335544320, 0, 1},
         {"mesh r[8]; x: f32[1000 r]; x -> [1000 r]", 3, 0, 0, 0, 500, 1},
+        {"mesh n[64] c[64]; x: f32[131072 n c,131072]; x.reshape(131072,64,64,32) -> [131072 n,64,64 c,32]",
+         77, 63, 0, 16515072, 262144, 3},
+        {"mesh n[64] c[64]; y: f32[131072 n,64,64 c,32]; y.reshape(131072,131072).T -> [131072 n c,131072]",
+         77, 63, 0, 16515072, 262144, 3},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double seconds;
@@ -643,6 +695,7 @@ int main(void)
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
     tcase_add_test(t, every_allocation_may_fail);
+    tcase_add_test(t, two_plans_through_a_middle_layout_are_the_one);
     tcase_add_test(t, two_thousand_million_bytes_go_from_rank_to_rank);
     tcase_add_test(t, messages_and_kernels_are_as_few_as_the_strides_say);
     tcase_add_test(t, an_explanation_has_the_same_numbers_as_text_and_as_json);
