@@ -94,7 +94,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test; SAN=address,undefined under sanitizers
-	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(addprefix $(B)/tests/mpi/,test_mpi test_fault shim.so))
+	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(MPI_PROGRAMS) $(B)/tests/mpi/shim.so)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 .PHONY: check-fault check-san check-mpi
@@ -128,7 +128,7 @@ check-mpi: need-test ## ranks by each MPI that there is: mpicc.openmpi, mpicc.mp
 	+@for mpi in openmpi mpich; do \
 	    command -v mpicc.$$mpi >/dev/null || { echo "skipped: no mpicc.$$mpi"; continue; }; \
 	    d=$(B)/$$mpi; mkdir -p $$d; ln -sf ../libxtview.so.0 ../libxtview.so ../xt $$d; echo "$$mpi:"; \
-	    $(SUBMAKE) -o $(LIB_SO) LIB_SO=$(LIB_SO) B=$$d MPICC=mpicc.$$mpi $$d/xt-mpi $$d/tests/mpi/test_mpi $$d/tests/mpi/test_fault $$d/tests/mpi/shim.so && \
+	    $(SUBMAKE) -o $(LIB_SO) LIB_SO=$(LIB_SO) B=$$d MPICC=mpicc.$$mpi $$d/xt-mpi $(MPI_PROGRAMS:$(B)/%=$$d/%) $$d/tests/mpi/shim.so && \
 	    B=$$d MPIRUN=mpirun.$$mpi sh tests/mpi_check.sh || exit 1; \
 	done
 
@@ -206,7 +206,8 @@ $(B)/libxtview-mpi.so.0: $(MPI_SOURCES) $(wildcard runtime/mpi/*.h) include/xt/x
 	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) -shared -Wl,-soname,$(@F) -Wl,-z,relro,-z,now $(MPI_FLAGS) $(LDFLAGS) -o $@ $(MPI_SOURCES) -L$(B) -lxtview -Wl,-rpath,'$$ORIGIN'
 	@ln -sf $(@F) $(B)/libxtview-mpi.so
 
-$(B)/tests/mpi/%: tests/mpi/%.c $(B)/libxtview-mpi.so.0
+MPI_PROGRAMS := $(addprefix $(B)/,tests/mpi/test_mpi tests/mpi/test_fault examples/mpi/transpose)
+$(MPI_PROGRAMS): $(B)/%: %.c $(B)/libxtview-mpi.so.0
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)OMPI_CC="$(CC)" MPICH_CC="$(CC)" $(MPICC) $(MPI_FLAGS) $(LDFLAGS) -o $@ $< -L$(B) -lxtview-mpi -lxtview -Wl,-rpath,$(abspath $(B))

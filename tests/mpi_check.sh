@@ -7,11 +7,11 @@ if ! command -v "$MPIRUN" >/dev/null || [ ! -e "$B/libxtview-mpi.so.0" ]; then
     echo 'skipped: no MPI'
     exit 0
 fi
-for made in tests/mpi/test_mpi tests/mpi/test_fault tests/mpi/shim.so xt-mpi xt; do
+for made in tests/mpi/test_mpi tests/mpi/test_fault tests/mpi/shim.so examples/mpi/transpose xt-mpi xt; do
     [ -e "$B/$made" ] || make -s B="$B" "$B/$made" || exit 1
 done
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 MPIR_CVAR_POLLS_BEFORE_YIELD=1
 dir=$(mktemp -d) || exit 1
 out=$dir/out
 trap 'rm -rf "$dir"' EXIT
@@ -23,10 +23,14 @@ check() { # description, status
 }
 
 for n in 1 2 3 4 5 8; do
-    timeout 120 "$MPIRUN" -n $n "$B/tests/mpi/test_mpi" >"$out" 2>&1
+    timeout -k 10 300 "$MPIRUN" -n $n "$B/tests/mpi/test_mpi" >"$out" 2>&1
     check "$n ranks" $?
     echo "note: $(grep 'ranks:' "$out")"
 done
+
+timeout -k 10 60 "$MPIRUN" -n 3 "$B/examples/mpi/transpose" >"$out" 2>&1 &&
+    grep -qF '[200,1000] here became [334,600]' "$out"
+check 'the example, 3 ranks' $?
 
 # As if on several machines: messages by MPI; late ones; and what a rank tells the others when its run fails.
 shim() { # MPI_SHIM, ranks, program

@@ -589,7 +589,7 @@ static const struct way {
     void (*free)(void);
     int alone; /* by rank 0 */
 } ways[] = {
-    {"xt", make_xt, run_xt, NULL, free_xt, 0},
+    {"xt, arrays of malloc", make_xt, run_xt, NULL, free_xt, 0},
     {"xt, shared arrays", make_xt, run_xt_seen, NULL, free_xt, 0},
     {"Alltoallw, permuting types", make_types, run_types, NULL, free_types, 0},
     {"Alltoallw, subarrays; xt", make_subarrays, run_subarrays, NULL, free_subarrays, 0},
