@@ -1,7 +1,7 @@
 /* shim.c: for LD_PRELOAD: a system call fails, or does less than was asked. XT_SHIM="CALL HOW AT": the first
  * AT calls that move elements are left alone; HOW: EIO, ENOSPC, END (nothing more is there), SHORT (half of
- * it), SLOW (it takes a millisecond). Reads of other than whole blocks, and writes into the first block, are of
- * headers and left alone. */
+ * it), SLOW (it takes a millisecond). Reads of other than whole blocks, and writes into the first block, are
+ * of headers, and left alone. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
