@@ -61,9 +61,8 @@ static xt_status check_box(const struct boxer *b, struct side *s, int64_t i, con
                             k, (long long)n, (long long)lo, (long long)b->x->shape[k]);
         s->hi[i * rank + k] = lo + n;
     }
-    *numel = 1;
-    for (int k = 0; k < rank; k++)
-        *numel *= s->b->len[i * rank + k]; /* of the tensor, which fits */
+    if (!xti_product(rank, s->b->len + i * rank, numel))
+        return xti_fail(b->parts.err, XT_EOVERFLOW, "%s: box %lld", what, (long long)i);
     if (s->b->rank[i] < 0 || s->b->rank[i] >= b->x->ranks)
         return xti_fail(b->parts.err, XT_ERANGE, "%s: box %lld: rank %lld is not in [0,%lld)", what,
                         (long long)i, (long long)s->b->rank[i], (long long)b->x->ranks);
