@@ -688,17 +688,19 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("shard");
-    TCase *t = tcase_create("shard");
+    TCase *t = tcase_create("shard"), *huge = tcase_create("huge");
     tcase_set_timeout(t, 0);
+    tcase_set_timeout(huge, 0);
+    tcase_add_test(huge, two_thousand_million_bytes_go_from_rank_to_rank);
     tcase_add_test(t, random_chains_over_ranks_are_those_of_whole_tensors);
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, two_plans_through_a_middle_layout_are_the_one);
-    tcase_add_test(t, two_thousand_million_bytes_go_from_rank_to_rank);
     tcase_add_test(t, messages_and_kernels_are_as_few_as_the_strides_say);
     tcase_add_test(t, an_explanation_has_the_same_numbers_as_text_and_as_json);
     suite_add_tcase(s, t);
+    suite_add_tcase(s, huge);
     return run_suite(s);
 }
