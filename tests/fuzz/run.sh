@@ -1,7 +1,8 @@
 #!/bin/sh
 # run.sh TARGET..: fuzzes each for FUZZ_SECONDS (60), from seeds and from what earlier runs in B/corpus found;
 # inputs in tests/fuzz/found, which once were faults, are run first. Prints how many inputs were tried.
-# B: build directory of the targets.
+# B: build directory of the targets. FUZZ_TIMEOUT: seconds by the clock that an input may take (10); more where
+# the machine stops now and then.
 B=${B:-build/fuzz} seconds=${FUZZ_SECONDS:-60}
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:handle_segv=1
 passed=0 failed=0
@@ -60,8 +61,8 @@ for t in "$@"; do
     seeds "$t" "$B/seeds/$t"
     log=$B/$t.log
     if find tests/fuzz/found/"$t" -type f 2>/dev/null | xargs -r "$B/tests/fuzz/$t" >"$log" 2>&1 &&
-        "$B/tests/fuzz/$t" -max_total_time="$seconds" -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
-            -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$B/faults/$t-" \
+        "$B/tests/fuzz/$t" -max_total_time="$seconds" -max_len=4096 -timeout="${FUZZ_TIMEOUT:-10}" \
+            -rss_limit_mb=2048 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$B/faults/$t-" \
             "$B/corpus/$t" "$B/seeds/$t" >>"$log" 2>&1; then
         passed=$((passed + 1))
     else
