@@ -14,6 +14,7 @@ enum {
     BANKS = 32,
     WORD = 4,
     LINE = 128,
+    SECTOR = 32,
     PROBES = 4,
     SHARED_BYTES = 48 << 10,
     LEAST_RUNS = 4,
@@ -92,21 +93,15 @@ static void put_digits(const struct xti_box *b, enum xti_box_of f, int64_t i, sh
     }
 }
 
-/* Runs go from row to row, and begin at different units of their words. */
-static bool may_rotate(const struct xti_box *b, int unit)
-{
-    return !b->destination_aligned && unit < 16 && b->n_b == 1 && xti_box_is_row(&b->dim[0]) && b->outs > 1;
-}
-
 /* Of a run within its first word, as if all strides that are no multiples of that were odd: then all these
- * share a layout, and a kernel. Of runs that may be rotated not 1, with which units of neighbouring runs
- * would meet in few banks, as they do for few other pairs. */
+ * share a layout, and a kernel. Of runs that go from row to row not by 1: units of neighbouring runs would
+ * meet in no bank, as with most others they do. */
 static int64_t units_within(const struct xti_box *b, const short *digit, int64_t of)
 {
-    int64_t at = 0;
+    int64_t at = 0, odd = b->n_b == 1 && xti_box_is_row(&b->dim[0]) ? 3 : 1;
     for (int j = 0; j < b->n; j++)
         if (!b->dim[j].in_b && b->dim[j].d % of)
-            at += (may_rotate(b, 16 / (int)of) ? 3 : 1) * digit[j];
+            at += odd * digit[j];
     return at % of;
 }
 
@@ -125,7 +120,7 @@ static void ask_for_chunks(const struct xti_box *b, int64_t first, struct reques
 /* The k-th unit of each lane's word. */
 static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int k, struct request *r)
 {
-    int64_t units = 16 / unit, outs = b->outs / b->group;
+    int64_t units = b->word / unit, outs = b->outs / b->group;
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     memset(r, 0, sizeof *r);
     for (; r->lanes < WARP && first + r->lanes < b->steps.active && first + r->lanes < outs * b->vectors;
@@ -135,15 +130,13 @@ static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int 
         put_digits(b, XTI_BOX_RUN, e / b->lanes % outs, digit);
         if (!b->destination_aligned)
             point += last->back * last->d - units_within(b, digit, units);
-        if (b->rotated)
-            point += (units + 2 * k - point % units) % units - k; /* the one that is k modulo units */
         put_digits(b, XTI_BOX_POINT, point < 0 ? 0 : point, digit);
     }
 }
 
 static void ask(const struct xti_box *b, int unit, struct probes *p)
 {
-    int units = 16 / unit;
+    int units = b->word / unit;
     p->n_chunks = p->n_units = p->chunk_lanes = p->unit_lanes = 0;
     for (int w = 0; w < PROBES; w++) {
         ask_for_chunks(b, w * WARP, &p->chunk[w]);
@@ -191,7 +184,7 @@ static int count_waves(const struct xti_box *b, const struct request *r, int64_t
         int n[BANKS] = {0}, most = 0;
         for (int l = first; l < first + together && l < r->lanes; l++) {
             int64_t at = place_of(b, base, r->digit[l]);
-            at = spread(b, (r->chunks ? at & ~INT64_C(15) : at) + r->more[l]) / WORD;
+            at = spread(b, (r->chunks && b->shifts == 2 ? at & ~INT64_C(15) : at) + r->more[l]) / WORD;
             for (int k = 0; k < words; k++, at++) {
                 int bank = (int)((uint64_t)at % BANKS), i = 0;
                 while (i < n[bank] && known[bank][i] != at)
@@ -216,7 +209,7 @@ static struct xti_box_waves count_probes(const struct xti_box *b, int unit, cons
     int64_t base = base_of(b);
     int ideal;
     for (int i = 0; i < p->n_units && w.taken <= most; i++) {
-        double times = words / p->unit_lanes * (16 / unit);
+        double times = words / p->unit_lanes * (b->word / unit);
         w.taken += times * count_waves(b, &p->unit[i], base, unit * b->group, &ideal);
         w.ideal += times * ideal;
     }
@@ -266,7 +259,7 @@ static bool step_by_runs(const struct xti_box *b, int unit, struct xti_box_steps
     for (int64_t r = most; enough(r * b->lanes); r--) {
         if ((b->vectors != b->lanes && outs % r) || !is_additive(b, XTI_BOX_RUN, r, &grain))
             continue;
-        bool still = grain * unit % 16 == 0 || b->destination_aligned;
+        bool still = grain * unit % b->word == 0 || b->destination_aligned;
         *s = (struct xti_box_steps){r * b->lanes, r, 0, still};
         return true;
     }
@@ -277,10 +270,10 @@ static bool step_by_runs(const struct xti_box *b, int unit, struct xti_box_steps
 static bool step_by_points(const struct xti_box *b, int unit, struct xti_box_steps *s)
 {
     int64_t outs = b->outs / b->group, together = outs > 1 ? outs * b->lanes : 1, grain;
-    if (!b->destination_aligned && b->dim[0].skew && !b->rotated)
+    if (!b->destination_aligned && b->dim[0].skew)
         return false; /* points before a window are not as far apart as others */
     for (int64_t a = XTI_CUDA_THREADS / together * together; enough(a); a -= together) {
-        int64_t step = a / outs * (16 / unit);
+        int64_t step = a / outs * (b->word / unit);
         if (!is_additive(b, XTI_BOX_POINT, step, &grain) || (!b->destination_aligned && grain == 1))
             continue; /* points before a window would carry */
         *s = (struct xti_box_steps){a, 0, step, true};
@@ -290,19 +283,20 @@ static bool step_by_points(const struct xti_box *b, int unit, struct xti_box_ste
 }
 
 /* From row to row. */
-static void step_by_rows(struct xti_box *b)
+static void step_by_rows(struct xti_box *b, int unit)
 {
-    int64_t grain, r = XTI_CUDA_THREADS / b->chunks;
+    int64_t grain = 0, r = XTI_CUDA_THREADS / b->chunks;
     while (r && !is_additive(b, XTI_BOX_ROW, r, &grain))
         r--;
     bool serves = b->rows > 1 && enough(r * b->chunks);
     b->row_step = serves ? r : 0;
     b->row_active = serves ? r * b->chunks : XTI_CUDA_THREADS;
+    b->row_still = b->shifts < 2 || grain * unit % 16 == 0;
 }
 
 static void choose_steps(struct xti_box *b, int unit)
 {
-    step_by_rows(b);
+    step_by_rows(b, unit);
     b->steps = (struct xti_box_steps){XTI_CUDA_THREADS, 0, 0, false};
     if (!step_by_points(b, unit, &b->steps))
         step_by_runs(b, unit, &b->steps);
@@ -310,16 +304,16 @@ static void choose_steps(struct xti_box *b, int unit)
 
 /* ---- layouts */
 
-/* Chunks of nothing: behind each row; after as many rows as make 16 bytes of the destination; behind dim
- * `after` of the rows. And the spread. */
+/* Times `grain` bytes of nothing: behind each row; after as many rows as make a word of the destination;
+ * behind dim `after` of the rows. And the spread. */
 struct layout {
-    int row, word, after, dim, every, spread;
+    int row, word, after, dim, every, spread, grain;
 };
 
-/* A run has one dim, or 16 bytes are a box of the first dims of the run: p a multiple of them goes by. */
+/* A run has one dim, or a word is a box of the first dims of the run: p a multiple of them goes by. */
 static bool is_constant(const struct xti_box *b, int unit)
 {
-    int64_t units = 16 / unit;
+    int64_t units = b->word / unit;
     if (!b->destination_aligned)
         return b->n_b == 1 && !b->dim[0].skew;
     for (int j = 0; j < b->n_b; j++) {
@@ -338,7 +332,7 @@ static bool is_constant(const struct xti_box *b, int unit)
 static bool fits_into(const struct xti_box *b, int unit, int64_t whole)
 {
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
-    int64_t units = 16 / unit, low = unit * b->group - 1 + (b->shifts ? 15 : 0);
+    int64_t units = b->word / unit, low = unit * b->group - 1 + (b->shifts ? 15 : 0);
     bool runs = xti_box_digits(b, XTI_BOX_RUN, order) > 0;
     for (int j = 0; j < b->n; j++) {
         const struct xti_box_dim *d = &b->dim[j];
@@ -379,15 +373,15 @@ static int64_t table_cost(int64_t units) { return 5 * units; }
 
 static bool may_turn(const struct xti_box *b, int64_t units)
 {
-    return !b->constant && !b->rotated && !b->dim[0].skew && read_points(&b->dim[0]) >= units;
+    return !b->constant && !b->dim[0].skew && read_points(&b->dim[0]) >= units;
 }
 
-/* Where places would be computed again for each word of several runs, they are looked up in a table of 16 /
- * unit * 2 rows; its columns reach a word beyond the run on both sides. */
+/* Where places would be computed again for each word of several runs, they are looked up in a table of two
+ * rows for each unit of a word; its columns reach a word beyond the run on both sides. */
 static void choose_table(struct xti_box *b, int unit)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    int64_t units = 16 / unit, columns = last->d * read_points(last) / units + 4,
+    int64_t units = b->word / unit, columns = last->d * read_points(last) / units + 4,
             bytes = columns * units * 2 * 4;
     bool serves = !b->constant && !lie_alike(b) && b->group == 1 && b->outs >= LEAST_RUNS &&
                   !(may_turn(b, units) && turn_cost(b, units) <= table_cost(units));
@@ -408,9 +402,9 @@ static int64_t odd_bytes(int unit) { return 5 * unit & 15; }
 
 /* The rows lie one after another, those of the destination's innermost dims first. A row begins as far within
  * a chunk as in the source: here as if all strides that are no multiples of one were odd. */
-static void lay_out(struct xti_box *b, int unit, const struct layout *y, bool rotated)
+static void lay_out(struct xti_box *b, int unit, const struct layout *y)
 {
-    int64_t units = 16 / unit, at = b->pitch_bytes = 16 * (b->chunks + y->row);
+    int64_t units = b->word / unit, at = b->pitch_bytes = 16 * b->chunks + y->grain * y->row;
     int n = 0;
     for (int j = 0; j < b->n; j++) {
         struct xti_box_dim *d = &b->dim[j];
@@ -419,19 +413,17 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y, bool ro
         d->ragged = b->shifts == 2 && within_chunk(d, unit);
         d->shared = at + (d->ragged ? odd_bytes(unit) : 0);
         d->skew = j == 0 && units > 1 && y->word ? log2_of(units) : 0;
-        d->skew_bytes = 16 * y->word;
+        d->skew_bytes = y->grain * y->word;
         at = (at + (d->ragged ? 16 : 0)) * read_points(d) +
              (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
-        at += n++ == y->after ? 16 * y->dim : 0;
+        at += n++ == y->after ? y->grain * y->dim : 0;
     }
     b->every = y->every;
     b->spread = y->spread;
-    b->store_bytes = y->spread && y->spread < 16 ? y->spread : 16;
+    b->store_bytes = y->spread && y->spread < y->grain ? y->spread : y->grain;
     b->bytes = (spread(b, at - 1) + 16) / 16 * 16;
-    b->rotated = rotated; /* where a thread's words lie alike */
     choose_steps(b, unit);
-    b->rotated = b->rotated && lie_alike(b);
-    b->constant = !b->rotated && is_constant(b, unit);
+    b->constant = is_constant(b, unit);
     b->together = y->spread && stays_together(b, unit);
     choose_table(b, unit);
 }
@@ -440,11 +432,12 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y, bool ro
 static bool next_layout(int i, int unit, struct layout *y)
 {
     static const struct layout known[] = {
-        {0, 1, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 0}, {0, 2, 0, 0, 0, 0}, {0, 4, 0, 0, 0, 0},
-        {0, 1, 0, 1, 0, 0}, {0, 2, 0, 2, 0, 0}, {0, 2, 0, 4, 0, 0}, {0, 1, 0, 2, 0, 0}, {0, 1, 0, 4, 0, 0},
-        {1, 1, 0, 0, 0, 0}, {1, 2, 0, 0, 0, 0}, {1, 1, 0, 1, 0, 0}};
-    enum { KNOWN = sizeof known / sizeof *known, DIMS = 4 * 3 * 2, WIDE = 6 * 3 * 2, NARROW = 5 * 2 };
-    *y = (struct layout){0};
+        {0, 1, 0, 0, 0, 0, 16}, {0, 0, 0, 0, 0, 0, 16}, {1, 0, 0, 0, 0, 0, 16}, {0, 2, 0, 0, 0, 0, 16},
+        {0, 4, 0, 0, 0, 0, 16}, {0, 1, 0, 1, 0, 0, 16}, {0, 2, 0, 2, 0, 0, 16}, {0, 2, 0, 4, 0, 0, 16},
+        {0, 1, 0, 2, 0, 0, 16}, {0, 1, 0, 4, 0, 0, 16}, {1, 1, 0, 0, 0, 0, 16}, {1, 2, 0, 0, 0, 0, 16},
+        {1, 1, 0, 1, 0, 0, 16}};
+    enum { KNOWN = sizeof known / sizeof *known, DIMS = 24, WIDE = 36, NARROW = 10, FINE = 6 };
+    *y = (struct layout){.grain = 16};
     if (i < KNOWN) {
         *y = known[i];
     } else if ((i -= KNOWN) < DIMS) {
@@ -460,6 +453,10 @@ static bool next_layout(int i, int unit, struct layout *y)
         y->spread = unit < 8 ? 4 : 8;
         y->row = i % 2;
         return unit < 16;
+    } else if ((i -= NARROW) < FINE) {
+        y->grain = i < 3 && unit <= 4 ? 4 : 8;
+        y->row = i % 3 != 1;
+        y->word = i % 3 != 0;
     } else {
         return false;
     }
@@ -469,23 +466,32 @@ static bool next_layout(int i, int unit, struct layout *y)
 /* Of a word of the destination: loads from shared memory, and putting their units together. */
 static double gather_instructions(const struct xti_box *b, int unit)
 {
-    double units = 16.0 / unit, moved = unit < 4 ? (b->group > 1 ? 12 : unit == 1 ? 44 : 20) : units;
-    return moved + (b->rotated ? 12 : 0) + (b->spread ? 6 * (b->together ? 1 : units) : 0);
+    double units = (double)b->word / unit, moved = unit < 4 ? (b->group > 1 ? 3
+                                                               : unit == 1  ? 8
+                                                                            : 4) *
+                                                                  b->word / 4.0
+                                                            : units;
+    return moved + (b->constant ? 0 : units) + (b->spread ? 6 * (b->together ? 1 : units) : 0);
 }
 
 double xti_box_instructions(const struct xti_box *b, int unit)
 {
-    double units = 16.0 / unit, chunks = (double)(b->rows * b->chunks),
+    double units = (double)b->word / unit, chunks = (double)(b->rows * b->chunks),
            words = (double)(b->outs * b->vectors);
     double begins = b->steps.run || b->steps.point ? fmin(words, XTI_CUDA_THREADS) : words;
-    double spreads = b->spread ? 3 + 16.0 / b->store_bytes - 1 : 0;
+    double spreads = (b->spread ? 3 : 0) + 16.0 / b->store_bytes - 1;
     double places = b->constant ? units
                     : b->table  ? (double)table_cost((int64_t)units)
                     : b->turns  ? (double)turn_cost(b, (int64_t)units)
                                 : 5 * units * b->n_b;
-    return chunks * ((b->shifts ? 22 : 9) + spreads) + words * (6 + gather_instructions(b, unit)) +
-           begins * 60 + (lie_alike(b) && !b->table ? begins : words) * places +
-           (double)b->table * 2 * units * 30;
+    double chunk = b->row_step && b->row_still ? 8
+                   : b->shifts                 ? 14
+                                               : 9,
+           word = b->steps.run && b->steps.still && b->vectors == b->lanes ? 3
+                  : b->steps.point                                         ? 22
+                                                                           : 26;
+    return chunks * (chunk + spreads) + words * (word + gather_instructions(b, unit)) + begins * 60 +
+           (lie_alike(b) && !b->table ? begins : words) * places + (double)b->table * 2 * units * 30;
 }
 
 /* As the estimate of bench/README.md has it: wavefronts and instructions for 16 bytes, either of which may be
@@ -494,19 +500,20 @@ double xti_box_instructions(const struct xti_box *b, int unit)
  * all wavefronts. */
 static double price(const struct xti_box *b, int unit, const struct probes *p, double least, bool *ideal)
 {
-    double words = (double)(b->outs * b->vectors),
-           work = pow(xti_box_instructions(b, unit) / words / 132, 2.5),
-           lines = b->outs > b->group && b->lanes < 8 ? 32.0 / (double)b->lanes : 4,
-           more = (lines - 4) / 4 / WARP;
+    double share = b->word / 16.0, sixteens = (double)(b->outs * b->vectors) * share,
+           work = pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5), least_lines = 4 * share,
+           lines = b->outs > b->group && b->lanes * b->word < LINE ? 32.0 / (double)b->lanes : least_lines,
+           more = (lines - least_lines) / 4 / WARP / share;
     *ideal = false;
     if (work + CONFLICTS >= least)
         return INFINITY;
-    double most = isinf(least) ? least : words * (pow(least - work, 1 / 2.5) * 16 / 9.3 - more);
+    double most = isinf(least) ? least : sixteens * (pow(least - work, 1 / 2.5) * 16 / 9.3 - more);
     struct xti_box_waves w = count_probes(b, unit, p, most);
     if (w.taken > most)
         return INFINITY;
-    *ideal = w.taken <= w.ideal && lines <= 4 && !b->spread && (b->steps.run || b->steps.point);
-    return pow(9.3 / 16 * (w.taken / words + more), 2.5) + work + CONFLICTS * w.taken / w.ideal;
+    *ideal = w.taken <= w.ideal && lines <= least_lines && !b->spread &&
+             (b->destination_aligned || b->constant) && (b->steps.run || b->steps.point);
+    return pow(9.3 / 16 * (w.taken / sixteens + more), 2.5) + work + CONFLICTS * w.taken / w.ideal;
 }
 
 /* Lanes that go along a run before others take the next one: of its words a divisor that asks for whole
@@ -514,7 +521,7 @@ static double price(const struct xti_box *b, int unit, const struct probes *p, d
 static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
 {
     static const int try[] = {8, 4, 16, 2, 32, 64, 128, 9, 10, 11, 12, 13, 14, 15};
-    int n = 0, least = b->destination_aligned && b->destination_align >= 32 ? 2 : 8;
+    int n = 0, least = (b->destination_aligned && b->destination_align >= SECTOR ? SECTOR : LINE) / b->word;
     for (size_t i = 0; i < sizeof try / sizeof *try && n + 1 < MOST_LANES && b->outs > b->group; i++)
         if (b->vectors % try[i] == 0 && try[i] >= least && try[i] < b->vectors)
             lanes[n++] = try[i];
@@ -526,25 +533,24 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
 struct found {
     struct layout y;
     int64_t lanes;
-    bool rotated;
     double price;
 };
 
 /* The layouts for b->lanes. True: no other lanes can be better. */
-static bool search_layouts(struct xti_box *b, int unit, bool rotated, struct found *best)
+static bool search_layouts(struct xti_box *b, int unit, struct found *best)
 {
     struct probes p = {0};
     struct layout y;
     bool ideal = false;
     for (int i = 0; !ideal && next_layout(i, unit, &y); i++) {
-        lay_out(b, unit, &y, rotated);
-        if (b->rotated != rotated || b->bytes > SHARED_BYTES)
+        lay_out(b, unit, &y);
+        if (b->bytes > SHARED_BYTES || (y.grain < 16 && (b->shifts == 2 || y.grain < unit * b->group)))
             continue;
         if (!p.n_chunks)
             ask(b, unit, &p);
         double cost = price(b, unit, &p, best->price, &ideal);
         if (cost < best->price)
-            *best = (struct found){y, b->lanes, rotated, cost};
+            *best = (struct found){y, b->lanes, cost};
     }
     return ideal;
 }
@@ -557,8 +563,7 @@ static struct found search(struct xti_box *b, int unit)
     int n = list_lanes(b, lanes);
     for (int k = 0; k < n && !ideal; k++) {
         b->lanes = lanes[k];
-        ideal = search_layouts(b, unit, false, &best) ||
-                (may_rotate(b, unit) && search_layouts(b, unit, true, &best));
+        ideal = search_layouts(b, unit, &best);
     }
     return best;
 }
@@ -592,9 +597,9 @@ struct facts {
 static void list_facts(const struct xti_box *b, int unit, struct facts *f)
 {
     const int64_t whole[] = {
-        unit,       b->n,      b->n_b,
+        unit,       b->n,      b->n_b + 32 * b->word,
         b->rows,    b->chunks, b->outs,
-        b->vectors, b->group,  b->shifts + 4 * b->destination_aligned + 8 * (b->destination_align >= 32)};
+        b->vectors, b->group,  b->shifts + 4 * b->destination_aligned + 8 * (b->destination_align >= SECTOR)};
     int n = 0;
     memset(f, 0, sizeof *f);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
@@ -655,7 +660,7 @@ double xti_box_lay_out(struct xti_box *b, int unit)
         keep(&f, hash, &found);
     }
     b->lanes = found.lanes;
-    lay_out(b, unit, &found.y, found.rotated);
+    lay_out(b, unit, &found.y);
     for (int j = 0; j < b->n; j++)
         b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
     return found.price;

@@ -33,6 +33,8 @@ struct sides {
     struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
     int64_t soff, doff;
     int unit;           /* bytes */
+    int word;           /* the least of the destination */
+    bool narrow;        /* its words are of less than 16 bytes: lanes side by side are to have whole lines */
     int processors;     /* of the device: each is to have two boxes */
     uint64_t turned;    /* bit i: dim[i] was turned round */
     int even_a, even_b; /* boxes begin at multiples of so many bytes of the source, of the destination */
@@ -114,6 +116,8 @@ static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
     t = (t + least - 1) / least * least;
     if (t >= d->n)
         return d->n;
+    if (x->narrow && i == 0) /* whole lines rather than boxes that are alike */
+        return t;
     int64_t boxes = (d->n + t - 1) / t, even = (d->n + boxes - 1) / boxes;
     for (grain = least; grain < t / (boxes > 3 && t >= 32 ? 4 : 8);) /* where little is lost */
         grain *= 2;
@@ -170,10 +174,14 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
             limit = total * unit / (2 * x->processors);
     int64_t most = x->n <= FEW_DIMS ? BOX_BYTES : x->n >= MANY_DIMS ? LARGE_BYTES : MEDIUM_BYTES;
     limit = one_of_few(limit, most);
+    bool small = limit < most;
+    /* of narrow words; shorter runs would cost more than fewer boxes */
+    int64_t lines = RUN_BYTES * 2 * SECTOR / unit;
+    limit = small && x->narrow && limit < lines ? lines : limit;
     measure(x, unit, want_a, want_b, batch, best);
-    while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && limit < most)) &&
+    while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && small)) &&
            want_b * unit > 2 * SECTOR) {
-        want_b /= want_a > want_b ? 1 : 2;
+        want_b /= want_a > (x->narrow ? 2 * SECTOR / unit : want_b) ? 1 : 2;
         want_a /= 2;
         measure(x, unit, want_a, want_b, batch, best);
     }
@@ -255,9 +263,10 @@ const struct xti_box_dim *xti_box_find(const struct xti_box *b, int dim)
     return NULL;
 }
 
-/* Where runs of the destination begin anywhere, a box's share of each begins up to 16 / unit - 1 points
- * earlier than its window. */
-static void align_destination(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
+/* Where runs begin within words, a box's share of each begins up to word / unit - 1 points earlier than its
+ * window. */
+static void align_destination(const struct xti_cuda_plan *p, const struct xti_piece *q, int word,
+                              struct xti_box *b)
 {
     uint64_t unit = (uint64_t)p->map.esize,
              bits = SECTOR | (uint64_t)p->origin.dst_bytes | (uint64_t)b->doff * unit;
@@ -267,10 +276,13 @@ static void align_destination(const struct xti_cuda_plan *p, const struct xti_pi
             bits |= (uint64_t)q->dim[i].d * unit * (uint64_t)(in && in->in_b ? in->t : 1);
     }
     b->destination_align = (int)(bits & (~bits + 1));
-    b->destination_aligned = (bits | (uint64_t)p->base_align) % 16 == 0;
+    /* few widths make few structures */
+    bool whole = (bits | (uint64_t)p->base_align) % XTI_BOX_MOST_WORD == 0;
+    b->word = whole ? XTI_BOX_MOST_WORD : word > (int)unit ? word : (int)unit;
+    b->destination_aligned = whole || b->word == (int)unit;
     struct xti_box_dim *last = &b->dim[b->n_b - 1];
     if (!b->destination_aligned && last->cut >= 0)
-        last->back = (16 / p->map.esize - 1 + last->d - 1) / last->d; /* d: points of the run below it */
+        last->back = (b->word / p->map.esize - 1 + last->d - 1) / last->d; /* d: points of the run below it */
 }
 
 static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
@@ -386,7 +398,7 @@ static bool ends_apart(const struct xti_box_dim *d, int64_t units)
 int64_t xti_box_count(const struct xti_box *b, int window, int unit)
 {
     const struct xti_box_dim *d = &b->dim[b->window[window]];
-    return windows_of(d) + ends_apart(d, 16 / unit);
+    return windows_of(d) + ends_apart(d, b->word / unit);
 }
 
 /* A chunk more for the shift would leave threads without a row: rows are a little shorter instead. */
@@ -400,7 +412,7 @@ static bool trim_rows(struct xti_box *b, int unit)
         if (!d->in_a || d->in_b || chunks == b->chunks || chunks < 4)
             continue;
         int64_t s = (int64_t)xti_abs64(d->s), fewer = ((b->chunks - chunks) * 16 + s * unit - 1) / (s * unit);
-        if (8 * fewer > d->t)
+        if (4 * fewer > d->t)
             continue;
         d->t -= fewer;
         return true;
@@ -450,7 +462,7 @@ static bool try_box(const struct xti_cuda_plan *p, const struct xti_piece *q, co
     if (e.run_b * unit < 16)
         return xti_refuse(why, "runs of %lld bytes of the destination", (long long)(e.run_b * unit));
     cut_source_run(b, x, q, unit);
-    align_destination(p, q, b);
+    align_destination(p, q, x->word, b);
     align_source(p, q, b);
     count_rows(b, unit);
     return true;
@@ -465,21 +477,22 @@ static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece 
     struct xti_box longer;
     struct sides y = *x;
     int64_t points = period(last->d, p->map.esize, 16);
-    if (b->destination_aligned || last->d == 1 || (last->cut < 0 && last->t > 1))
+    if (b->word == XTI_BOX_MOST_WORD || last->d == 1 || (last->cut < 0 && last->t > 1))
         return;
     y.even_b = 16;
     y.least_b = last->d * points;
-    if (try_box(p, q, &y, &longer, NULL) && longer.destination_aligned)
+    if (try_box(p, q, &y, &longer, NULL) && longer.word == XTI_BOX_MOST_WORD)
         *b = longer;
 }
 
-bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
+bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
                   struct xti_why *why)
 {
     struct sides x;
     int unit = p->map.esize;
     list_sides(q, &x);
     x.unit = unit;
+    x.word = word;
     x.processors = p->target.n_sms ? p->target.n_sms : PROCESSORS;
     x.even_a = x.even_b = SECTOR;
     if (!worth_it(q, &x, unit, why))
@@ -489,6 +502,7 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, stru
         if (!try_box(p, q, &x, b, why))
             return false;
     }
+    x.narrow = b->word < XTI_BOX_MOST_WORD;
     x.even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
     x.even_b = !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
     if ((x.even_a < SECTOR || x.even_b < SECTOR) && !try_box(p, q, &x, b, why))
@@ -496,7 +510,7 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, stru
     lengthen_runs(p, q, &x, b);
     if (b->shifts && trim_rows(b, unit))
         count_rows(b, unit);
-    b->vectors = count_words(b, 16 / unit);
+    b->vectors = count_words(b, b->word / unit);
     b->group = group_of(b, unit);
     int64_t bytes = b->rows * b->chunks * 16;
     return bytes <= MOST_SHARED || xti_refuse(why, "a box of %lld bytes", (long long)bytes);

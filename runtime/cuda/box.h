@@ -37,32 +37,36 @@ struct xti_box {
     int64_t soff, doff;                         /* with dims turned round, */
     uint64_t turned;                            /* bit i: dim i of the piece is */
     int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
-    int64_t outs, vectors;             /* of the destination: runs, 16-byte words of each */
+    int word;                          /* bytes that a thread stores at a time */
+    int64_t outs, vectors;             /* of the destination: runs, words of each */
     int64_t lanes;                     /* words of a run that come before the next run's */
     /* Of the threads, row_active load, and the next chunk of each lies row_step rows further; 0: all do, and
      * it lies anywhere. */
     int64_t row_step, row_active;
+    bool row_still;             /* that one begins as far within its first chunk */
     struct xti_box_steps steps; /* from word to word */
     int shifts;                 /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
     int source_align,
         destination_align;    /* of rows and runs in bytes, <= 32, where buffers begin at sectors */
     bool source_whole;        /* rows are whole aligned chunks, also at edges */
-    bool destination_aligned; /* runs begin at multiples of 16 bytes */
-    bool constant;            /* the units of 16 bytes of the destination lie at constants */
+    bool destination_aligned; /* runs begin at multiples of a word */
+    bool constant;            /* the units of a word of the destination lie at constants */
     int group;                /* runs that a thread makes together, of units side by side in 4 bytes */
     /* What lies at byte a of the rows and gaps above is at a + (a >> every) * spread of shared memory, stored
      * `store_bytes` at a time. spread 0: at a. */
     int every, spread, store_bytes;
-    bool rotated;        /* lanes gather the units of a word in the order of their points modulo 16 bytes */
     bool together;       /* a word's units lie as far apart as without the spread */
     bool turns;          /* within a word a run leaves the first dim's row at most once */
     int table, table_at; /* columns of a table of the places of a run's points, and its byte; 0: none */
     int64_t bytes;       /* of shared memory */
 };
 
+enum { XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16 };
+
 /* The best box of an affine piece with a source whose inner destination stride is 1, but for its places in
- * shared memory. False, with the reason: there is none worth it. */
-bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b,
+ * shared memory. Words are of 16 bytes where all runs begin at multiples of these, else of `word` bytes, or
+ * a unit. False, with the reason: there is none worth it. */
+bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
                   struct xti_why *why);
 
 /* Cuts the rows of a box, before its layout, where the destination's innermost dim goes on in them, so that

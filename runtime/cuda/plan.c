@@ -21,15 +21,22 @@ enum { EXPLAINED = 16 };
 /* The device's limit of grid.x, and of a 32-bit block number. */
 #define GRID_LIMIT INT64_C(0x7fffffff)
 
+/* The cheapest of a box as wide as runs are aligned, one of wide words, and one of rows in parts. */
 static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
 {
-    struct xti_box *b = xti_arena_alloc(&p->map.arena, sizeof *b);
+    const struct xti_piece *q = xti_cuda_piece(p, piece);
+    struct xti_box *b = xti_arena_alloc(&p->map.arena, sizeof *b), other;
     if (!b)
         return xti_fail(err, XT_ENOMEM, "CUDA plan: box");
-    xti_box_make(p, xti_cuda_piece(p, piece), b, NULL);
+    xti_box_make(p, q, XTI_BOX_LEAST_WORD, b, NULL);
     struct xti_box split = *b;
-    double cost = xti_box_lay_out(b, p->map.esize);
-    if (xti_box_split(p, xti_cuda_piece(p, piece), &split) && xti_box_lay_out(&split, p->map.esize) < cost)
+    double cost = xti_box_lay_out(b, p->map.esize), others;
+    if (b->word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
+        (others = xti_box_lay_out(&other, p->map.esize)) < cost) {
+        cost = others;
+        *b = other;
+    }
+    if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, p->map.esize) < cost)
         *b = split;
     s->box = b;
     return XT_OK;

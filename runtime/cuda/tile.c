@@ -18,7 +18,7 @@ static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_wh
         return false;
     if (q->src < 0 || !q->n_dims)
         return xti_refuse(why, q->src < 0 ? "no source" : "one unit");
-    return xti_box_make(p, q, &b, why);
+    return xti_box_make(p, q, XTI_BOX_LEAST_WORD, &b, why);
 }
 
 static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
@@ -136,8 +136,13 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     xti_write_constant(w, "XT_OUTS", b->outs / b->group);
+    xti_write_constant(w, "XT_WORD", b->word);
     xti_write_constant(w, "XT_GROUP", b->group);
-    xti_write_number(w, "XT_GROUP_TO", xti_box_digits(b, XTI_BOX_RUN, order) ? order[0]->d : 0);
+    int dims = xti_box_digits(b, XTI_BOX_RUN, order);
+    xti_write_number(w, "XT_GROUP_TO", dims ? order[0]->d : 0);
+    xti_write_constant(w, "XT_NUMBERED", w->e->tier == XTI_TIER_STRUCTURE);
+    xti_write_constant(w, "XT_RUN_DIMS", dims);
+    xti_write_constant(w, "XT_ROW_DIMS", xti_box_digits(b, XTI_BOX_ROW, order));
     xti_write_constant(w, "XT_VECTORS", b->vectors);
     xti_write_constant(w, "XT_LANES", b->lanes);
     xti_write_constant(w, "XT_BCUT", last->cut >= 0 ? last->cut : XTI_CUDA_BOX_CUTS);
@@ -147,10 +152,10 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_BOX", b->constant && !(b->dim[0].ragged && w->e->tier == XTI_TIER_STRUCTURE));
     write_shared(w, "XT_BACK_SHARED", last);
     xti_write_constant(w, "XT_EVEN",
-                       last->cut < 0 || last->d * last->t == b->vectors * (16 / w->p->map.esize));
+                       last->cut < 0 || last->d * last->t == b->vectors * (b->word / w->p->map.esize));
     int64_t run = last->cut >= 0 ? last->d * last->t : last->d * last->n;
     bool whole = last->cut < 0 || last->n % last->t == 0;
-    xti_write_constant(w, "XT_BRIM", b->destination_aligned && whole && run * w->p->map.esize % 16 == 0);
+    xti_write_constant(w, "XT_BRIM", b->destination_aligned && whole && run * w->p->map.esize % b->word == 0);
 }
 
 static void put_shared(struct xti_writer *w, const struct xti_box_dim *d, int j)
@@ -235,6 +240,7 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
 static void define_places(struct xti_writer *w, const struct xti_box *b)
 {
     xti_write_constant(w, "XT_ROW_STEP", b->row_step);
+    xti_write_constant(w, "XT_ROW_STILL", b->row_still);
     xti_write_constant(w, "XT_ROW_ACTIVE", b->row_active);
     xti_write_constant(w, "XT_ACTIVE", b->steps.active);
     xti_write_constant(w, "XT_RUN_STEP", b->steps.run);
@@ -243,8 +249,8 @@ static void define_places(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_SPREAD", b->spread);
     xti_write_constant(w, "XT_EVERY", b->every);
     xti_write_constant(w, "XT_TOGETHER", b->together);
-    xti_write_constant(w, "XT_ROTATED", b->rotated);
-    xti_write_constant(w, "XT_ROOM", (b->constant || b->rotated) && !b->spread);
+    bool few = b->word / w->p->map.esize <= 4 && !b->table && !b->turns;
+    xti_write_constant(w, "XT_ROOM", (b->constant || few) && !b->spread);
     xti_write_constant(w, "XT_CHUNK_STORE", b->store_bytes);
     xti_write_constant(w, "XT_TABLE", b->table);
     xti_write_constant(w, "XT_TURNS", b->turns ? b->dim[0].t + b->dim[0].back : 0);
@@ -282,11 +288,8 @@ const struct xti_family xti_cuda_tile = {
     tile_index,
     tile_define,
     SOURCES PITCHES TOS WINDOWS
-    "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS XT_VECTORS "
-    "XT_LANES "
-    "XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP XT_ROW_ACTIVE XT_RUN_STEP "
-    "XT_POINT_STEP "
-    "XT_ACTIVE "
-    "XT_STILL XT_SPREAD XT_EVERY XT_TOGETHER XT_ROTATED XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS "
-    "XT_TABLE_AT XT_FILLED XT_BRIM XT_GROUP "
-    "XT_GROUP_TO"};
+    "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS "
+    "XT_WORD XT_VECTORS XT_LANES XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP "
+    "XT_ROW_STILL XT_ROW_ACTIVE XT_RUN_STEP XT_POINT_STEP XT_ACTIVE XT_STILL XT_SPREAD XT_EVERY "
+    "XT_TOGETHER XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED XT_BRIM XT_GROUP "
+    "XT_GROUP_TO XT_NUMBERED XT_RUN_DIMS XT_ROW_DIMS"};

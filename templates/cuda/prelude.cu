@@ -194,22 +194,6 @@ XT_FN xt_b16 xt_join_b8(const xt_b8 *unit)
 }
 XT_FN xt_b16 xt_join_b16(const xt_b16 *unit) { return *unit; }
 
-/* The word from byte n on, a multiple of `of`, and behind its end its first bytes. */
-XT_FN xt_b16 xt_rotate(const xt_b16 v, const int n, const int of)
-{
-    xt_b16 a, b, r;
-    XT_UNROLL
-    for (int k = 0; k < 4; k++)
-        a.w[k] = of < 16 && n & 8 ? v.w[(k + 2) % 4] : v.w[k];
-    XT_UNROLL
-    for (int k = 0; k < 4; k++)
-        b.w[k] = of < 8 && n & 4 ? a.w[(k + 1) % 4] : a.w[k];
-    XT_UNROLL
-    for (int k = 0; k < 4; k++)
-        r.w[k] = of < 4 ? __funnelshift_r(b.w[k], b.w[(k + 1) % 4], n % 4 * 8) : b.w[k];
-    return r;
-}
-
 /* Units of shared memory by their 32-bit addresses: places that are computed need no 64-bit sums. */
 XT_FN xt_b4 xt_shared_b4(const xt_b4 at)
 {

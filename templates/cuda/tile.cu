@@ -1,9 +1,10 @@
 /* tile.cu: a box of units goes through shared memory. It is read in rows, runs of the source of which aligned
  * chunks of 16 bytes are fetched whole, and lies there row by row in the source's order; it leaves in runs of
- * the destination, of which a thread makes 16 aligned bytes unit by unit. Neither side needs an alignment:
+ * the destination, of which a thread makes an aligned word, unit by unit. Neither side needs an alignment:
  * where a row of the source begins inside its first chunk, the row keeps that shift in shared memory; where
- * the destination's runs begin anywhere, each run's share of the tile begins at its own multiple of 16, and
- * the box reaches XT_BACK0 or XT_BACK1 further back. (The packed method of cuTT, Hynninen and Lyakh 2017.)
+ * the destination's runs begin anywhere, words are narrow or each run's share of the tile begins at its own
+ * multiple of a word, and the box reaches XT_BACK0 or XT_BACK1 further back. (The packed method of cuTT,
+ * Hynninen and Lyakh 2017.)
  *
  * - XT_AT: box i -> *s, *d of its corner; *u, *v: numbers of its windows along the two dims that are cut
  * - window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk, XT_Dk strides of that
@@ -11,32 +12,32 @@
  *   XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a point
  * - XT_ROWS rows of at most XT_CHUNKS chunks; a row spans XT_SPAN units, and XT_ACUTk units more for each
  *   point of window k but the first; XT_SREV, XT_LREV: to the lowest unit of a row that runs backwards
- * - XT_OUTS runs of the destination, XT_VECTORS times 16 bytes each, XT_LANES of which come before the next
- *   run's; XT_RUN points of a run for each point of
- *   window XT_BCUT (2: none, a run has XT_RUN points)
+ * - XT_OUTS runs of the destination, XT_VECTORS words of XT_WORD bytes each, XT_LANES of which come before
+ *   the next run's; XT_RUN points of a run for each point of window XT_BCUT (2: none, a run has XT_RUN
+ *   points)
+ * - XT_NUMBERED: numbers are parameters
+ * - XT_ROW_DIMS, XT_RUN_DIMS: dims that rows, or runs, go along
  * - _row: row -> its place in the source and in shared memory; _out: run -> in the destination and in shared
  *   memory; _point: point of a run -> in shared memory. x0, x1: its points of the windows
  * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row: then
  *   rows of shared memory are as far apart modulo 16 as those of the source
  * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
  * - XT_EVEN: a window is all words of a box, or all of the run
- * - XT_DALIGNED: runs begin at multiples of 16; XT_BOX: the units of 16 bytes lie at constants
+ * - XT_DALIGNED: runs begin at multiples of a word; XT_BOX: the units of a word lie at constants
  * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_BRIM: so are runs, which are
  *   whole words
  * - XT_ROW_STEP: XT_ROW_ACTIVE threads load, and a thread's next chunk lies so many rows further, always as
- *   far from its first one as from 0; 0: it does not. XT_REACH units from a box's first row to the end of the
- *   chunks of its last one. XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP
- *   points
- *   further, in the same way; XT_STILL: the units of the next word lie as those of the first one do
+ *   far from its first one as from 0; 0: it does not. XT_ROW_STILL: that chunk's row begins as far within
+ *   its first chunk. XT_REACH units from a box's first row to the end of the chunks of its last one.
+ *   XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points further, in the
+ *   same way; XT_STILL: the units of the next word lie as those of the first one do
  * - XT_TABLE: columns of a table that says where the points of a run are: a word's units are looked up; 0:
  *   they are computed, once for all words that lie alike. XT_TURNS: points of a run that go on evenly, at
  *   least XT_K: within a word it turns once at most; 0: it may often
  * - byte a of the rows and gaps that these places are of is at a + (a >> XT_EVERY) * XT_SPREAD, stored
- *   XT_CHUNK_STORE bytes at a time; XT_TOGETHER: the units of a word lie as
- *   far from its first one as if that were at 0
- * - XT_ROOM: there are registers for the addresses of a word's units
- * - XT_ROTATED: runs that go together begin at different units of their words: each lane gathers k-th the
- *   unit whose point is k modulo XT_K, so that all take theirs of rows that lie alike, and turns the word */
+ *   XT_CHUNK_STORE bytes at a time; XT_TOGETHER: the units of a word lie as far from its first one as if
+ *   that were at 0
+ * - XT_ROOM: there are registers for the addresses of a word's units */
 #define XT_PLACE    XT_PASTE(XT_BODY, _place)
 #define XT_ROW(i)   XT_PASTE(XT_BODY, _row)(t, i)
 #define XT_OUT(i)   XT_PASTE(XT_BODY, _out)(t, i)
@@ -44,7 +45,7 @@
 #define XT_SLOT     XT_PASTE(XT_BODY, _slot)
 #define XT_GATHER   XT_PASTE(XT_BODY, _gather)
 #define XT_ENDS     XT_PASTE(XT_BODY, _ends)
-#define XT_K        (16 / XT_UNIT)
+#define XT_K        (XT_WORD / XT_UNIT)
 #define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
 #define XT_LOADS                                                                                             \
     (XT_ROW_STEP ? (XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP)                                \
@@ -54,10 +55,21 @@
 #define XT_BATCHES  (XT_LOADS <= 3 * XT_AT_ONCE / 2 ? 1 : (XT_LOADS + XT_AT_ONCE - 1) / XT_AT_ONCE)
 #define XT_BATCH    ((XT_LOADS + XT_BATCHES - 1) / XT_BATCHES)
 /* where all is as far from what is at 0 as from what is before it, points are counted from the window on */
-#define XT_BACK_IN_BASE (XT_POINT_STEP && !XT_ROTATED)
+#define XT_BACK_IN_BASE (XT_POINT_STEP != 0)
 #define XT_ALIKE    (XT_RUN_STEP && XT_STILL && XT_VECTORS == XT_LANES)
+/* a thread's words are evenly apart in the destination */
+#define XT_ONWARD   (XT_ALIKE && XT_RUN_DIMS == 1)
 /* the ends of a thread's runs are told apart from its whole words once for all */
-#define XT_ENDED    (XT_ALIKE && !XT_BRIM && !XT_TABLE && XT_UNIT < 16)
+#define XT_ENDED    (XT_ALIKE && !XT_BRIM && !XT_TABLE && XT_K > 1)
+/* rows, or runs, go along a window, and end with it; then it says which of them a thread has */
+#define XT_ROWS_CUT0 (!XT_WHOLE0 && XT_ACUT0 == 0)
+#define XT_ROWS_CUT1 (!XT_WHOLE1 && XT_ACUT1 == 0)
+#define XT_RUNS_CUT0 (!XT_WHOLE0 && XT_BCUT != 0)
+#define XT_RUNS_CUT1 (!XT_WHOLE1 && XT_BCUT != 1)
+#define XT_ROWS_ALIKE (XT_ROW_STEP && XT_ROW_STILL)
+#define XT_ROWS_ONWARD (XT_ROWS_ALIKE && XT_ROW_DIMS == 1 && XT_SHIFTS == 2)
+#define XT_ROWS_FOLD (XT_ROWS_ALIKE && (XT_ROWS_CUT0 || XT_ROWS_CUT1))
+#define XT_RUNS_FOLD (XT_RUN_STEP && (XT_RUNS_CUT0 || XT_RUNS_CUT1))
 #define XT_NONE     0
 #define XT_SOME     1
 #define XT_ALL      2
@@ -99,7 +111,7 @@ XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *share
 #endif
 }
 
-/* out[g]: 16 bytes of the g-th units of a word's slots in shared memory. A slot is a unit, or so many as are
+/* out[g]: a word of the g-th units of its slots in shared memory. A slot is a unit, or so many as are
  * side by side in 4 bytes and belong to as many runs. */
 XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int next,
                      const XT_SPOTS *at, xt_b16 *out)
@@ -109,7 +121,7 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
     for (int k = 0; k < XT_K; k++)
         slot[k] = XT_SLOT(t, shared, next, at, k);
     XT_UNROLL
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < XT_WORD / 4; k++) {
 #if XT_UNIT == 1 && XT_GROUP == 4
         const xt_b4 a = *(const xt_b4 *)slot[4 * k], b = *(const xt_b4 *)slot[4 * k + 1];
         const xt_b4 c = *(const xt_b4 *)slot[4 * k + 2], e = *(const xt_b4 *)slot[4 * k + 3];
@@ -155,15 +167,15 @@ XT_FN void XT_ENDS(const xt_index *t, unsigned char *dst, const unsigned char *s
         struct XT_PLACE of;
         of.units = __shfl_sync(0xffffffffu, a.units, lender);
         of.shared = __shfl_sync(0xffffffffu, a.shared, lender);
-        of.x0 = XT_WHOLE0 ? 0 : __shfl_sync(0xffffffffu, a.x0, lender);
-        of.x1 = XT_WHOLE1 ? 0 : __shfl_sync(0xffffffffu, a.x1, lender);
+        of.x0 = !XT_RUNS_CUT0 ? 0 : __shfl_sync(0xffffffffu, a.x0, lender);
+        of.x1 = !XT_RUNS_CUT1 ? 0 : __shfl_sync(0xffffffffu, a.x1, lender);
         const int from = base + of.shared + XT_POINT(point + back).shared;
         unsigned char *const to = dst + XT_BYTES_OF(of.units) + (long long)point * XT_UNIT;
 #pragma unroll 1
         for (int j = 0; j < XT_WORDS && ends && point + back >= 0 && point + back < points; j++) {
             const struct XT_PLACE b = XT_OUT(j * XT_RUN_STEP);
             if ((threadIdx.x - lane + lender + j * XT_ACTIVE < XT_OUTS * XT_VECTORS) &&
-                (XT_WHOLE0 || of.x0 + b.x0 < e0) && (XT_WHOLE1 || of.x1 + b.x1 < e1))
+                (!XT_RUNS_CUT0 || of.x0 + b.x0 < e0) && (!XT_RUNS_CUT1 || of.x1 + b.x1 < e1))
                 for (int g = 0; g < XT_GROUP; g++)
                     *(XT_B(XT_UNIT) *)(to + XT_BYTES_OF(b.units) + g * XT_BYTES_OF(XT_GROUP_TO)) =
                         *(const XT_B(XT_UNIT) *)(shared + XT_SPOT(from + b.shared) + g * XT_UNIT);
@@ -203,6 +215,10 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     const unsigned char *const stop = src + (xt_size)XT_EXTENT * XT_UNIT;
     const bool inside = from + (xt_size)XT_REACH * XT_UNIT <= stop;
     const int low = XT_SHIFTS ? (int)(xt_size)from & 15 : 0;
+#if XT_ROWS_ONWARD
+    long long source = 0, target = 0, hop = 0, hop_shared = 0; /* bytes to a thread's chunk; on to the next */
+#endif
+    int rest0 = 0, rest1 = 0; /* rows to the windows' ends */
 #if !XT_SALIGNED
     if (!inside) { /* what leaves the buffer goes unit by unit, zeros for the rest: a compiler may fetch a
                       word whole of which it wants every second unit */
@@ -238,8 +254,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #endif
     for (int i = 0; i < XT_LOADS; i += XT_BATCH) {
         xt_b16 chunk[XT_BATCH];
-        unsigned int place[XT_BATCH]; /* in shared memory */
-        int have[XT_BATCH];
+        unsigned char *to[XT_BATCH];
+        bool have[XT_BATCH];
         XT_UNROLL
         for (int j = 0; j < XT_BATCH; j++) {
             const unsigned int e = threadIdx.x + (i + j) * XT_THREADS;
@@ -248,25 +264,53 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             const unsigned int c = (mine - first * XT_CHUNKS) * 16;
             const struct XT_PLACE a = XT_ROW(first);
             const struct XT_PLACE b = XT_ROW((i + j) * XT_ROW_STEP);
-            const int row = a.shared + b.shared + low, shift = XT_SHIFTS == 2 ? row & 15 : low;
-            place[j] = XT_SPOT(row - shift + c);
-            have[j] = XT_ROW_STEP ? (XT_ROW_ACTIVE == XT_THREADS || threadIdx.x < XT_ROW_ACTIVE) &&
-                                        (XT_ROWS >= (i + j + 1) * XT_ROW_STEP ||
-                                         first + (i + j) * XT_ROW_STEP < XT_ROWS)
+            const int row = a.shared + low;
+            const int shift = XT_SHIFTS < 2 ? low : (XT_ROW_STILL ? row : row + (b.shared & 15)) & 15;
+            const bool filled = (XT_SALIGNED && XT_FILLED) || c < shift + length;
+            const bool active =
+                XT_ROW_STEP == 0 || XT_ROW_ACTIVE == XT_THREADS || threadIdx.x < XT_ROW_ACTIVE;
+            if (!XT_ROWS_ALIKE || i + j == 0) {
+                rest0 = XT_ROWS_FOLD && !(filled && active) ? 0 : (int)(e0 - a.x0);
+                rest1 = XT_ROWS_FOLD && !(filled && active) ? 0 : (int)(e1 - a.x1);
+            }
+            const int place = row - shift + (int)c;
+            to[j] = XT_SPREAD ? shared + XT_SPOT(place + b.shared) : shared + place + b.shared;
+#if XT_ROWS_ONWARD
+            if (i + j == 0) {
+                source = (long long)((xt_size)s * XT_UNIT) + XT_BYTES_OF(a.units) - shift + c;
+                target = place;
+                /* kept: compilers would find them anew for each chunk */
+                asm("" : "+l"(source), "+l"(target), "+r"(rest0), "+r"(rest1));
+#if XT_NUMBERED
+                hop = XT_BYTES_OF(XT_ROW(XT_ROW_STEP).units), hop_shared = XT_ROW(XT_ROW_STEP).shared;
+                asm("" : "+l"(hop), "+l"(hop_shared));
+#endif
+            }
+            to[j] = shared + XT_SPOT(target + (XT_NUMBERED ? 0 : b.shared));
+            target += hop_shared;
+#endif
+            have[j] = XT_ROW_STEP ? XT_ROWS >= (i + j + 1) * XT_ROW_STEP ||
+                                        first + (i + j) * XT_ROW_STEP < XT_ROWS
                                   : XT_ROWS * XT_CHUNKS >= (i + j + 1) * XT_THREADS ||
                                         e < XT_ROWS * XT_CHUNKS;
-            have[j] = have[j] && (XT_WHOLE0 || a.x0 + b.x0 < e0) && (XT_WHOLE1 || a.x1 + b.x1 < e1) &&
-                      ((XT_SALIGNED && XT_FILLED) || c < shift + length);
+            have[j] = have[j] && (!XT_ROWS_CUT0 || rest0 > (int)b.x0) &&
+                      (!XT_ROWS_CUT1 || rest1 > (int)b.x1) && (XT_ROWS_FOLD || (filled && active));
+#if XT_ROWS_ONWARD
+            if (have[j])
+                chunk[j] = *(const xt_b16 *)(src + source + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)));
+            source += hop;
+#else
             if (have[j])
                 chunk[j] =
                     *(const xt_b16 *)(from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units) - shift + c);
+#endif
         }
         XT_UNROLL
         for (int j = 0; j < XT_BATCH; j++)
             XT_UNROLL
             for (int k = 0; k < 16 / XT_CHUNK_STORE; k++)
                 if (have[j])
-                    *(XT_B(XT_CHUNK_STORE) *)(shared + place[j] + k * XT_CHUNK_STORE) =
+                    *(XT_B(XT_CHUNK_STORE) *)(to[j] + k * XT_CHUNK_STORE) =
                         XT_OF(get, XT_CHUNK_STORE)(chunk[j], k);
     }
     base += low;
@@ -299,8 +343,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #endif
     __syncthreads();
     XT_SPOTS at[XT_ATS];
-    int p = 0, skip = 0, turned = 0, part = XT_NONE; /* of the word, that the box has */
-    long long ahead = 0;                             /* of its run, bytes */
+    int p = 0, skip = 0, part = XT_NONE; /* of the word, that the box has */
+    int left0 = 0, left1 = 0; /* points of windows from a thread's first run on */
+    long long ahead = 0, far = 0; /* bytes to it, on to the next one */
 #if XT_TABLE && XT_WORDS > 26
 #pragma unroll 1
 #else
@@ -319,21 +364,13 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (!XT_STILL || further == 0)
             p = (int)(mine - turn * XT_LANES + span * XT_LANES) * XT_K + j * XT_POINT_STEP;
         if (!XT_STILL || (XT_POINT_STEP ? j == 0 : further == 0)) {
-            skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & 15) / XT_UNIT;
+            skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & (XT_WORD - 1)) / XT_UNIT;
             /* from 0 on: a step is taken back below */
             const unsigned int point = p - skip + XT_POINT_STEP + (XT_BACK_IN_BASE ? 0 : back);
-            turned = XT_ROTATED ? (int)(point % XT_K) : 0;
             XT_UNROLL
-            for (int k = 0; k < XT_ATS && !XT_TABLE && !XT_ROTATED; k++)
+            for (int k = 0; k < XT_ATS && !XT_TABLE; k++)
                 at[k] = XT_SPOT_AT(base + a.shared - XT_POINT(XT_POINT_STEP).shared +
                                    XT_POINT(point + k).shared);
-#if XT_ROTATED
-            const int lowest =
-                base + a.shared - XT_POINT(XT_POINT_STEP).shared + XT_POINT(point - turned).shared;
-            XT_UNROLL
-            for (int k = 0; k < XT_K; k++)
-                at[k] = XT_SPOT_AT(lowest + XT_POINT(k).shared + (k < turned ? XT_POINT(XT_K).shared : 0));
-#endif
 #if XT_TURNS
             at[1] = (int)(XT_TURNS - (point - XT_QUOTIENT(point, XT_TURNS) * XT_TURNS));
             at[2] = XT_POINT(point + at[1]).shared - XT_POINT(point).shared - XT_POINT(1).shared * at[1];
@@ -347,32 +384,46 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const int begin = p + back - skip;
         if (XT_ALIKE && j == 0) {
             const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
-            const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
+            const int behind = XT_EVEN ? 0 : (int)(end & (XT_WORD - 1)) / XT_UNIT;
             const bool whole = XT_BRIM || (begin >= 0 && begin + XT_K <= points);
             part = !XT_BRIM && (begin <= -XT_K || begin >= points) ? XT_NONE : whole ? XT_ALL : XT_SOME;
             if (!XT_EVEN && p - skip >= window - behind)
                 part = XT_NONE; /* the next box's */
         }
-        if ((XT_ACTIVE < XT_THREADS && threadIdx.x >= XT_ACTIVE) ||
-            (XT_OUTS * XT_VECTORS < (j + 1) * XT_ACTIVE && e >= XT_OUTS * XT_VECTORS) ||
-            !(XT_WHOLE0 || a.x0 + b.x0 < e0) || !(XT_WHOLE1 || a.x1 + b.x1 < e1))
+        if (XT_ONWARD ? j == 0 : !XT_ENDED || j == 0)
+            ahead = (long long)(p - skip) * XT_UNIT +
+                    (XT_ONWARD ? (long long)((xt_size)d * XT_UNIT) + XT_BYTES_OF(a.units) : 0);
+#if XT_ENDED || XT_ONWARD
+        if (j == 0)
+            asm("" : "+l"(ahead)); /* kept, as at[] is */
+#endif
+#if XT_ONWARD && XT_NUMBERED
+        if (j == 0) {
+            far = XT_BYTES_OF(XT_OUT(XT_RUN_STEP).units);
+            asm("" : "+l"(far));
+        } else {
+            ahead += far;
+        }
+#endif
+        const bool active = XT_ACTIVE == XT_THREADS || threadIdx.x < XT_ACTIVE;
+        const bool none = !active || (XT_ALIKE && part != XT_ALL);
+        if (j == 0 || !XT_RUN_STEP) {
+            left0 = XT_RUNS_FOLD && none ? 0 : (int)(e0 - a.x0);
+            left1 = XT_RUNS_FOLD && none ? 0 : (int)(e1 - a.x1);
+        }
+        if ((XT_RUNS_CUT0 && left0 <= (int)b.x0) || (XT_RUNS_CUT1 && left1 <= (int)b.x1) ||
+            (!XT_RUNS_FOLD && none) ||
+            (XT_OUTS * XT_VECTORS < (j + 1) * XT_ACTIVE && e >= XT_OUTS * XT_VECTORS))
             continue;
         if (!XT_ALIKE) {
             if (!XT_BRIM && (begin <= -XT_K || begin >= points))
                 continue;
             const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
-            const int behind = XT_EVEN ? 0 : (int)(end & 15) / XT_UNIT;
+            const int behind = XT_EVEN ? 0 : (int)(end & (XT_WORD - 1)) / XT_UNIT;
             if (!XT_EVEN && p - skip >= window - behind)
                 continue; /* the next box's */
-        } else if (part == XT_NONE || (XT_ENDED && part != XT_ALL))
-            continue;
-        if (!XT_ENDED || j == 0)
-            ahead = (long long)(p - skip) * XT_UNIT;
-#if XT_ENDED
-        if (j == 0)
-            asm("" : "+l"(ahead)); /* kept, as at[] is. Without a first word a thread has none */
-#endif
-        out += ahead;
+        }
+        out = XT_ONWARD ? dst + ahead + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)) : out + ahead;
 #if XT_TABLE
         const unsigned int point = begin + XT_K;
         const int *const entry = table + (point % XT_K * XT_TABLE + point / XT_K);
@@ -382,13 +433,12 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #endif
         /* of at[]: places of the first word, or of a run that begins at 0 */
         const int next = b.shared + (XT_TABLE ? a.shared : XT_POINT(j * XT_POINT_STEP).shared);
-        if (XT_ALIKE ? part == XT_ALL : XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
+        if (XT_ALIKE || XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
             xt_b16 word[XT_GROUP];
             XT_GATHER(t, shared, next, at, word);
             XT_UNROLL
             for (int g = 0; g < XT_GROUP; g++)
-                *(xt_b16 *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) =
-                    XT_ROTATED ? xt_rotate(word[g], turned * XT_UNIT, XT_UNIT) : word[g];
+                *(XT_B(XT_WORD) *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) = XT_OF(low, XT_WORD)(word[g]);
             continue;
         }
 #if XT_TABLE
@@ -434,6 +484,15 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_ENDED
 #undef XT_BACK_IN_BASE
 #undef XT_ALIKE
+#undef XT_ONWARD
+#undef XT_ROWS_CUT0
+#undef XT_ROWS_CUT1
+#undef XT_RUNS_CUT0
+#undef XT_RUNS_CUT1
+#undef XT_ROWS_ALIKE
+#undef XT_ROWS_ONWARD
+#undef XT_ROWS_FOLD
+#undef XT_RUNS_FOLD
 #undef XT_NONE
 #undef XT_SOME
 #undef XT_ALL
