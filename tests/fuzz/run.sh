@@ -1,8 +1,8 @@
 #!/bin/sh
 # run.sh TARGET..: fuzzes each for FUZZ_SECONDS (60), from seeds and from what earlier runs in B/corpus found;
 # inputs in tests/fuzz/found, which once were faults, are run first. Prints how many inputs were tried.
-# B: build directory of the targets. FUZZ_TIMEOUT: seconds by the clock that an input may take (10); more where
-# the machine stops now and then.
+# B: build directory of the targets. FUZZ_TIMEOUT: seconds by the clock that an input may take (10); more
+# where the machine stops now and then.
 B=${B:-build/fuzz} seconds=${FUZZ_SECONDS:-60}
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:handle_segv=1
 passed=0 failed=0
