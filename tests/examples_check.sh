@@ -31,6 +31,12 @@ adgjbehkcfil' sh -c '"$1" "$2/photo.ppm" "$2/planes.pgm" && cat "$2/planes.pgm"'
     "$B/examples/photo_planes" "$dir"
 want 'no photo' 'want: photo_planes PHOTO.ppm PLANES.pgm, a photo of bytes (P6)' \
     "$B/examples/photo_planes" "$0" "$dir/none.pgm"
+head="{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3), }"
+printf '\223NUMPY\1\0v\0%-117s\nabcdef' "$head" >"$dir/in.npy"
+want file_tiles '6 bytes read, 6 written, within 1 MB: yes
+adbecf' sh -c '"$1" "$2/in.npy" "$2/out.npy" 2>/dev/null && tail -c 6 "$2/out.npy" && echo' - \
+    "$B/examples/file_tiles" "$dir"
+want 'no file' 'none.npy: No such file or directory' "$B/examples/file_tiles" none.npy "$dir/out.npy"
 want dlpack '  0   1   2   3    10  11  12  13    20  21  22  23
 100 101 102 103   110 111 112 113   120 121 122 123
 200 201 202 203   210 211 212 213   220 221 222 223' "$B/examples/dlpack"
@@ -67,7 +73,10 @@ if B=$B sh tests/python_check.sh --build >/dev/null 2>&1; then
 kept [1.0, 2.0, 3.0, 0.0, 0.0]
 reshape: op 1: [2,4,6,3] (144 elements) does not fit [2,4,6,4] (192 elements)
     x.reshape(2,4,6,4)
-      ^' "$python" examples/from_numpy.py ;;
+      ^' "$python" examples/from_numpy.py
+            want from_files "chunks ['0', '1', '2', '3']
+the same True
+DIR/none.npy: No such file or directory" "$python" examples/from_files.py ;;
         torch*) want from_torch '(2, 3, 5, 4) (2, 6, 5, 4) torch.bfloat16' "$python" examples/from_torch.py ;;
         esac
     done
