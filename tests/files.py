@@ -271,6 +271,24 @@ def memory():
         print(f"note: cap {cap} {' '.join(more)}: {said}")
 
 
+def predictions():
+    """Of a disk that nobody has measured by a probe, and then by what a run took."""
+    with open("in.npy", "wb") as f:
+        f.write(header("<f4", (256, 1 << 18)))
+        for _ in range(256):
+            f.write(b"abcd" * (1 << 18))
+    tell = ["explain", "x; x", "in.npy", "-o", "out.npy", "--mem", "64M"]
+    check("a probe", "by a short probe" in run(*tell).stdout)
+    first = json.loads(run(*tell, "--json").stdout)
+    out = run("run", *tell[1:], "-v")
+    took = float(out.stderr.split("kernels: ")[1].split()[0])
+    second = json.loads(run(*tell, "--json").stdout)
+    check("runs are counted", (first["runs"], second["runs"]) == (0, 1))
+    check("so is said", "as 1 run on this disk took" in run(*tell).stdout)
+    want = min(max(took, first["seconds"] / 4), first["seconds"] * 4)
+    check("the same run again", 0.8 < second["seconds"] / want < 1.25, f"{first} {took} {second}")
+
+
 def cached(path):
     """Bytes of a file in the page cache, by mincore."""
     import ctypes
@@ -581,7 +599,7 @@ def package():
 
 
 def main():
-    names = sys.argv[3:] or ["forms", "zarrs", "changes", "package", "faults", "journals", "memory", "kills"]
+    names = sys.argv[3:] or ["forms", "zarrs", "changes", "package", "faults", "journals", "memory", "predictions", "kills"]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)
         os.environ["XT_CACHE_DIR"] = d + "/cache"

@@ -13,7 +13,7 @@
 #include "cache/cache.h"
 #include "files/io.h"
 
-enum { PROBE_BYTES = 64 << 20, MOST_REQUESTS = 32, VERSION = 1, MOST_LEARNED = 4 };
+enum { PROBE_BYTES = 64 << 20, MOST_REQUESTS = 32, VERSION = 2, MOST_LEARNED = 4 };
 static const int64_t LENGTH_NS = 30000000; /* of one length, one way */
 
 const struct xti_curve xti_curve_careful = {
@@ -210,9 +210,10 @@ void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const str
     struct xti_str key = {0};
     struct xti_disk *disk;
     struct xti_curve c = *used;
-    double by = sqrt(fmin(fmax(ratio, 1. / MOST_LEARNED), MOST_LEARNED)); /* one run is not all of them */
+    double by = fmin(fmax(ratio, 1. / MOST_LEARNED), MOST_LEARNED);
     if (bytes < XTI_CURVE_WORTH || !(ratio > 0) || !open_kept(output, buffered, &disk, &key))
         return;
+    by = c.runs++ ? sqrt(by) : by; /* one run is not all of them */
     for (int i = 0; i < XTI_CURVE_POINTS; i++) {
         c.seconds[0][i] *= by;
         c.seconds[1][i] *= by;

@@ -13,6 +13,7 @@ enum { XTI_CURVE_POINTS = 5, XTI_CURVE_FIRST = 4096, XTI_CURVE_STEP = 4 }; /* 4,
 struct xti_curve {
     double seconds[2][XTI_CURVE_POINTS]; /* of reads, of writes */
     int requests;                        /* under way */
+    int runs;                            /* that have corrected it */
 };
 
 /* A disk that nobody has measured. */
@@ -29,7 +30,8 @@ enum { XTI_CURVE_WORTH = 256 << 20 };
 void xti_curve_get(const char *output, bool buffered, int64_t bytes, struct xti_curve *c);
 
 /* A run took `ratio` times what the curve says: what lasts seconds is slower than what lasts a tenth of one,
- * where a disk has caches, or a host that shares it out. Kept for the next one. */
+ * where a disk has caches, or a host that shares it out. Kept for the next one: of a probe alone all of the
+ * ratio, later its root. */
 void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const struct xti_curve *used,
                      double ratio);
 

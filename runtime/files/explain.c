@@ -89,6 +89,11 @@ void xti_files_text(const struct xt_files *f, struct xti_str *b)
     xti_str_addf(b, "predicted   %.3g s in %d pass%s", i.seconds, f->passes, f->passes == 1 ? "" : "es");
     if (f->other_seconds)
         xti_str_addf(b, "; %.3g s in %s", f->other_seconds, f->passes == 1 ? "two" : "one");
+    const struct xti_curve *c = &f->curve;
+    if (c->runs)
+        xti_str_addf(b, ", as %d run%s on this disk took", c->runs, c->runs == 1 ? "" : "s");
+    else
+        xti_str_add(b, ", by a short probe or a guess: twice as much is possible");
     xti_str_add(b, "\n");
 }
 
@@ -114,6 +119,7 @@ void xti_files_json(const struct xt_files *f, struct xti_str *b)
     for (int k = 0; k < f->passes; k++)
         pass_json(f, k, b);
     xti_str_addf(
-        b, "], \"memory_bytes\": %" PRId64 ", \"requests\": %d, \"seconds\": %.6g, \"other_seconds\": %.6g}",
-        i.memory_bytes, f->requests, i.seconds, f->other_seconds);
+        b, "], \"memory_bytes\": %" PRId64 ", \"requests\": %d, \"seconds\": %.6g, \"other_seconds\": %.6g, "
+        "\"runs\": %d}",
+        i.memory_bytes, f->requests, i.seconds, f->other_seconds, f->curve.runs);
 }
