@@ -599,7 +599,9 @@ def package():
 
 
 def main():
-    names = sys.argv[3:] or ["forms", "zarrs", "changes", "package", "faults", "journals", "memory", "predictions", "kills"]
+    names = sys.argv[3:] or [
+        "forms", "zarrs", "changes", "package", "faults", "journals", "memory", "predictions", "kills"
+    ]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)
         os.environ["XT_CACHE_DIR"] = d + "/cache"
