@@ -41,7 +41,7 @@ want dlpack '  0   1   2   3    10  11  12  13    20  21  22  23
 100 101 102 103   110 111 112 113   120 121 122 123
 200 201 202 203   210 211 212 213   220 221 222 223' "$B/examples/dlpack"
 if [ -x "$B/examples/unique_ptr" ]; then
-    want unique_ptr 'column 16: reshape: op 1: [2,3] (6 elements) does not fit [5,5] (25 elements)' \
+    want unique_ptr 'column 16: reshape: [2,3] (6 elements) does not fit [5,5] (25 elements)' \
         sh -c '"$1" | sed "s/^1 4 2 5 3 6 and then: //"' - "$B/examples/unique_ptr"
 else
     echo 'skipped: unique_ptr: no C++ compiler'
@@ -52,7 +52,7 @@ if XT_LIBCUDA=$double "$B/examples/cuda_stream" 2>&1 | grep -i nvrtc >"$dir/why"
 else
     want cuda_stream 'the result starts with 0 48 96' env XT_LIBCUDA="$double" "$B/examples/cuda_stream"
 fi
-want 'bad chain' 'reshape: op 1: [4,6] (24 elements) does not fit [5,5] (25 elements)' \
+want 'bad chain' 'reshape: [4,6] (24 elements) does not fit [5,5] (25 elements)' \
     sh -c "$B/examples/explain 'x: f32[4,6]; x.reshape(5,5)' 2>&1 | sed 's/^column [0-9]*: //'"
 want 'bad environment' \
     "xt_compile: ctx is NULL; this thread's last failure: XT_THREADS: 'abc' is not a number" \
@@ -71,7 +71,7 @@ if B=$B sh tests/python_check.sh --build >/dev/null 2>&1; then
         numpy | torch) echo "skipped: no python3 of 3.11 or later with $module" ;;
         numpy*) want from_numpy 'patches (2, 4, 18)
 kept [1.0, 2.0, 3.0, 0.0, 0.0]
-reshape: op 1: [2,4,6,3] (144 elements) does not fit [2,4,6,4] (192 elements)
+reshape: [2,4,6,3] (144 elements) does not fit [2,4,6,4] (192 elements)
     x.reshape(2,4,6,4)
       ^' "$python" examples/from_numpy.py
             want from_files "chunks ['0', '1', '2', '3']

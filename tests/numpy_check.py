@@ -185,7 +185,7 @@ class Random:
                 ".transpose(%d,%d)" % (self.axis(r), self.axis(r)),
                 ".swapaxes(%d,%d)" % (self.axis(r), self.axis(r)),
                 ".moveaxis(%d,%d)" % (self.axis(r), self.axis(r)), ".flip(%d)" % a, ".flip()",
-                ".repeat(%d,%d)" % (self.choice([1, 2, 3]), a), ".repeat(axis=%d, repeats=2)" % a,
+                ".repeat(%d, axis=%d)" % (self.choice([1, 2, 3]), a), ".repeat(axis=%d, repeats=2)" % a,
                 ".roll(%d,%d)" % (self.below(15) - 7, a), ".roll(%d)" % (self.below(15) - 7),
                 ".pad(%s, %s)" % (self.pairs(shape), value), ".pad([%s])" % ",".join([self.pairs([1])] * r),
                 self.choice([".movedim(%d,%d)", ".swapdims(%d,%d)"]) % (self.axis(r), self.axis(r)),

@@ -377,7 +377,8 @@ static const struct counted {
     /* the dims of a floor are taken by size */
     {"x: u8[4,4]; y: u8[3,2,5,3,2]; t9 = x.permute(1,0).unsqueeze(2).pad((2,3),(3,0),(0,0), value=153)"
      ".expand(9,7,1).unsqueeze(2).tile(1,1,2,1).repeat(2,3)[3::3, 2:, :1, 1:].expand(3,2,5,3,1); "
-     "t12 = concat(4, t9, t9[:], y); stack(5, t12, t12).reshape(36,20).permute(1,0).repeat(3,1).roll(3,1)",
+     "t12 = concat(4, t9, t9[:], y); stack(5, t12, t12).reshape(36,20).permute(1,0).repeat(3, "
+     "axis=1).roll(3,1)",
      15},
 };
 enum { N_COUNTED = sizeof counted / sizeof *counted };

@@ -46,7 +46,7 @@ static void doubled(struct line *l)
     static const char *const other[] = {"a",      "a.flip(0)",          "a.roll(1,0)", "a[1:]",
                                         "a[::2]", "a.pad((1,0),(0,0))", "a.flip(1)",   "a.roll(1,1)",
                                         "a.T",    "a.tril()",           "a[:,1:]",     "a.reshape(-1,2)",
-                                        "a[0:0]", "a.repeat(2,1)",      "a.tile(1,2)", "a.triu(1).flip(0)"};
+                                        "a[0:0]", "a.repeat(2,axis=1)", "a.tile(1,2)", "a.triu(1).flip(0)"};
     int steps = 2 + below(l, 40), kinds = 1 + below(l, 3), pick[3];
     for (int i = 0; i < kinds; i++)
         pick[i] = below(l, sizeof other / sizeof *other);
@@ -145,7 +145,7 @@ static void repeated(struct line *l)
     for (int i = 0; i < steps; i++) {
         int axis = below(l, rank);
         if (below(l, 2))
-            put(l, ".repeat(%d,%d)", 2 + below(l, 2), axis);
+            put(l, ".repeat(%d,axis=%d)", 2 + below(l, 2), axis);
         put(l, ".roll(1,%d).tile(", axis);
         for (int k = 0; k < rank; k++)
             put(l, "%s%d", k ? "," : "", 1 + !below(l, 8));

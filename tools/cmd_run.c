@@ -93,7 +93,8 @@ static int compile(struct job *j)
     j->result.size = sizeof j->result;
     int status = xt_ctx_new(NULL, &j->ctx) ? fail_last("run") : job_graph(j, &g);
     if (!status && xt_input_count(g) != j->n)
-        status = fail("run: inputs of the chain: %d, files given: %d", xt_input_count(g), j->n);
+        status = fail("run: the chain has %d input%s, and %d file%s given", xt_input_count(g),
+                      xt_input_count(g) == 1 ? "" : "s", j->n, j->n == 1 ? " is" : "s are");
     if (!status && xt_output_get(g, &o))
         status = fail_last("run");
     struct xt_compile_options opt = j->opt;

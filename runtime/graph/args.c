@@ -161,6 +161,20 @@ static bool bind_positional(struct xti_args *b, int *at, int a, int e)
     return true;
 }
 
+/* "no argument is called valu: there are pad_width, mode, value", at the keyword */
+static bool fail_keyword(struct xti_args *b, struct xti_token key)
+{
+    char text[160] = "it takes none";
+    size_t at = 0;
+    for (int i = 0; i < XTI_MAX_PARAMS && b->c->param[i].kind != XTI_NO_PARAM && at < sizeof text; i++) {
+        const char *names = b->c->param[i].names;
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", i ? ", " : "there are ",
+                               (int)first_word(names), names);
+    }
+    return xti_parse_fail(b->p, XT_ESYNTAX, key.s, "%.*s: no argument is called %.*s: %s", (int)b->at.n,
+                          b->at.s, key.n < 60 ? (int)key.n : 60, key.s, text);
+}
+
 bool xti_args_bind(struct xti_args *b)
 {
     const struct xti_parser *p = b->p;
@@ -175,7 +189,7 @@ bool xti_args_bind(struct xti_args *b)
         }
         int i = find_param(b, key);
         if (i < 0)
-            return xti_args_fail(b, XT_ESYNTAX, "no argument is called ", key.s, key.n);
+            return fail_keyword(b, key);
         if (b->c->param[i].kind == XTI_LENGTHS)
             continue;
         if (xti_args_given(b, i))

@@ -122,12 +122,20 @@ static xt_node build_repeat(struct xti_args *b)
     int64_t reps, axis;
     if (!xti_args_int(b, 0, &reps) || !xti_args_int(b, 1, &axis))
         return -1;
+    char text[120];
     if (axis < -rank(b) || axis >= rank(b)) {
-        char text[120];
         snprintf(text, sizeof text,
-                 "axis %" PRId64 " is not in [%d,%d): repeat is NumPy's, PyTorch's is tile", axis, -rank(b),
-                 rank(b));
+                 "axis %" PRId64 " is not from %d to %d: repeat is NumPy's, PyTorch's is tile", axis,
+                 -rank(b), rank(b) - 1);
         xti_args_fail(b, XT_ERANGE, text, "", 0);
+        return -1;
+    }
+    /* repeat(2,1) of a matrix is a call of both, and not the same; (n,0) is PyTorch's of an empty result. */
+    if (rank(b) == 2 && axis == 1 && !b->p->item[b->slot[1].a].key.n &&
+        xti_word_in("repeat", b->at.s, b->at.n)) {
+        snprintf(text, sizeof text, "NumPy's repeat(%" PRId64 ", axis=1) or PyTorch's tile(%" PRId64 ",1)?",
+                 reps, reps);
+        xti_args_fail(b, XT_EINVAL, text, "", 0);
         return -1;
     }
     return xt_repeat(graph(b), b->x, reps, xti_args_axis(axis));

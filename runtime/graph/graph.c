@@ -71,8 +71,8 @@ xt_node xti_build_fail(struct xti_build *b, xt_status s, int axis, const char *f
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     int op = g->n_nodes;
-    if (g->column)
-        xti_fail_at(&g->err, s, op, axis, "column %d: %s: op %d: %s", g->column, b->name, op, text);
+    if (g->column) /* says where: no second number */
+        xti_fail_at(&g->err, s, op, axis, "column %d: %s: %s", g->column, b->name, text);
     else
         xti_fail_at(&g->err, s, op, axis, "%s: op %d: %s", b->name, op, text);
     g->err.e.column = g->column;
@@ -128,7 +128,11 @@ bool xti_build_axis(struct xti_build *b, int *axis, int rank)
     }
     char x[XTI_SHAPE_TEXT];
     xti_shape_text(x, sizeof x, b->x->rank, b->x->shape);
-    xti_build_fail(b, XT_ERANGE, *axis, "axis %d is not in [%d,%d) for %s", *axis, -rank, rank, x);
+    if (rank)
+        xti_build_fail(b, XT_ERANGE, *axis, "axis %d is none of %s: they are %d to %d", *axis, x, -rank,
+                       rank - 1);
+    else
+        xti_build_fail(b, XT_ERANGE, *axis, "axis %d is none of %s: it has none", *axis, x);
     return false;
 }
 
@@ -140,7 +144,7 @@ bool xti_build_axes(struct xti_build *b, int n, const int *axes)
     if (n > b->x->rank) {
         char x[XTI_SHAPE_TEXT];
         xti_shape_text(x, sizeof x, b->x->rank, b->x->shape);
-        xti_build_fail(b, XT_ERANK, -1, "%d axes given, %s has %d", n, x, b->x->rank);
+        xti_build_fail(b, XT_ERANK, -1, "%d %s given, %s has %d", n, n == 1 ? "axis" : "axes", x, b->x->rank);
         return false;
     }
     for (int i = 0; i < n; i++) {

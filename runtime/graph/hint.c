@@ -29,6 +29,14 @@ static const struct {
     {"as_strided", "declare the input with its strides, as in x: f32[4,6]:[1,4]+0"},
 };
 
+/* What others call an operation, and is no slip of the fingers. */
+static const struct {
+    const char *words, *meant;
+} synonym[] = {
+    {"reverse revers", "flip"}, {"t", "T"},           {"rot rotate", "rot90"}, {"resize", "reshape"},
+    {"broadcast", "expand"},    {"append", "concat"}, {"shift", "roll"},
+};
+
 int xti_hint_distance(const char *a, size_t n, const char *b, size_t m)
 {
     int row[3][MAX_WORD + 1];
@@ -102,6 +110,9 @@ bool xti_hint_operation(struct xti_parser *p, struct xti_token word)
                                   word.s, absent[i].why);
     for (int i = 0; xti_call_names(i); i++)
         consider_list(&best, xti_call_names(i));
+    for (size_t i = 0; i < sizeof synonym / sizeof *synonym; i++)
+        if (xti_word_in(synonym[i].words, word.s, word.n))
+            best = (struct nearest){word, synonym[i].meant, strlen(synonym[i].meant), 1};
     if (xti_word_in("T mT", word.s, word.n))
         return xti_parse_fail(p, XT_ESYNTAX, word.s, "%.*s takes no brackets, as in x.T", (int)word.n,
                               word.s);

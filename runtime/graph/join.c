@@ -1,6 +1,7 @@
 /* join.c: operations with several operands: concat and stack. Layer 1. */
 #include "graph/build.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -32,22 +33,34 @@ static bool start_join(struct xti_build *b, struct xt_graph *g, enum xt_op op, i
     return true;
 }
 
+/* "y [2,4]", or where it has no name "operand 1 [2,4]" */
+enum { OPERAND_TEXT = XTI_SHAPE_TEXT + 140 };
+static const char *operand_text(const struct xti_node *y, int i, char out[OPERAND_TEXT])
+{
+    char s[XTI_SHAPE_TEXT];
+    xti_shape_text(s, sizeof s, y->rank, y->shape);
+    if (y->op == XT_OP_INPUT && y->name && *y->name)
+        snprintf(out, OPERAND_TEXT, "%s %s", y->name, s);
+    else
+        snprintf(out, OPERAND_TEXT, "operand %d %s", i, s);
+    return out;
+}
+
 /* The operands agree in rank and in every extent but that of axis `but`. */
 static bool check_shapes(struct xti_build *b, int but, int n, const xt_node *xs)
 {
     for (int i = 1; i < n; i++) {
         const struct xti_node *y = &b->g->node[xs[i]];
-        char s[XTI_SHAPE_TEXT], t[XTI_SHAPE_TEXT];
-        xti_shape_text(s, sizeof s, y->rank, y->shape);
-        xti_shape_text(t, sizeof t, b->x->rank, b->x->shape);
+        char s[OPERAND_TEXT], t[OPERAND_TEXT];
+        operand_text(y, i, s);
+        operand_text(b->x, 0, t);
         if (y->rank != b->x->rank) {
-            xti_build_fail(b, XT_ERANK, -1, "operand %d %s and operand 0 %s differ in rank", i, s, t);
+            xti_build_fail(b, XT_ERANK, -1, "%s and %s differ in rank", s, t);
             return false;
         }
         for (int a = 0; a < y->rank; a++) {
             if (a != but && y->shape[a] != b->x->shape[a]) {
-                xti_build_fail(b, XT_ESHAPE, a, "operand %d %s and operand 0 %s differ on axis %d", i, s, t,
-                               a);
+                xti_build_fail(b, XT_ESHAPE, a, "%s and %s differ on axis %d", s, t, a);
                 return false;
             }
         }

@@ -106,7 +106,10 @@ static void add_method(struct xti_str *b, const struct xti_node *x, const struct
     if (n->op == XT_OP_PAD) {
         add_pad(b, n);
     } else {
-        add_numbers(b, n->n_attrs, n->attr);
+        if (n->op == XT_OP_REPEAT) /* (2,1) would be ambiguous */
+            xti_str_addf(b, "%" PRId64 ", axis=%" PRId64, n->attr[0], n->attr[1]);
+        else
+            add_numbers(b, n->n_attrs, n->attr);
         if (n->op == XT_OP_TRIL || n->op == XT_OP_TRIU)
             add_value(b, n, ", ");
     }

@@ -167,9 +167,7 @@ static int cmd_run(int argc, char **argv)
 }
 
 static const struct command run_command = {
-    "run",
-    "'CHAIN' IN.npy .. -o OUT.npy",
-    "runs a chain over the ranks of an MPI job on .npy files",
+    "run", "'CHAIN' IN.npy .. -o OUT.npy", "runs a chain over the ranks of an MPI job on .npy files",
     "Files are whole tensors, of which each rank reads and writes its own elements; with %r in its name a "
     "file\n"
     "is one rank's array, of the extents that it holds.\n"
@@ -195,7 +193,8 @@ static int cmd_explain(int argc, char **argv)
     if (first < 0)
         return EXIT_BAD_INPUT;
     if (argc - first != 1)
-        return fail_usage(&explain_command, "one chain, got %d arguments", argc - first);
+        return fail_usage(&explain_command, "one chain, got %d arguments: put it in single quotes",
+                          argc - first);
     char *end = NULL;
     long who = rank ? strtol(rank, &end, 10) : 0;
     if (rank && (end == rank || *end || who < 0 || who >= ranks))
@@ -218,9 +217,7 @@ static int cmd_explain(int argc, char **argv)
 }
 
 static const struct command explain_command = {
-    "explain",
-    "'CHAIN' [OPTIONS]",
-    "what a rank of this job does",
+    "explain", "'CHAIN' [OPTIONS]", "what a rank of this job does",
     "  mpirun -n 4 xt-mpi explain 'mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]' --rank 1\n",
     cmd_explain};
 
