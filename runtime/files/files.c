@@ -488,13 +488,14 @@ static xt_status run(struct xt_files *f, struct xti_err *err)
         f->in[i].since_ns = j.head.since_ns;
     if (!s)
         s = make_result(f, &j, err);
-    if (!s && !(s = xti_array_sync(&f->out, err)))
+    if (!s && !(s = xti_array_sync(&f->out, err))) {
+        unlink(f->tiles.path); /* before the result is there: a run that is killed here leaves its journal alone */
         s = put_in_place(f, err);
+    }
     if (s) {
         clear_away(f, &j);
         return s;
     }
-    unlink(f->tiles.path);
     xti_journal_close(&j, true);
     if (!f->resumed && seconds > 0)
         xti_curve_learn(f->target, f->opt.buffered, f->out.elements * f->out.esize, &f->curve,
