@@ -489,7 +489,7 @@ static xt_status run(struct xt_files *f, struct xti_err *err)
     if (!s)
         s = make_result(f, &j, err);
     if (!s && !(s = xti_array_sync(&f->out, err))) {
-        unlink(f->tiles.path); /* before the result is there: a run that is killed here leaves its journal alone */
+        unlink(f->tiles.path); /* killed between these two, a run leaves its journal alone */
         s = put_in_place(f, err);
     }
     if (s) {
