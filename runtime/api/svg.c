@@ -128,7 +128,7 @@ static void elements(struct page *p)
     struct xti_str words = {0};
     int x = MARGIN, bottom = p->y;
     if (!xti_small_cells(p->k, c)) {
-        paragraph(p, "s", "each element by itself is shown of tensors of at most 64", CHARS, 1);
+        paragraph(p, "s", "elements are drawn one by one only up to 64", CHARS, 1);
         p->y += 12;
         return;
     }

@@ -122,7 +122,7 @@ static xt_node build_repeat(struct xti_args *b)
     int64_t reps, axis;
     if (!xti_args_int(b, 0, &reps) || !xti_args_int(b, 1, &axis))
         return -1;
-    char text[120];
+    char text[160];
     if (axis < -rank(b) || axis >= rank(b)) {
         snprintf(text, sizeof text,
                  "axis %" PRId64 " is not from %d to %d: repeat is NumPy's, PyTorch's is tile", axis,
@@ -133,8 +133,8 @@ static xt_node build_repeat(struct xti_args *b)
     /* repeat(2,1) of a matrix is a call of both, and not the same; (n,0) is PyTorch's of an empty result. */
     if (rank(b) == 2 && axis == 1 && !b->p->item[b->slot[1].a].key.n &&
         xti_word_in("repeat", b->at.s, b->at.n)) {
-        snprintf(text, sizeof text, "NumPy's repeat(%" PRId64 ", axis=1) or PyTorch's tile(%" PRId64 ",1)?",
-                 reps, reps);
+        snprintf(text, sizeof text, "write repeat(%" PRId64 ", axis=1), NumPy's, or tile(%" PRId64
+                 ",1), which is PyTorch's repeat(%" PRId64 ",1)", reps, reps, reps);
         xti_args_fail(b, XT_EINVAL, text, "", 0);
         return -1;
     }

@@ -24,7 +24,7 @@ const struct xti_strategy xti_cpu_strategies[XTI_N_STRATEGIES] = {
     ROW(mosaic, "a small permutation",
         "each line is put together from few lines of the source, permuted in registers"),
     ROW(reverse, "a reversed copy", "vectors are reversed in registers"),
-    ROW(tile, "a transpose of several axes", "tiles as wide as lines on either side are turned in registers"),
+    ROW(tile, "a copy in tiles", "tiles as wide as lines on either side go through registers"),
     ROW(broadcast, "a broadcast", "each element is repeated along the lines that it fills"),
     ROW(transpose, "a transpose", "squares are turned in registers"),
     ROW(gather, "a gather", "each line is collected by a list of places"),
