@@ -98,21 +98,23 @@ static void wake(atomic_int *word) { syscall(SYS_futex, (int *)word, FUTEX_WAKE_
 /* Linux may wake a thread where its caller runs, and leave it there: of two that wait for each other only one
  * is ever ready to run, which is no load to balance. It does so when it does not see that another processor
  * is idle: a virtual one that halts counts as preempted, and where few share a cache and half of them work it
- * does not look (available_idle_cpu, SIS_UTIL in kernel/sched/). */
-static void keep_off_caller(struct thread *t)
+ * does not look (available_idle_cpu, SIS_UTIL in kernel/sched/). False: there is nowhere else for it. */
+static bool keep_off_caller(struct thread *t)
 {
     cpu_set_t others;
     if (sched_getaffinity(t->tid, sizeof t->allowed, &t->allowed))
-        return;
+        return true;
     others = t->allowed;
     CPU_CLR(atomic_load(&t->of->processor), &others);
     t->kept_off = CPU_COUNT(&others) && !sched_setaffinity(t->tid, sizeof others, &others);
+    return CPU_COUNT(&others);
 }
 
+/* One that would only take its caller's time sleeps on. */
 static void call(struct thread *t)
 {
-    if (atomic_load(&t->word) == ASLEEP)
-        keep_off_caller(t); /* it sleeps until the next line */
+    if (atomic_load(&t->word) == ASLEEP && !keep_off_caller(t) && !atomic_load(&t->of->quit))
+        return;
     if (atomic_exchange(&t->word, CALLED) == ASLEEP)
         wake(&t->word);
 }
