@@ -106,17 +106,23 @@ static bool keep_off_caller(struct thread *t)
         return true;
     others = t->allowed;
     CPU_CLR(atomic_load(&t->of->processor), &others);
-    t->kept_off = CPU_COUNT(&others) && !sched_setaffinity(t->tid, sizeof others, &others);
-    return CPU_COUNT(&others);
+    if (!CPU_COUNT(&others))
+        return false;
+    t->kept_off = !sched_setaffinity(t->tid, sizeof others, &others);
+    return true;
 }
 
-/* One that would only take its caller's time sleeps on. */
 static void call(struct thread *t)
 {
-    if (atomic_load(&t->word) == ASLEEP && !keep_off_caller(t) && !atomic_load(&t->of->quit))
-        return;
     if (atomic_exchange(&t->word, CALLED) == ASLEEP)
         wake(&t->word);
+}
+
+/* For a task. One that would only take its caller's time sleeps on. */
+static void call_elsewhere(struct thread *t)
+{
+    if (atomic_load(&t->word) != ASLEEP || keep_off_caller(t))
+        call(t);
 }
 
 /* Where it only stands in the way. */
@@ -166,7 +172,7 @@ static void call_next(struct xti_threads *p, int number)
 {
     int wanted = atomic_load(&p->wanted);
     for (int i = 2 * number + 1; i <= 2 * number + 2 && i <= wanted; i++)
-        call(&p->thread[i - 1]);
+        call_elsewhere(&p->thread[i - 1]);
 }
 
 static void *live(void *arg)
