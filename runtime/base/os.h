@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
+int64_t xti_ns_of(struct timespec t);
 int64_t xti_now_ns(void); /* monotonic */
 int xti_cpu_count(void);  /* processors this process may run on, at least 1 */
 

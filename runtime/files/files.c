@@ -302,7 +302,7 @@ static int64_t now_of_files(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return xti_ns_of(t);
 }
 
 xt_status xt_files_new(const char *line, int n, const char *const *inputs, const char *output,

@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/os.h"
 
 enum { BLOCK = 4096, OPEN_FILES = 4, STACK_BYTES = 128 << 10 };
 
@@ -112,7 +113,7 @@ static int open_written(const struct xti_array *s, char *path, int64_t bytes)
  * is gone. */
 static bool is_later(const struct xti_array *s, const struct stat *st)
 {
-    return s->since_ns && (int64_t)st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec > s->since_ns;
+    return s->since_ns && xti_ns_of(st->st_ctim) > s->since_ns;
 }
 
 static bool folder_is_later(const struct xti_array *s, char *path)
