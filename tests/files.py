@@ -209,6 +209,17 @@ def journals():
     stopped(line)
     os.unlink("out.npy.xt-data") if os.path.exists("out.npy.xt-data") else None
     check("what is done is gone: begun anew", run(*line).returncode == 0 and not left(), left())
+    for passes, at in ("1", 5000), ("2", 80):  # in the second tile of four, in the third
+        turned = ["run", "x; x.T", "in.npy", "-o", "out.npy", "--passes", passes]
+        shimmed("pwrite", "EIO", at, *turned, "--mem", "24M", "--tile", "2M")
+        check("a run that failed left its journal", os.path.exists("out.npy.xt-part"), left())
+        out = run(*turned, "--mem", "2M")
+        check("taken up with less memory", out.returncode == 0 and not left(), out.stderr)
+        check("its bytes", elements("out.npy") == transposed(data, 512, 4096, 4))
+        shimmed("pwrite", "EIO", at, *turned, "--mem", "24M", "--tile", "2M")
+        out = json.loads(run("explain", *turned[1:], "--mem", "2M", "--json").stdout)
+        check("explained with less memory", out["memory_bytes"] < 2 << 20, out)
+        os.unlink("out.npy.xt-part")
     with open("in.npy", "r+b") as f:
         f.truncate(4096)
     refused("a short input", run(*line), "in.npy", "announces")
@@ -269,6 +280,32 @@ def memory():
         check(f"memory {more}", status == 0 and samples > 5 and most[2] <= cap, said)
         check("the bytes", elements("out.npy") == transposed(data, rows, columns, 4))
         print(f"note: cap {cap} {' '.join(more)}: {said}")
+
+
+def prices():
+    """Of one pass and of two both are shown, and the cheaper is taken."""
+    for line, mem in (
+        ("x: f32[512,4096]; x.T", "2M"),
+        ("x: f32[4096,8192]; x.T", "64M"),
+        ("x: u8[64,4096,64]; x.permute(1,0,2)", "3M"),
+        ("x: f32[4096,4096]; x", "8M"),
+    ):
+        tell = ["explain", line, "--mem", mem]
+        ways = [], ["--passes", "1"], ["--passes", "2"]
+        free, one, two = (json.loads(run(*tell, "--json", *way).stdout) for way in ways)
+        taken, other = (one, two) if len(free["passes"]) == 1 else (two, one)
+        good = free["seconds"] == taken["seconds"] <= other["seconds"]
+        check("the cheaper is taken", good, f"{line} {free}")
+        words = f"\notherwise   {free['other_seconds']:.3g} s "
+        if free["other_requests"]:
+            words += f"in {len(other['passes'])} pass"
+            requests = sum(p["reads"] + p["writes"] for p in other["passes"])
+            good = (free["other_seconds"], free["other_requests"]) == (other["seconds"], requests)
+        else:
+            words += "at least in 2 passes"
+            good = taken["seconds"] <= free["other_seconds"] <= other["seconds"]
+        out = run(*tell).stdout
+        check("what the other takes", good and words in out, f"{free} {out}")
 
 
 def predictions():
@@ -439,7 +476,8 @@ def zarrs():
         if os.path.exists(name):
             os.unlink(name)
         os.mkfifo(name)
-        refused(f"a FIFO as {name}", run("run", "x; x", "z", "-o", "o.npy", timeout=60), "z")
+        words = ["FIFO"] if name == "z/0.0" else []
+        refused(f"a FIFO as {name}", run("run", "x; x", "z", "-o", "o.npy", timeout=60), "z", *words)
     os.unlink(name)
     put("a.npy", 16, 16)
     os.mkdir("full.zarr")
@@ -600,7 +638,8 @@ def package():
 
 def main():
     names = sys.argv[3:] or [
-        "forms", "zarrs", "changes", "package", "faults", "journals", "memory", "predictions", "kills"
+        "forms", "zarrs", "changes", "package", "faults", "journals", "memory", "prices", "predictions",
+        "kills"
     ]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)

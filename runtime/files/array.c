@@ -15,6 +15,8 @@ xt_status xti_file_fail(struct xti_err *err, const char *path, const char *what,
 {
     if (e == ENOSPC || e == EDQUOT)
         return xti_fail(err, XT_EIO, "%s: %s: no room is left on the disk", path, what);
+    if (e == ESPIPE)
+        return xti_fail(err, XT_EIO, "%s: %s: a FIFO stands in a file's place", path, what);
     return xti_fail(err, e == ENOMEM ? XT_ENOMEM : XT_EIO, "%s: %s: %s", path, what, strerror(e));
 }
 

@@ -15,6 +15,7 @@ static int64_t buffers(const struct xt_files *f)
         int64_t bytes = f->cut[i].depth * (f->cut[i].src_bytes + f->cut[i].dst_bytes);
         most = bytes > most ? bytes : most;
     }
+    most = most < f->room ? most : f->room; /* a run that is taken up with less memory halves tiles */
     return most + xti_io_memory(f->requests, f->piece_bytes);
 }
 
@@ -87,14 +88,17 @@ void xti_files_text(const struct xt_files *f, struct xti_str *b)
     xti_str_addf(b, "memory      %s of buffers; %d requests under way\n",
                  xti_size_text(i.memory_bytes, memory, sizeof memory), f->requests);
     xti_str_addf(b, "predicted   %.3g s in %d pass%s", i.seconds, f->passes, f->passes == 1 ? "" : "es");
-    if (f->other_seconds)
-        xti_str_addf(b, "; %.3g s in %s", f->other_seconds, f->passes == 1 ? "two" : "one");
     const struct xti_curve *c = &f->curve;
     if (c->runs)
-        xti_str_addf(b, ", as %d run%s on this disk took", c->runs, c->runs == 1 ? "" : "s");
+        xti_str_addf(b, "; as %d run%s on this disk took", c->runs, c->runs == 1 ? "" : "s");
     else
-        xti_str_add(b, ", by a short probe or a guess: twice as much is possible");
+        xti_str_add(b, "; by a short probe or a guess: twice as much is possible");
     xti_str_add(b, "\n");
+    if (f->other_requests)
+        xti_str_addf(b, "otherwise   %.3g s in %s, of %" PRId64 " requests\n", f->other_seconds,
+                     f->passes == 1 ? "2 passes" : "1 pass", f->other_requests);
+    else if (f->other_seconds)
+        xti_str_addf(b, "otherwise   %.3g s at least in 2 passes\n", f->other_seconds);
 }
 
 static void pass_json(const struct xt_files *f, int k, struct xti_str *b)
@@ -118,8 +122,9 @@ void xti_files_json(const struct xt_files *f, struct xti_str *b)
     xti_str_add(b, "{\"passes\": [");
     for (int k = 0; k < f->passes; k++)
         pass_json(f, k, b);
-    xti_str_addf(
-        b, "], \"memory_bytes\": %" PRId64 ", \"requests\": %d, \"seconds\": %.6g, \"other_seconds\": %.6g, "
-        "\"runs\": %d}",
-        i.memory_bytes, f->requests, i.seconds, f->other_seconds, f->curve.runs);
+    xti_str_addf(b,
+                 "], \"memory_bytes\": %" PRId64
+                 ", \"requests\": %d, \"seconds\": %.6g, \"other_seconds\": %.6g, "
+                 "\"other_requests\": %" PRId64 ", \"runs\": %d}",
+                 i.memory_bytes, f->requests, i.seconds, f->other_seconds, f->other_requests, f->curve.runs);
 }

@@ -18,7 +18,8 @@ struct xt_files {
     int passes; /* 0: the result has no elements */
     struct xti_task task[2];
     struct xti_tiling cut[2];
-    double other_seconds; /* of the other number of passes; 0: not looked at */
+    double other_seconds;   /* of the other number of passes; 0: it has no room, or is not asked for */
+    int64_t other_requests; /* 0: its seconds are what it takes at least */
     struct xti_journal_head head;
     int64_t kernels, resumed, opened_ns;
     bool imagined; /* there are no input files */

@@ -89,8 +89,9 @@ static xt_status take_tile(struct run *r, struct slot *s, bool *any)
         xti_file_tile_free(&s->tile);
         if (!halve(r, &b))
             return xti_fail(r->err, XT_ENOMEM,
-                            "a tile needs more than the %lld bytes of memory that there are",
-                            (long long)r->src_room);
+                            "a tile needs more than the %lld bytes of memory that there are: give more, or, "
+                            "where a run is taken up that had more, begin anew (--restart)",
+                            (long long)r->p->room);
     }
     return XT_OK;
 }
@@ -241,6 +242,17 @@ static xt_status end_all(struct run *r, int first, xt_status s)
     return s;
 }
 
+/* Tiles of a run that began with more memory than there is now are halved: both sides have a part of it. */
+static void share_room(struct run *r)
+{
+    const struct xti_tiling *c = r->p->cut;
+    int64_t room = r->p->room / c->depth;
+    double need = (double)c->src_bytes + (double)c->dst_bytes;
+    r->dst_room =
+        need <= (double)room ? c->dst_bytes : (int64_t)((double)room * ((double)c->dst_bytes / need));
+    r->src_room = room - r->dst_room;
+}
+
 static bool make_buffers(struct run *r)
 {
     bool ok = true;
@@ -255,8 +267,7 @@ static bool make_buffers(struct run *r)
 xt_status xti_pass_run(struct xti_pass *p, struct xti_err *err)
 {
     struct run r = {.p = p, .err = err, .commit_ns = xti_now_ns()};
-    r.dst_room = p->cut->dst_bytes;
-    r.src_room = p->room / p->cut->depth - r.dst_room;
+    share_room(&r);
     r.commit_bytes = p->task->out->elements * p->task->out->esize / COMMITS + 1;
     int64_t written = 0;
     xt_status s =

@@ -78,34 +78,38 @@ static void take_passes(struct xt_files *f, int n, struct xti_task *task, const 
     }
 }
 
-/* What it takes at least: every byte once, in the longest requests. */
-static double bound(const struct xt_files *f)
+/* What two passes take at least: the result is written twice and read once, in the longest requests. */
+static double two_at_least(const struct xt_files *f)
 {
     double bytes = (double)f->out.elements * (double)f->out.esize;
     int last = XTI_CURVE_POINTS - 1;
-    return bytes / (1 << 20) * (f->curve.seconds[0][last] + f->curve.seconds[1][last]);
+    return bytes / (1 << 20) * (f->curve.seconds[0][last] + 2 * f->curve.seconds[1][last]);
 }
 
-/* Two passes move everything twice: where one is as fast as that they are not looked at. */
+/* Where one pass is as fast as two could be they are not looked at. */
 static xt_status choose(struct xt_files *f, struct xti_task *one, struct xti_task two[2], struct xti_err *err)
 {
     struct xti_tiling cut, cuts[2];
     struct xti_err ignored = {0};
     int asked = f->opt.passes;
+    double least = two_at_least(f);
     xt_status s = xti_tiles_choose(one, f->room, f->opt.tile_bytes, &cut, err);
     if (s)
         return s;
-    bool look = asked == 2 || (!asked && cut.seconds > 2 * bound(f));
+    bool look = asked == 2 || cut.seconds > least;
     s = look ? choose_two(f, one, two, cuts, asked == 2 ? err : &ignored) : XT_OK;
     if (s && asked == 2)
         return s;
-    double seconds = look && !s ? cuts[0].seconds + cuts[1].seconds : 0;
-    if (asked == 2 || (seconds && seconds < cut.seconds)) {
+    double seconds = !look ? least : s ? 0 : cuts[0].seconds + cuts[1].seconds;
+    if (asked == 2 || (!asked && seconds && seconds < cut.seconds)) {
         take_passes(f, 2, two, cuts);
         f->other_seconds = cut.seconds;
+        f->other_requests = cut.reads + cut.writes;
     } else {
         take_passes(f, 1, one, &cut);
         f->other_seconds = seconds;
+        for (int i = 0; i < 2 && look && !s; i++)
+            f->other_requests += cuts[i].reads + cuts[i].writes;
     }
     return XT_OK;
 }
