@@ -1,6 +1,7 @@
 """files.py: xt run on files larger than the memory it may have: kills, faults, caps, zarr and its package.
 Ends with "N passed, N failed"."""
 
+import itertools
 import json
 import os
 import random
@@ -72,68 +73,105 @@ def put(path, rows, columns):
     return data
 
 
-def kills():
-    """Killed at any moment, and run again until it ends by itself: the bytes are those of one left alone."""
-    a, b, row = 128, 16, 4096
-    data = random.Random(5).randbytes(a * b * row)
-    with open("in.npy", "wb") as f:
-        f.write(header("<f4", (a, b, row // 4)) + data)
-    want = b"".join(data[(i * b + k) * row :][:row] for k in range(b) for i in range(a))
-    lottery, resumed, times = random.Random(7), 0, 200 if FULL else 12
+def shimmed(call, error, at, *args):
+    return run(*args, env={"LD_PRELOAD": SHIM, "XT_SHIM": f"{call} {error} {at}"})
+
+
+def tiles_done(name="out.npy"):
+    """In a run's journal; 0: there is none."""
+    path = name + ".xt-part"
+    return sum(b.bit_count() for b in open(path, "rb").read()[JOURNAL_HEAD:]) if os.path.exists(path) else 0
+
+
+def stopped(line, name="out.npy"):
+    """A run that is killed with tiles done, as it is about to make some more durable: how many are."""
+    out = shimmed("fdatasync", "KILL", 8, *line)
+    check("killed with tiles done", out.returncode == -signal.SIGKILL and tiles_done(name) > 0, out.stderr)
+    return tiles_done(name)
+
+
+class Transpose:
+    """8 MB, rows of 4 KB, whose first two axes change places, in about 128 tiles."""
+
     forms = [
         ("out.npy", ["--passes", "1"]),
         ("out.npy", ["--passes", "2"]),
         ("out.zarr", ["--chunks", "4,32,1024"]),
     ]
-    killed = 0
-    while killed < times:
-        name, more = forms[killed % 3]
-        line = [
-            XT,
-            "run",
-            "x; x.permute(1,0,2)",
-            "in.npy",
-            "-o",
-            name,
-            "--mem",
-            "4M",
-            "--tile",
-            "64K",
-            "-v",
-            *more,
-        ]
+
+    def __init__(self, form):
+        a, b, row = 128, 16, 4096
+        data = random.Random(5).randbytes(a * b * row)
+        with open("in.npy", "wb") as f:
+            f.write(header("<f4", (a, b, row // 4)) + data)
+        self.want = b"".join(data[(i * b + k) * row :][:row] for k in range(b) for i in range(a))
+        self.name, more = form
+        self.line = ["run", "x; x.permute(1,0,2)", "in.npy", "-o", self.name]
+        self.line += ["--mem", "4M", "--tile", "64K", "-v", *more]
+
+    def end(self):
+        """The run that goes on: with all that was done, and that alone."""
+        kept = tiles_done(self.name)
+        done = run(*self.line)
+        check("a run after kills", done.returncode == 0 and not left(), done.stderr)
+        check("goes on with what was done", f", {kept} of them done before" in done.stderr, done.stderr)
+
+    def take(self):
+        """Its elements; it is removed."""
+        if self.name == "out.npy":
+            have = elements(self.name)
+            os.unlink(self.name)
+            return have
+        run("run", "x; x", self.name, "-o", "flat.npy", "--mem", "8M")
+        have = elements("flat.npy")
+        shutil.rmtree(self.name)
+        os.unlink("flat.npy")
+        return have
+
+
+def kept():
+    """Killed with tiles done: the next run ends it, and makes none of them again, which would mend bytes."""
+    for form in Transpose.forms:
+        t = Transpose(form)
+        stopped(t.line, t.name)
+        t.end()
+        check(f"the bytes {form}", t.take() == t.want)
+    t = Transpose(Transpose.forms[0])
+    n = stopped(t.line)
+    with open("out.npy.xt-data", "r+b") as f:
+        f.seek(-len(t.want), os.SEEK_END)
+        f.write(bytes(len(t.want)))
+    t.end()
+    have = t.take()
+    spoilt = sum(have[i : i + 4096] != t.want[i : i + 4096] for i in range(0, len(have), 4096))
+    check("tiles that were done are left alone", spoilt == 16 * n, f"{spoilt} rows, {n} tiles of 16")
+
+
+def kills():
+    """Killed at any moment, and run again until it ends by itself: the bytes are those of one left alone."""
+    lottery, killed, times = random.Random(7), 0, 200 if FULL else 12
+    for form in itertools.cycle(Transpose.forms):
+        t = Transpose(form)
         begin = time.monotonic()
-        done = subprocess.run(line, capture_output=True, text=True)
+        done = run(*t.line)
         whole = time.monotonic() - begin
-        check("a run that is left alone", done.returncode == 0, done.stderr)
-        shutil.rmtree(name) if os.path.isdir(name) else os.unlink(name)
+        check("a run that is left alone", done.returncode == 0 and t.take() == t.want, done.stderr)
         for _ in range(4):
-            p = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            p = subprocess.Popen([XT, *t.line], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(lottery.random() * whole)
             p.send_signal(signal.SIGKILL)
             killed += p.wait() != 0
-            if os.path.exists(name):
+            if os.path.exists(t.name):
                 break
-        if not os.path.exists(name):
-            done = subprocess.run(line, capture_output=True, text=True)
-            resumed += ", 0 of them" not in done.stderr
-            check("a run after kills", done.returncode == 0 and not left(), done.stderr)
-        if name == "out.npy":
-            have = elements(name)
-        else:
-            done = run("run", "x; x", name, "-o", "flat.npy", "--mem", "8M")
-            have = elements("flat.npy")
-        check(f"the bytes after {killed} kills", have == want)
+        if not os.path.exists(t.name):
+            t.end()
+        check(f"the bytes after {killed} kills", t.take() == t.want)
         for f in left():  # killed after the result was put in place
             check("the journal alone", f.endswith(".xt-part"), f)
             os.unlink(f)
-        shutil.rmtree(name) if os.path.isdir(name) else os.unlink(name)
-    print(f"note: {killed} kills, {resumed} runs went on with tiles that were done")
-    check("some of the runs that were killed had tiles done", resumed > 0)
-
-
-def shimmed(call, error, at, *args):
-    return run(*args, env={"LD_PRELOAD": SHIM, "XT_SHIM": f"{call} {error} {at}"})
+        if killed >= times:
+            break
+    print(f"note: {killed} kills")
 
 
 def faults():
@@ -163,24 +201,6 @@ def faults():
         os.unlink("out.npy")
         out = shimmed(call, "SHORT", 1, *line)
         check(f"short {call}s", out.returncode == 0 and elements("out.npy") == want, out.stderr)
-
-
-def stopped(line, seconds=0.1):
-    """A run that is ended with tiles done."""
-    for _ in range(50):
-        p = subprocess.Popen([XT, *line], stderr=subprocess.DEVNULL)
-        time.sleep(seconds)
-        p.kill()
-        p.wait()
-        if os.path.exists("out.npy.xt-part") and any(open("out.npy.xt-part", "rb").read()[JOURNAL_HEAD:]):
-            return
-        for f in left():
-            os.unlink(f)
-        if os.path.exists("out.npy"):
-            os.unlink("out.npy")
-            seconds /= 2
-        else:
-            seconds *= 1.3
 
 
 def journals():
@@ -639,7 +659,7 @@ def package():
 def main():
     names = sys.argv[3:] or [
         "forms", "zarrs", "changes", "package", "faults", "journals", "memory", "prices", "predictions",
-        "kills"
+        "kept", "kills"
     ]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)

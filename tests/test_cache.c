@@ -16,13 +16,13 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/os.h"
 #include "cache/entry.h"
+#include "tests/support/child.h"
 #include "tests/support/scratch.h"
 #include "tests/support/suite.h"
 
@@ -118,14 +118,13 @@ static void set_age(const char *path, int64_t seconds)
 /* Exit status of body(arg) in a child, as that user (0: as we are). Failures inside are its exit status. */
 static int in_child(int (*body)(void *), void *arg, unsigned uid)
 {
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         if (uid && (setresgid(uid, uid, uid) || setresuid(uid, uid, uid)))
             _exit(99);
         _exit(body(arg));
     }
-    int st;
-    waitpid(pid, &st, 0);
+    int st = end_of(pid);
     return WIFEXITED(st) ? WEXITSTATUS(st) : 1000 + WTERMSIG(st);
 }
 
@@ -1229,7 +1228,7 @@ START_TEST(a_stopped_holder_costs_a_bounded_time_and_a_dead_one_none)
     struct xti_disk *d = open_dir(dir);
     int ready[2];
     ck_assert_int_eq(pipe(ready), 0);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0) {
         int token = xti_disk_lock(d, "k", 1);
         if (write(ready[1], token < 0 ? "n" : "y", 1) != 1)
@@ -1245,13 +1244,12 @@ START_TEST(a_stopped_holder_costs_a_bounded_time_and_a_dead_one_none)
     ck_assert_int_eq(xti_disk_lock(d, "k", 1), -1);
     t = xti_now_ns() - t;
     ck_assert_msg(t > 9900000000 && t < 14000000000, "gave up after %lld ns", (long long)t);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    kill_child(pid);
     t = xti_now_ns();
     int token = xti_disk_lock(d, "k", 1);
     ck_assert_int_ge(token, 0);
     ck_assert_int_lt(xti_now_ns() - t, 1000000000);
-    pid = fork(); /* a child that keeps the descriptor does not keep the lock */
+    pid = fork_child(); /* a child that keeps the descriptor does not keep the lock */
     if (pid == 0)
         for (;;)
             pause();
@@ -1259,8 +1257,7 @@ START_TEST(a_stopped_holder_costs_a_bounded_time_and_a_dead_one_none)
     token = xti_disk_lock(d, "k", 1);
     ck_assert_int_ge(token, 0);
     xti_disk_unlock(d, token);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
+    kill_child(pid);
     xti_disk_close(d);
     close(ready[0]);
     close(ready[1]);

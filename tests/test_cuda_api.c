@@ -4,14 +4,13 @@
 #include "support/api.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "api/api.h"
 #include "cache/entry.h"
+#include "support/child.h"
 #include "support/cuda_made.h"
 #include "support/random_graph.h"
 #include "support/scratch.h"
@@ -301,15 +300,12 @@ START_TEST(a_forked_child_keeps_the_cpu_and_is_told_of_cuda)
 {
     struct xt_ctx *ctx = cuda_ctx(true), *cpu_ctx = new_ctx(XT_CPU, 1);
     struct xt_kernel *k = compile_line(ctx, lines[0]), *cpu = compile_line(cpu_ctx, lines[0]);
-    int status = -1;
-    fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (!pid) {
-        alarm(20);
         fail_driver("");
         _exit(child_of_a_cuda_program(ctx, k, cpu));
     }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    int status = end_of(pid);
     ck_assert_msg(status == 0, "step %d of the child", status >> 8);
     struct xt_graph *g = parse_line(lines[0]);
     check_copy(k, g);

@@ -3,8 +3,8 @@
  * say so. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
+#include "support/child.h"
 #include "support/cuda_made.h"
 
 /* ---------------------------------------------------------------------------------------- NVRTC and driver
@@ -91,17 +91,14 @@ START_TEST(a_child_forked_during_a_compile_compiles)
         return;
     ck_assert_int_eq(pthread_create(&thread, NULL, compile_for_ever, &stop), 0);
     for (int i = 0; i < 12; i++) {
-        int status = -1;
-        pid_t child = fork();
+        pid_t child = fork_child();
         if (child == 0) {
             struct xti_code c;
             struct xti_err err = {0};
-            alarm(30);
             _exit(xti_nvrtc_compile(newest(), "extern \"C\" __global__ void n() {}", "n", 90, &c, &err) ? 1
                                                                                                         : 0);
         }
-        ck_assert_int_eq(waitpid(child, &status, 0), child);
-        ck_assert_int_eq(status, 0);
+        ck_assert_int_eq(end_of(child), 0);
     }
     atomic_store(&stop, true);
     pthread_join(thread, NULL);
@@ -328,12 +325,11 @@ START_TEST(a_forked_child_is_told_so)
 {
     struct device_run r;
     struct xti_err err = {0};
-    int status = -1;
     if (cuda_skipped() || no_double())
         return;
     prepare(&r);
     ck_assert_msg(!xti_module_load(&r.code, "xt_test_00000000", 0, &r.module, &err), "%s", err.e.message);
-    pid_t child = fork();
+    pid_t child = fork_child();
     if (child == 0) {
         const void *src = r.src;
         xt_status s = xti_cuda_launch(&r.made.plan, XTI_TIER_EXACT, r.module, r.dst, &src, NULL, &err);
@@ -341,8 +337,7 @@ START_TEST(a_forked_child_is_told_so)
         struct xti_err again = {0};
         _exit(s == XT_EFORKED && xti_cuda_probe(&again) == XT_EFORKED ? 0 : 1);
     }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(end_of(child), 0);
     xti_module_free(r.module);
     release(&r);
 }

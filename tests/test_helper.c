@@ -11,12 +11,12 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/os.h"
 #include "cuda/helper.h"
 #include "cuda/message.h"
+#include "support/child.h"
 #include "support/cuda_made.h"
 
 static const char source[] = "extern \"C\" __global__ void k(int *p) { *p = 7; }";
@@ -158,15 +158,12 @@ START_TEST(forks_beside_compiles_harm_neither)
         return;
     pthread_create(&thread, NULL, compile_some, &failed);
     for (int i = 0; i < 40; i++) {
-        int status = -1;
-        pid_t child = fork();
+        pid_t child = fork_child();
         if (!child) {
             struct xti_err err = {0};
-            alarm(60);
             _exit(i % 10 ? 0 : compile(NULL, &err));
         }
-        ck_assert_int_eq(waitpid(child, &status, 0), child);
-        ck_assert_int_eq(status, 0);
+        ck_assert_int_eq(end_of(child), 0);
     }
     pthread_join(thread, NULL);
     ck_assert_int_eq(atomic_load(&failed), 0);
@@ -194,7 +191,6 @@ START_TEST(neither_a_fork_nor_a_compile_waits_for_another_compile)
     struct waiting w = {.dir = "/tmp/xt-helper-XXXXXX"};
     struct xti_err err = {0};
     pthread_t thread;
-    int status;
     if (cuda_skipped())
         return;
     ck_assert_ptr_nonnull(mkdtemp(w.dir));
@@ -208,12 +204,10 @@ START_TEST(neither_a_fork_nor_a_compile_waits_for_another_compile)
     pthread_create(&thread, NULL, compile_waiting, &w);
     while (access(w.begun, F_OK) && !atomic_load(&w.done))
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    pid_t child = fork();
-    if (!child) {
-        alarm(120);
+    pid_t child = fork_child();
+    if (!child)
         _exit(compile(NULL, &err) != XT_OK);
-    }
-    ck_assert(waitpid(child, &status, 0) == child && status == 0);
+    ck_assert_int_eq(end_of(child), 0);
     compiles();
     ck_assert(!atomic_load(&w.done));
     close(open(w.go, O_WRONLY));
@@ -288,16 +282,14 @@ END_TEST
 /* In a child, for what it does to itself. */
 static void in_child(void (*change)(void), xt_status want)
 {
-    int status = -1;
-    pid_t child = fork();
+    pid_t child = fork_child();
     if (!child) {
         struct xti_err err = {0};
-        alarm(60);
         nvrtc(); /* with what it wants while there is everything */
         change();
         _exit(-compile(NULL, &err));
     }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    int status = end_of(child);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == -(int)want,
                   "wait status %d, want exit status %d", status, -(int)want);
 }
@@ -383,7 +375,7 @@ START_TEST(a_helper_ends_with_its_host)
     ck_assert_ptr_nonnull(mkdtemp(dir));
     copy_helper(dir, path);
     for (int i = 0; i < 5; i++) {
-        pid_t child = fork();
+        pid_t child = fork_child();
         if (!child) {
             struct xti_err err = {0};
             for (;;)
@@ -392,8 +384,7 @@ START_TEST(a_helper_ends_with_its_host)
         for (int wait = 0; wait < 2000 && !helpers_alive(); wait++)
             nanosleep(&(struct timespec){0, 1000000}, NULL);
         nanosleep(&(struct timespec){0, i * 7000000}, NULL);
-        kill(child, SIGKILL);
-        waitpid(child, NULL, 0);
+        kill_child(child);
         int64_t until = xti_now_ns() + 10000000000;
         while (helpers_alive() && xti_now_ns() < until)
             nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -443,7 +434,7 @@ START_TEST(a_helper_has_limits_and_no_environment)
     ck_assert_ptr_nonnull(mkdtemp(dir));
     copy_helper(dir, path);
     setenv("XT_SECRET", "of the host", 1);
-    pid_t child = fork();
+    pid_t child = fork_child();
     if (!child) {
         struct xti_err err = {0};
         for (;;)
@@ -458,8 +449,7 @@ START_TEST(a_helper_has_limits_and_no_environment)
             }
         closedir(d);
     }
-    kill(child, SIGKILL);
-    waitpid(child, NULL, 0);
+    kill_child(child);
     ck_assert(limited);
     ck_assert_msg(!*env || (!strncmp(env, "LD_LIBRARY_PATH=", 16) && !strstr(env, "XT_SECRET")), "%s", env);
     unlink(path);
@@ -641,7 +631,7 @@ int main(void)
 {
     Suite *s = suite_create("helper");
     TCase *c = tcase_create("helper");
-    tcase_set_timeout(c, 180);
+    tcase_set_timeout(c, 600);
     tcase_add_test(c, the_helper_makes_the_bytes_that_this_process_makes);
     tcase_add_test(c, the_compilers_words_come_through);
     tcase_add_test(c, a_hosts_own_handlers_run_during_compiles);

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "api/measure.h"
 #include "base/mem.h"
 #include "bench/bench.h"
 #include "support/api.h"
+#include "support/child.h"
 #include "support/scratch.h"
 
 static struct bench_workload *work;
@@ -214,14 +214,12 @@ END_TEST
 
 START_TEST(another_process_finds_what_was_measured)
 {
-    pid_t child = fork();
+    pid_t child = fork_child();
     if (!child) {
         struct xt_ctx *ctx = ctx_in(dir);
         _exit(!compiles_measured(ctx, line, &asked));
     }
-    int status;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(end_of(child), 0);
     struct xt_ctx *ctx = ctx_in(dir);
     struct xt_cache_stats stats = {.size = sizeof stats};
     ck_assert(compiles_measured(ctx, line, NULL));

@@ -6,11 +6,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/os.h"
+#include "tests/support/child.h"
 #include "tests/support/suite.h"
 
 struct thing {
@@ -415,9 +415,8 @@ START_TEST(a_child_forked_at_any_moment_can_ask_for_every_key)
         pthread_create(&t[i], NULL, ask_for_ever, m);
     for (int i = 0; i < 60; i++) {
         usleep(700);
-        pid_t pid = fork();
+        pid_t pid = fork_child();
         if (pid == 0) {
-            alarm(20); /* a deadlock ends in SIGALRM */
             for (int key = 0; key < 1003; key += key == 39 ? 961 : 1) {
                 void *out = NULL;
                 if (xti_memo_get(m, &key, sizeof key, build_thing, &key, &out, NULL, NULL) ||
@@ -428,8 +427,7 @@ START_TEST(a_child_forked_at_any_moment_can_ask_for_every_key)
             xti_memo_free(m);
             _exit(0);
         }
-        int st;
-        ck_assert_int_eq(waitpid(pid, &st, 0), pid);
+        int st = end_of(pid);
         ck_assert_msg(st == 0, "fork %d: status %x", i, st);
     }
     atomic_store(&stop, 1);
@@ -443,7 +441,7 @@ END_TEST
 static xt_status build_and_fork(void *arg, void **object, struct xti_err *err)
 {
     int *pid_then_key = arg;
-    pid_then_key[0] = fork();
+    pid_then_key[0] = fork_child();
     return build_thing(&pid_then_key[1], object, err);
 }
 
@@ -465,9 +463,7 @@ START_TEST(a_build_that_forks_ends_in_both_processes)
         xti_memo_free(m);
         _exit(!right || xti_live_allocations() != 0);
     }
-    int st;
-    waitpid(arg[0], &st, 0);
-    ck_assert_int_eq(st, 0);
+    ck_assert_int_eq(end_of(arg[0]), 0);
     ck_assert_int_eq(s, XT_OK);
     ck_assert_int_eq(ask(m, 6), 1);
     unref_thing(out);
@@ -497,7 +493,7 @@ int main(void)
 {
     Suite *s = suite_create("memo");
     TCase *c = tcase_create("memo");
-    tcase_set_timeout(c, 120);
+    tcase_set_timeout(c, 600);
     tcase_add_test(c, a_key_is_built_once_and_keys_are_compared_in_full);
     tcase_add_test(c, a_key_may_be_kept_by_its_object);
     tcase_add_test(c, the_least_recently_used_object_is_dropped);

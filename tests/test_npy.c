@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/child.h"
 #include "tests/support/scratch.h"
 #include "tests/support/suite.h"
 #include "tools/input.h"
@@ -414,12 +414,10 @@ START_TEST(a_write_that_fails_keeps_the_old_file_and_leaves_no_other)
     struct npy a = {.dtype = XT_U8, .rank = 1, .shape = {4}, .bytes = 4};
     struct input b;
     ck_assert_int_eq(put_array(file, &a, data), 0);
-    pid_t pid = fork();
+    pid_t pid = fork_child();
     if (pid == 0)
         _exit(write_above_the_file_limit());
-    int st;
-    waitpid(pid, &st, 0);
-    ck_assert_int_eq(st, 0);
+    ck_assert_int_eq(end_of(pid), 0);
     ck_assert_int_eq(input_open(file, &b), 0);
     ck_assert_int_eq(memcmp(b.data, data, 4), 0);
     input_close(&b);

@@ -3,15 +3,14 @@
 #include "support/api.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "base/mem.h"
+#include "support/child.h"
 #include "support/random_graph.h"
 
 char now_running[2048];
@@ -441,20 +440,13 @@ END_TEST
 
 /* ------------------------------------------------------------------------------------------------- fork */
 
-/* Exit status of a child that runs f; a child that hangs is killed by its alarm. */
+/* Wait status of a child that runs f. */
 static int in_child(bool (*f)(void *arg), void *arg)
 {
-    fflush(NULL);
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (!pid) {
-        alarm(30);
+    pid_t pid = fork_child();
+    if (!pid)
         _exit(f(arg) ? 0 : 1);
-    }
-    int status = -1;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return status;
+    return end_of(pid);
 }
 
 static bool use_everything(void *arg)
@@ -744,7 +736,7 @@ int main(void)
 {
     Suite *s = suite_create("threads");
     TCase *c = tcase_create("threads");
-    tcase_set_timeout(c, 300);
+    tcase_set_timeout(c, 600);
     tcase_add_checked_fixture(c, make_wanted, NULL);
     tcase_add_test(c, threads_that_compile_the_same_chains_at_once_share_their_kernels);
     tcase_add_test(c, threads_that_ask_at_once_are_told_the_same_signature);

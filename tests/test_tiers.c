@@ -4,10 +4,10 @@
  * nothing is tested, and said so. Also meant for SAN=thread and SAN=address. */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 
 #include "api/api.h"
 #include "cuda/cubin.h"
+#include "support/child.h"
 #include "support/cuda_program.h"
 #include "support/scratch.h"
 
@@ -370,19 +370,16 @@ START_TEST(a_child_forked_meanwhile_frees_all_and_waits_for_nothing)
 {
     struct xt_ctx *ctx = cuda_context("");
     struct xt_kernel *k = compile_in(ctx, line, XT_ASYNC);
-    int status = -1;
     xti_better_want(k, false);
     usleep(10000);
-    pid_t child = fork(); /* waits for the compile */
+    pid_t child = fork_child(); /* waits for the compile */
     if (!child) {
-        alarm(20);
         xt_status s = xt_kernel_wait(k);
         xt_kernel_free(k);
         xt_ctx_free(ctx);
         _exit(s == XT_EFORKED ? 0 : 1);
     }
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(end_of(child), 0);
     expect(XT_OK, xt_kernel_wait(k));
     ck_assert(is_exact(k));
     xt_kernel_free(k);

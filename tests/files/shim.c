@@ -1,9 +1,10 @@
 /* shim.c: for LD_PRELOAD: a system call fails, or does less than was asked. XT_SHIM="CALL HOW AT": the first
  * AT calls that move elements are left alone; HOW: EIO, ENOSPC, END (nothing more is there), SHORT (half of
- * it), SLOW (it takes a millisecond). Reads of other than whole blocks, and writes into the first block, are
- * of headers, and left alone. */
+ * it), SLOW (it takes a millisecond), KILL (SIGKILL comes first). Reads of other than whole blocks, and
+ * writes into the first block, are of headers, and left alone. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,8 @@ static ssize_t fate(const char *call, size_t bytes, off_t at)
         return 0;
     if (!strcmp(how, "SLOW"))
         return usleep(1000), 0;
+    if (!strcmp(how, "KILL"))
+        raise(SIGKILL);
     if (!strcmp(how, "SHORT"))
         return bytes >= 8192 ? (ssize_t)(bytes / 2 / 4096 * 4096) : 0;
     if (!strcmp(how, "END"))
