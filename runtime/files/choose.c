@@ -16,6 +16,7 @@ static const double GAIN = 0.999;
 struct search {
     struct xti_task *t;
     int64_t room, most;
+    int depth;
     double weight[2];
     struct xti_err *err;
     xt_status st;
@@ -27,7 +28,7 @@ static int64_t pieces_of(const struct xti_array *s, int64_t run_bytes, int64_t r
     int64_t part = s->part_elements * s->esize, unit = run_bytes < part ? run_bytes : part;
     int64_t units = runs * (run_bytes / unit);
     *seconds += (double)units * xti_curve_seconds(c, write, unit);
-    return units;
+    return units * xti_ceil_div(unit, c->piece_bytes);
 }
 
 struct sums {
@@ -73,7 +74,11 @@ static xt_status sample(struct xti_task *t, const int64_t *n, struct sums *s, st
     return st;
 }
 
-static int64_t padded(int64_t bytes) { return xti_add_most(bytes, 4095) / 4096 * 4096; }
+/* Seconds that the pages of the buffers take. */
+static double touch(const struct xti_task *t, int depth, const struct sums *s)
+{
+    return t->curve->touch * depth * ((double)s->src_bytes + (double)s->dst_bytes);
+}
 
 /* Seconds an element; -1: it does not fit, or the search has failed. */
 static double price(struct search *s, const int64_t *n)
@@ -81,11 +86,12 @@ static double price(struct search *s, const int64_t *n)
     struct sums sums;
     if (!s->st)
         s->st = sample(s->t, n, &sums, s->err);
-    if (s->st || xti_add_most(sums.src_bytes, padded(sums.dst_bytes)) > s->room)
+    if (s->st || xti_add_most(sums.src_bytes, xti_io_padded(sums.dst_bytes)) > s->room)
         return -1;
     if (s->most && (sums.src_bytes > s->most + 4096 || sums.dst_bytes > s->most))
         return -1;
-    return (s->weight[0] * sums.seconds[0] + s->weight[1] * sums.seconds[1]) / sums.elements;
+    return (s->weight[0] * sums.seconds[0] + s->weight[1] * sums.seconds[1]) / sums.elements +
+           touch(s->t, s->depth, &sums) / (double)s->t->out->elements;
 }
 
 static int64_t twice(const struct xti_axes *a, int i, int64_t n)
@@ -201,7 +207,7 @@ xt_status xti_tiles_price(struct xti_task *t, struct xti_tiling *c, struct xti_e
     c->read_bytes = (int64_t)(times * (double)s.read_bytes + 0.5);
     c->src_bytes = s.src_bytes;
     c->dst_bytes = s.dst_bytes;
-    c->seconds = c->depth > 1 ? (io > kernels ? io : kernels) : io + kernels;
+    c->seconds = touch(t, c->depth, &s) + (c->depth > 1 ? (io > kernels ? io : kernels) : io + kernels);
     return XT_OK;
 }
 
@@ -210,7 +216,8 @@ xt_status xti_tiles_choose(struct xti_task *t, int64_t room, int64_t most, struc
 {
     *out = (struct xti_tiling){0};
     for (int depth = 2; depth >= 1; depth--) {
-        struct search s = {.t = t, .room = room / depth, .most = most, .weight = {1, 1}, .err = err};
+        struct search s = {
+            .t = t, .room = room / depth, .most = most, .depth = depth, .weight = {1, 1}, .err = err};
         struct xti_tiling c = {.depth = depth};
         for (int i = 0; i < t->to.n; i++)
             c.n[i] = 1;
@@ -232,7 +239,7 @@ xt_status xti_tiles_between(struct xti_task *t, int64_t room, int64_t most, int6
 {
     int64_t tile[2][XT_MAX_RANK];
     for (int side = 0; side < 2; side++) {
-        struct search s = {.t = t, .room = room, .most = most, .err = err};
+        struct search s = {.t = t, .room = room, .most = most, .depth = 1, .err = err};
         for (int i = 0; i < t->to.n; i++)
             tile[side][i] = 1;
         s.weight[side] = 1;

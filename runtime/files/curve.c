@@ -13,26 +13,34 @@
 #include "cache/cache.h"
 #include "files/io.h"
 
-enum { PROBE_BYTES = 64 << 20, MOST_REQUESTS = 32, VERSION = 2, MOST_LEARNED = 4 };
+enum { PROBE_BYTES = 64 << 20, MOST_REQUESTS = 32, VERSION = 3, MOST_LEARNED = 4 };
+enum { NPY_HEAD = 128 };                   /* what NumPy writes before the first element */
 static const int64_t LENGTH_NS = 30000000; /* of one length, one way */
 
 const struct xti_curve xti_curve_careful = {
     .seconds = {{15e-6, 24e-6, 61e-6, 220e-6, 900e-6}, {16e-6, 22e-6, 36e-6, 110e-6, 400e-6}},
+    .touch = 0.5e-9,
+    .piece_bytes = 1 << 20,
     .requests = 32};
 
-double xti_curve_seconds(const struct xti_curve *c, bool write, int64_t bytes)
+/* Of one request. */
+static double seconds_of(const double *t, int64_t bytes)
 {
-    const double *t = c->seconds[write];
     int64_t x = XTI_CURVE_FIRST;
     int i = 0;
     if (bytes <= x)
         return t[0];
-    for (; i < XTI_CURVE_POINTS - 1 && bytes > x * XTI_CURVE_STEP; i++)
+    for (; bytes > x * XTI_CURVE_STEP; i++)
         x *= XTI_CURVE_STEP;
-    if (i == XTI_CURVE_POINTS - 1)
-        return t[i] * (double)bytes / (double)x;
     double part = (double)(bytes - x) / (double)(x * (XTI_CURVE_STEP - 1));
     return t[i] + part * (t[i + 1] - t[i]);
+}
+
+double xti_curve_seconds(const struct xti_curve *c, bool write, int64_t bytes)
+{
+    const double *t = c->seconds[write];
+    int64_t whole = bytes / c->piece_bytes, rest = bytes % c->piece_bytes;
+    return (whole ? (double)whole * seconds_of(t, c->piece_bytes) : 0) + (rest ? seconds_of(t, rest) : 0);
 }
 
 /* ---- measuring */
@@ -86,11 +94,13 @@ static bool smooth(double *t)
     return true;
 }
 
+/* Results begin at a block, what is read seldom does. */
 static bool measure_all(struct probe *p, struct xti_curve *c)
 {
     bool ok = true;
     for (int write = 1; write >= 0; write--) {
         int64_t bytes = XTI_CURVE_FIRST;
+        p->file.at = write ? 0 : NPY_HEAD;
         for (int i = 0; i < XTI_CURVE_POINTS; i++, bytes *= XTI_CURVE_STEP)
             c->seconds[write][i] = measure(p, write, bytes);
         ok = ok && smooth(c->seconds[write]);
@@ -113,12 +123,20 @@ static bool fill(struct probe *p)
     return ok && !xti_array_sync(&p->file, &err);
 }
 
+/* Pages of a buffer are made when something is first put into them. */
+static double touch(char *buffer, int64_t bytes)
+{
+    int64_t begin = xti_now_ns();
+    memset(buffer, 1, (size_t)bytes);
+    return 1e-9 * (double)(xti_now_ns() - begin) / (double)bytes;
+}
+
 static void measure_beside(const char *output, bool buffered, struct xti_curve *c)
 {
     struct xti_str path = {0};
     struct xti_err err = {0};
     struct probe p = {0};
-    struct xti_curve found = {.requests = MOST_REQUESTS};
+    struct xti_curve found = {.piece_bytes = 1 << 20, .requests = MOST_REQUESTS};
     xti_str_addf(&path, "%s.xt-probe", output);
     int fd = path.failed ? -1 : open(path.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
@@ -129,15 +147,16 @@ static void measure_beside(const char *output, bool buffered, struct xti_curve *
                                 .path = path.s,
                                 .said = path.s,
                                 .esize = 1,
+                                .at = NPY_HEAD,
                                 .elements = PROBE_BYTES,
                                 .part_elements = PROBE_BYTES,
                                 .buffered = buffered};
-    int64_t room = (int64_t)MOST_REQUESTS << 20;
-    p.buffer = xti_io_buffer(4 * room);
+    p.buffer = xti_io_buffer(PROBE_BYTES);
+    found.touch = p.buffer ? touch(p.buffer, PROBE_BYTES) : 0;
     if (p.buffer && !xti_io_new(MOST_REQUESTS, 1 << 20, &p.io, &err) && fill(&p) && measure_all(&p, &found))
         *c = found;
     xti_io_free(p.io);
-    xti_io_buffer_free(p.buffer, 4 * room);
+    xti_io_buffer_free(p.buffer, PROBE_BYTES);
     unlink(path.s);
     close(fd);
     xti_str_free(&path);
@@ -218,6 +237,7 @@ void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const str
         c.seconds[0][i] *= by;
         c.seconds[1][i] *= by;
     }
+    c.touch *= by;
     keep(disk, &key, &c);
     xti_str_free(&key);
     xti_disk_close(disk);

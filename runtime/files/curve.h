@@ -12,6 +12,8 @@ enum { XTI_CURVE_POINTS = 5, XTI_CURVE_FIRST = 4096, XTI_CURVE_STEP = 4 }; /* 4,
 /* Seconds from one request to the next, many being under way. */
 struct xti_curve {
     double seconds[2][XTI_CURVE_POINTS]; /* of reads, of writes */
+    double touch;                        /* seconds a byte of buffers takes that nothing was in before */
+    int64_t piece_bytes;                 /* no request is longer */
     int requests;                        /* under way */
     int runs;                            /* that have corrected it */
 };
@@ -19,7 +21,7 @@ struct xti_curve {
 /* A disk that nobody has measured. */
 extern const struct xti_curve xti_curve_careful;
 
-/* Of a run of so many bytes. */
+/* Of a run of so many bytes, in as many requests as it needs. */
 double xti_curve_seconds(const struct xti_curve *c, bool write, int64_t bytes);
 
 /* Fewer bytes take less time than measuring. */

@@ -16,7 +16,7 @@ static int64_t buffers(const struct xt_files *f)
         most = bytes > most ? bytes : most;
     }
     most = most < f->room ? most : f->room; /* a run that is taken up with less memory halves tiles */
-    return most + xti_io_memory(f->requests, f->piece_bytes);
+    return most + xti_io_memory(f->requests, f->curve.piece_bytes);
 }
 
 void xti_files_info(const struct xt_files *f, struct xt_files_info *i)

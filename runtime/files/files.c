@@ -381,7 +381,10 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
     struct xti_io *io;
     struct xti_threads *threads = xti_threads_new();
     int64_t done = 0, total = 0;
-    xt_status s = xti_io_new(f->requests, f->piece_bytes, &io, err);
+    char *buffer = xti_io_buffer(f->room);
+    xt_status s = xti_io_new(f->requests, f->curve.piece_bytes, &io, err);
+    if (!s && !buffer)
+        s = xti_fail(err, XT_ENOMEM, "%lld bytes of buffers", (long long)f->room);
     for (int i = 0; i < f->passes; i++)
         total += f->task[i].out->elements * f->task[i].out->esize;
     if (j->bytes)
@@ -393,6 +396,7 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
                              .journal = j,
                              .io = io,
                              .threads = threads,
+                             .buffer = buffer,
                              .room = f->room,
                              .progress = f->opt.progress,
                              .arg = f->opt.arg,
@@ -405,6 +409,7 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
     }
     f->changed = xti_io_saw_change(io);
     xti_io_free(io);
+    xti_io_buffer_free(buffer, f->room);
     xti_threads_unref(threads);
     return s;
 }

@@ -14,7 +14,7 @@ struct xt_files {
     const struct xti_array **in_list, *tiles_list[1];
     struct xti_curve curve;
     int requests;
-    int64_t piece_bytes, room;
+    int64_t room;
     int passes; /* 0: the result has no elements */
     struct xti_task task[2];
     struct xti_tiling cut[2];

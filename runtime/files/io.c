@@ -14,7 +14,7 @@
 #include "base/num.h"
 #include "base/os.h"
 
-enum { BLOCK = 4096, OPEN_FILES = 4, STACK_BYTES = 128 << 10 };
+enum { BLOCK = XTI_IO_BLOCK, OPEN_FILES = 4, STACK_BYTES = 128 << 10 };
 
 struct handle {
     const struct xti_array *store; /* NULL: none */
@@ -40,6 +40,8 @@ struct xti_io {
     int n;
     int64_t piece_bytes;
     struct worker *worker;
+    char *bounces; /* a worker's next to another's: in large pages a request is few segments */
+    int64_t bounces_bytes;
 };
 
 /* ---- buffers */
@@ -59,6 +61,8 @@ void xti_io_buffer_free(char *p, int64_t bytes)
     if (p)
         munmap(p, (size_t)bytes + 1);
 }
+
+int64_t xti_io_padded(int64_t bytes) { return xti_add_most(bytes, BLOCK - 1) / BLOCK * BLOCK; }
 
 static int64_t bounce_bytes(int64_t piece_bytes) { return piece_bytes + 2 * BLOCK; }
 
@@ -344,8 +348,7 @@ static bool start_worker(struct xti_io *io, struct worker *w)
     pthread_attr_t attr;
     sigset_t all, old;
     w->io = io;
-    if (!(w->bounce = xti_io_buffer(bounce_bytes(io->piece_bytes))))
-        return false;
+    w->bounce = io->bounces + (w - io->worker) * bounce_bytes(io->piece_bytes);
     sigfillset(&all);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -353,8 +356,6 @@ static bool start_worker(struct xti_io *io, struct worker *w)
     bool ok = !pthread_create(&w->thread, &attr, work, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
-    if (!ok)
-        xti_io_buffer_free(w->bounce, bounce_bytes(io->piece_bytes));
     return ok;
 }
 
@@ -366,12 +367,14 @@ xt_status xti_io_new(int threads, int64_t piece_bytes, struct xti_io **out, stru
         xti_free(io);
         return xti_fail(err, XT_ENOMEM, "threads that read and write");
     }
+    io->bounces_bytes = threads * bounce_bytes(piece_bytes);
+    io->bounces = xti_io_buffer(io->bounces_bytes);
     pthread_mutex_init(&io->lock, NULL);
     pthread_cond_init(&io->more, NULL);
     pthread_cond_init(&io->less, NULL);
     io->last = &io->first;
     io->piece_bytes = piece_bytes;
-    while (io->n < threads && start_worker(io, &io->worker[io->n]))
+    while (io->bounces && io->n < threads && start_worker(io, &io->worker[io->n]))
         io->n++;
     if (!io->n) {
         xti_io_free(io);
@@ -389,10 +392,9 @@ void xti_io_free(struct xti_io *io)
     io->end = true;
     pthread_cond_broadcast(&io->more);
     pthread_mutex_unlock(&io->lock);
-    for (int i = 0; i < io->n; i++) {
+    for (int i = 0; i < io->n; i++)
         pthread_join(io->worker[i].thread, NULL);
-        xti_io_buffer_free(io->worker[i].bounce, bounce_bytes(io->piece_bytes));
-    }
+    xti_io_buffer_free(io->bounces, io->bounces_bytes);
     pthread_cond_destroy(&io->less);
     pthread_cond_destroy(&io->more);
     pthread_mutex_destroy(&io->lock);

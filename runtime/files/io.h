@@ -31,11 +31,15 @@ struct xti_transfer {
     struct xti_transfer *queued;
 };
 
+/* What O_DIRECT wants places and lengths to be multiples of. */
+enum { XTI_IO_BLOCK = 4096 };
+int64_t xti_io_padded(int64_t bytes); /* to such a multiple */
+
 struct xti_io;
 
 /* piece_bytes: of a request, at most. */
 xt_status xti_io_new(int threads, int64_t piece_bytes, struct xti_io **out, struct xti_err *err);
-void xti_io_free(struct xti_io *io); /* nothing is on its way. Accepts NULL */
+void xti_io_free(struct xti_io *io);             /* nothing is on its way. Accepts NULL */
 bool xti_io_saw_change(const struct xti_io *io); /* in a chunk that was read. Accepts NULL */
 int64_t xti_io_memory(int threads, int64_t piece_bytes);
 

@@ -246,22 +246,16 @@ static xt_status end_all(struct run *r, int first, xt_status s)
 static void share_room(struct run *r)
 {
     const struct xti_tiling *c = r->p->cut;
-    int64_t room = r->p->room / c->depth;
-    double need = (double)c->src_bytes + (double)c->dst_bytes;
-    r->dst_room =
-        need <= (double)room ? c->dst_bytes : (int64_t)((double)room * ((double)c->dst_bytes / need));
-    r->src_room = room - r->dst_room;
-}
-
-static bool make_buffers(struct run *r)
-{
-    bool ok = true;
-    for (int i = 0; i < r->p->cut->depth; i++) {
-        r->slot[i].src = xti_io_buffer(r->src_room);
-        r->slot[i].dst = xti_io_buffer(r->dst_room);
-        ok &= r->slot[i].src && r->slot[i].dst;
+    int64_t room = r->p->room / c->depth, dst = xti_io_padded(c->dst_bytes);
+    double need = (double)c->src_bytes + (double)dst;
+    if (need > (double)room)
+        dst = xti_io_padded((int64_t)((double)room * ((double)dst / need)));
+    r->dst_room = dst;
+    r->src_room = room - dst;
+    for (int i = 0; i < c->depth; i++) {
+        r->slot[i].src = r->p->buffer + i * room;
+        r->slot[i].dst = r->slot[i].src + r->src_room;
     }
-    return ok;
 }
 
 xt_status xti_pass_run(struct xti_pass *p, struct xti_err *err)
@@ -270,17 +264,11 @@ xt_status xti_pass_run(struct xti_pass *p, struct xti_err *err)
     share_room(&r);
     r.commit_bytes = p->task->out->elements * p->task->out->esize / COMMITS + 1;
     int64_t written = 0;
-    xt_status s =
-        make_buffers(&r) ? XT_OK : xti_fail(err, XT_ENOMEM, "%lld bytes of buffers", (long long)p->room);
-    if (!s)
-        s = all_tiles(&r, &written);
+    xt_status s = all_tiles(&r, &written);
     s = end_all(&r, p->cut->depth > 1 ? (int)(written % 2) : 0, s);
     if (!s)
         s = commit(&r);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         xti_file_tile_free(&r.slot[i].tile);
-        xti_io_buffer_free(r.slot[i].src, r.src_room);
-        xti_io_buffer_free(r.slot[i].dst, r.dst_room);
-    }
     return s;
 }

@@ -11,7 +11,8 @@ struct xti_pass {
     struct xti_journal *journal;
     struct xti_io *io;
     struct xti_threads *threads;
-    int64_t room; /* bytes of buffers */
+    char *buffer; /* of all passes: pages that are there are taken again */
+    int64_t room; /* its bytes: 2 * XTI_IO_BLOCK goes into them */
     xt_files_progress progress;
     void *arg;
     int64_t done, total; /* bytes that are written, before this pass; of all passes */

@@ -16,16 +16,16 @@ enum {
  * tables. */
 static xt_status share_memory(struct xt_files *f, struct xti_err *err)
 {
-    int64_t mem = f->opt.mem_bytes ? f->opt.mem_bytes : (int64_t)256 << 20, own = mem / 8;
-    f->piece_bytes = PIECE_MIN;
-    while (f->piece_bytes < PIECE_MAX && f->piece_bytes < mem / 1024)
-        f->piece_bytes *= 2;
+    int64_t mem = f->opt.mem_bytes ? f->opt.mem_bytes : (int64_t)256 << 20, own = mem / 8, piece = PIECE_MIN;
+    while (piece < PIECE_MAX && piece < mem / 1024)
+        piece *= 2;
+    f->curve.piece_bytes = piece;
     f->requests = f->opt.requests > 0 ? f->opt.requests : f->curve.requests;
-    while (f->requests > 1 &&
-           xti_io_memory(f->requests, f->piece_bytes) + f->requests * f->piece_bytes > mem / 4)
+    while (f->requests > 1 && xti_io_memory(f->requests, piece) + f->requests * piece > mem / 4)
         f->requests--;
     own = own < PROGRAM_BYTES ? own : PROGRAM_BYTES;
-    f->room = mem - own - xti_io_memory(f->requests, f->piece_bytes) - f->requests * f->piece_bytes;
+    f->room = mem - own - xti_io_memory(f->requests, piece) - f->requests * piece;
+    f->room = f->room / (2 * XTI_IO_BLOCK) * (2 * XTI_IO_BLOCK);
     return f->room >= LEAST_ROOM
                ? XT_OK
                : xti_fail(err, XT_ENOMEM, "%lld bytes of memory are too few: 1 MB is little", (long long)mem);
@@ -81,9 +81,8 @@ static void take_passes(struct xt_files *f, int n, struct xti_task *task, const 
 /* What two passes take at least: the result is written twice and read once, in the longest requests. */
 static double two_at_least(const struct xt_files *f)
 {
-    double bytes = (double)f->out.elements * (double)f->out.esize;
-    int last = XTI_CURVE_POINTS - 1;
-    return bytes / (1 << 20) * (f->curve.seconds[0][last] + 2 * f->curve.seconds[1][last]);
+    int64_t bytes = f->out.elements * f->out.esize;
+    return xti_curve_seconds(&f->curve, false, bytes) + 2 * xti_curve_seconds(&f->curve, true, bytes);
 }
 
 /* Where one pass is as fast as two could be they are not looked at. */
