@@ -20,6 +20,7 @@ static const int64_t LENGTH_NS = 30000000; /* of one length, one way */
 const struct xti_curve xti_curve_careful = {
     .seconds = {{15e-6, 24e-6, 61e-6, 220e-6, 900e-6}, {16e-6, 22e-6, 36e-6, 110e-6, 400e-6}},
     .touch = 0.5e-9,
+    .remove = 0.05e-9,
     .piece_bytes = 1 << 20,
     .requests = 32};
 
@@ -123,12 +124,17 @@ static bool fill(struct probe *p)
     return ok && !xti_array_sync(&p->file, &err);
 }
 
+static double seconds_a_byte(int64_t begin_ns)
+{
+    return 1e-9 * (double)(xti_now_ns() - begin_ns) / PROBE_BYTES;
+}
+
 /* Pages of a buffer are made when something is first put into them. */
-static double touch(char *buffer, int64_t bytes)
+static double touch(char *buffer)
 {
     int64_t begin = xti_now_ns();
-    memset(buffer, 1, (size_t)bytes);
-    return 1e-9 * (double)(xti_now_ns() - begin) / (double)bytes;
+    memset(buffer, 1, PROBE_BYTES);
+    return seconds_a_byte(begin);
 }
 
 static void measure_beside(const char *output, bool buffered, struct xti_curve *c)
@@ -152,14 +158,18 @@ static void measure_beside(const char *output, bool buffered, struct xti_curve *
                                 .part_elements = PROBE_BYTES,
                                 .buffered = buffered};
     p.buffer = xti_io_buffer(PROBE_BYTES);
-    found.touch = p.buffer ? touch(p.buffer, PROBE_BYTES) : 0;
-    if (p.buffer && !xti_io_new(MOST_REQUESTS, 1 << 20, &p.io, &err) && fill(&p) && measure_all(&p, &found))
-        *c = found;
+    found.touch = p.buffer ? touch(p.buffer) : 0;
+    bool ok =
+        p.buffer && !xti_io_new(MOST_REQUESTS, 1 << 20, &p.io, &err) && fill(&p) && measure_all(&p, &found);
     xti_io_free(p.io);
     xti_io_buffer_free(p.buffer, PROBE_BYTES);
+    int64_t begin = xti_now_ns();
     unlink(path.s);
     close(fd);
+    found.remove = seconds_a_byte(begin);
     xti_str_free(&path);
+    if (ok)
+        *c = found;
 }
 
 /* ---- keeping */
@@ -238,6 +248,7 @@ void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const str
         c.seconds[1][i] *= by;
     }
     c.touch *= by;
+    c.remove *= by;
     keep(disk, &key, &c);
     xti_str_free(&key);
     xti_disk_close(disk);

@@ -13,6 +13,7 @@ enum { XTI_CURVE_POINTS = 5, XTI_CURVE_FIRST = 4096, XTI_CURVE_STEP = 4 }; /* 4,
 struct xti_curve {
     double seconds[2][XTI_CURVE_POINTS]; /* of reads, of writes */
     double touch;                        /* seconds a byte of buffers takes that nothing was in before */
+    double remove;                       /* seconds a byte of a file takes to be removed */
     int64_t piece_bytes;                 /* no request is longer */
     int requests;                        /* under way */
     int runs;                            /* that have corrected it */

@@ -65,6 +65,8 @@ static xt_status choose_two(struct xt_files *f, struct xti_task *one, struct xti
         s = make_two(f, &one->to, between, two, err);
     for (int i = 0; i < 2 && !s; i++)
         s = xti_tiles_choose(&two[i], f->room, f->opt.tile_bytes, &cut[i], err);
+    if (!s)
+        cut[1].seconds += f->curve.remove * (double)(f->tiles.elements * f->tiles.esize);
     return s;
 }
 
