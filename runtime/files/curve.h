@@ -32,9 +32,8 @@ enum { XTI_CURVE_WORTH = 256 << 20 };
  * second, and kept in the cache directory. Never fails: what is not measured is careful. */
 void xti_curve_get(const char *output, bool buffered, int64_t bytes, struct xti_curve *c);
 
-/* A run took `ratio` times what the curve says: what lasts seconds is slower than what lasts a tenth of one,
- * where a disk has caches, or a host that shares it out. Kept for the next one: of a probe alone all of the
- * ratio, later its root. */
+/* A run took `ratio` times what the curve says, which knows nothing of others that use disk and processors.
+ * Kept for the next one: of a probe alone all of the ratio, later its root. */
 void xti_curve_learn(const char *output, bool buffered, int64_t bytes, const struct xti_curve *used,
                      double ratio);
 
