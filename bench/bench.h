@@ -11,6 +11,7 @@
 
 struct bench_workload {
     char *name, *where, *chain;
+    int line;    /* of the text, from 1 */
     char *small; /* the same chain in a size for slow checks; "" when the line has none */
 };
 

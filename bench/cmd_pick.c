@@ -102,18 +102,46 @@ int pick_list(FILE *f)
     return n < 0 ? fail("bench: --list: %s", why) : 0;
 }
 
-static int add_file(const char *path, FILE *text)
+/* Here, where the file and the line are known. */
+static int check_list(const char *path, const char *text)
 {
-    char part[4096];
-    size_t n;
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return fail("bench: %s: %s", path, strerror(errno));
-    while ((n = fread(part, 1, sizeof part, f)))
-        fwrite(part, 1, n, text);
-    fputc('\n', text);
-    int status = ferror(f) ? fail("bench: %s: %s", path, strerror(errno)) : 0;
-    fclose(f);
+    struct bench_workload *w = NULL;
+    char why[256];
+    int n = bench_workloads_read(text, &w, why, sizeof why), status = 0;
+    if (n < 0)
+        return fail("bench: %s: %s", path, why);
+    for (int i = 0; i < n && !status; i++) {
+        struct xt_graph *g = NULL;
+        char at[512];
+        snprintf(at, sizeof at, "%s:%d: %s", path, w[i].line, w[i].name);
+        status = xt_parse(w[i].chain, 0, NULL, &g) ? fail_chain(at, w[i].chain) : 0;
+        xt_graph_free(g);
+    }
+    bench_workloads_free(w, n);
+    return status;
+}
+
+static int add_file(const char *path, FILE *all)
+{
+    char part[4096], *text = NULL;
+    size_t n, size = 0;
+    FILE *f = fopen(path, "r"), *copy = f ? open_memstream(&text, &size) : NULL;
+    int status = f ? 0 : fail("bench: %s: %s", path, strerror(errno));
+    if (f && !copy)
+        status = fail("bench: out of memory");
+    while (!status && (n = fread(part, 1, sizeof part, f)))
+        fwrite(part, 1, n, copy);
+    if (!status && ferror(f))
+        status = fail("bench: %s: %s", path, strerror(errno));
+    if (copy && fclose(copy) && !status)
+        status = fail("bench: out of memory");
+    if (!status)
+        status = check_list(path, text);
+    if (!status)
+        fprintf(all, "%s\n", text);
+    if (f)
+        fclose(f);
+    free(text);
     return status;
 }
 

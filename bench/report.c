@@ -111,6 +111,8 @@ static double best_peer_seconds(const struct bench_row *r)
 }
 
 static double to_limit(const struct bench_row *r) { return r->limit_seconds / r->seconds; }
+/* Implausibly far above the limit, where noise does not reach: no measurement of it, and in no mean of it. */
+static bool is_doubted(const struct bench_row *r) { return to_limit(r) > 1.25; }
 static double to_memcpy(const struct bench_row *r) { return r->memcpy_seconds / r->seconds; }
 static double to_naive(const struct bench_row *r) { return r->naive_seconds / r->seconds; }
 static double to_best_peer(const struct bench_row *r) { return best_peer_seconds(r) / r->seconds; }
@@ -152,9 +154,10 @@ static void row_json(FILE *f, const struct bench_row *r)
     fprintf(
         f,
         ", \"class\": \"%s\", \"pieces\": %d, \"strategy\": \"%s\", \"way\": \"%s\", \"bytes_read\": %" PRId64
-        ", \"bytes_written\": %" PRId64 ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f",
+        ", \"bytes_written\": %" PRId64
+        ", \"samples\": %d, \"seconds\": %.9g, \"spread\": %.3f, \"doubted\": %s",
         r->map_class, r->pieces, r->strategy, r->way, r->bytes_read, r->bytes_written, r->samples, r->seconds,
-        r->spread);
+        r->spread, is_doubted(r) ? "true" : "false");
     fprintf(f, ", \"lines_read\": %" PRId64 ", \"naive_steps\": %d, \"naive_bytes\": %" PRId64, r->lines_read,
             r->naive_steps, r->naive_bytes);
     json_number(f, "estimate_seconds", r->estimate_seconds);
@@ -227,10 +230,10 @@ bool bench_html(FILE *f, const struct bench_row *rows, int n, const struct bench
     return ok;
 }
 
-static void ratio(FILE *f, double x)
+static void ratio(FILE *f, double x, bool doubted)
 {
     if (x > 0 && isfinite(x))
-        fprintf(f, " %8.2f", x);
+        fprintf(f, doubted ? " %7.2f?" : " %8.2f", x);
     else
         fprintf(f, " %8s", "-");
 }
@@ -271,9 +274,11 @@ static void row_table(FILE *f, const struct bench_row *r, const bool *shown, str
     fprintf(f, "%-*s %-*s %7.1f %7.1f %9.5f %5.0f%%", NAME, r->work->name, WAY, r->way,
             (double)r->bytes_read / 1e6, (double)r->bytes_written / 1e6, r->seconds * 1e3, r->spread * 100);
     for (int i = 0; i < COLUMNS; i++) {
+        bool doubted = columns[i].of == to_limit && is_doubted(r);
         if (shown[i])
-            ratio(f, columns[i].of(r));
-        add(&all[i], columns[i].of(r), r->work->name);
+            ratio(f, columns[i].of(r), doubted);
+        if (!doubted)
+            add(&all[i], columns[i].of(r), r->work->name);
     }
     if (shown[PEER])
         fprintf(f, " %-13s", best < 0 ? "" : bench_peer_name[best]);
@@ -285,11 +290,14 @@ static void summary_table(FILE *f, const bool *shown, const struct summary *all)
     fprintf(f, "%-*s", NAME + WAY + 34, "geometric mean");
     for (int i = 0; i < COLUMNS; i++)
         if (shown[i])
-            ratio(f, exp(all[i].log_sum / all[i].n));
+            ratio(f, exp(all[i].log_sum / all[i].n), false);
     fprintf(f, "\nworst:");
+    const char *comma = "";
     for (int i = 0; i < COLUMNS; i++)
-        if (shown[i])
-            fprintf(f, "%s %s %.2f %s", i ? "," : "", columns[i].title, all[i].worst, all[i].worst_name);
+        if (shown[i] && all[i].n) {
+            fprintf(f, "%s %s %.2f %s", comma, columns[i].title, all[i].worst, all[i].worst_name);
+            comma = ",";
+        }
     fprintf(f, "\n");
 }
 
@@ -320,5 +328,12 @@ void bench_table(FILE *f, const struct bench_row *rows, int n)
           f);
     if (shown[PEER])
         fputs("  x peer    the fastest library found here, and which\n", f);
+    for (int i = 0; i < n; i++)
+        if (is_doubted(&rows[i])) {
+            fputs("  ?         far above the limit: that was disturbed, or the data stay in the caches; in "
+                  "no mean\n",
+                  f);
+            break;
+        }
     fputs("Medians of interleaved runs, warm where they repeat; spread: between the quartiles.\n", f);
 }

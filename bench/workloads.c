@@ -50,7 +50,9 @@ int bench_workloads_read(const char *text, struct bench_workload **out, char *er
             }
             *out = more;
         }
-        if (!split(line, len, &(*out)[n++])) {
+        bool complete = split(line, len, &(*out)[n]);
+        (*out)[n++].line = line_number;
+        if (!complete) {
             snprintf(err, err_bytes, "line %d: want 'name | where it occurs | chain'", line_number);
             bench_workloads_free(*out, n);
             return -1;

@@ -417,7 +417,7 @@ def forms():
         ("x; x -> [2,3]:[4,1]", "a", ["layout", "whole", "--mem"]),
         ("x; x -> [2,3]:[3,1]+2", "a", ["layout", "--mem"]),
         ("x: i32[2,2]:[3,1]; x", "f", ["column-major"]),
-        ("x; x", "a f", ["inputs of the chain: 1"]),
+        ("x; x", "a f", ["the chain has 1 input, and 2 files are given"]),
     ):
         out = run("run", line, *(f"{i}.npy" for i in inputs.split()), "-o", "o2.npy", "--mem", "1M")
         refused(f"{line} of {inputs}", out, *words)

@@ -92,7 +92,7 @@ refused "none.npy: No such file" "$x; x" "$dir/none.npy" -o "$no"
 refused 'input x is i32[38,53]' 'mesh r[2]; x: i32[38 r,53]; x' "$dir/x.npy" -o "$no"
 refused 'the mesh has 3 ranks, the communicator 2' 'mesh r[3]; x: i32[37 r,53]; x' "$dir/x.npy" -o "$no"
 refused 'column 29: input y' "$x; y" "$dir/x.npy" -o "$no"
-refused 'inputs of the chain: 1, files given: 2' "$x; x" "$dir/x.npy" "$dir/x.npy" -o "$no"
+refused 'the chain has 1 input, and 2 files are given' "$x; x" "$dir/x.npy" "$dir/x.npy" -o "$no"
 refused 'there is no such directory' "$x; x" "$dir/x.npy" -o "$dir/none/no.npy"
 refused 'run: --mem wants a size' "$x; x" "$dir/x.npy" -o "$no" --mem much
 [ -z "$(find "$dir" -name 'no.npy' -o -name '.xt-*')" ]

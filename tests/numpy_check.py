@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Compares `xt run` with NumPy, bytes against bytes, on random problem lines.
+"""Compares `xt run` with NumPy, bytes against bytes, on random problem lines, and the copies that `xt
+explain` says NumPy makes with those that it makes.
 
     numpy_check.py --xt build/xt [--n 300] [--seed 1] [--backend ref] [--line 'x: u8[2,3]; x.flip(0)']
 
@@ -9,9 +10,11 @@ prints a line that begins with "skipped" and exits 0. --make writes C rows of li
 tests/test_eval.c.
 """
 import argparse
+import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -28,12 +31,51 @@ except ImportError:
     sys.exit(0)
 
 
+def root(a):
+    """The array that owns a's memory."""
+    while getattr(a, "base", None) is not None:
+        a = a.base
+    return a
+
+
+class Counted(T):
+    """Counts results that are no views of what they were made of. odd: a copy that is in no order of rows, or
+    nothing to copy, or scalars, which NumPy copies always."""
+
+    copies, odd = 0, False
+
+    def of(self, a):
+        fresh = root(a) is not root(self.a)
+        Counted.copies += fresh
+        Counted.odd |= not a.ndim or not a.size or (fresh and not a.flags.c_contiguous)
+        return Counted(a)
+
+
 class Check(Problem):
     """A line whose result is compared with that of `xt run`."""
 
+    # one method and several calls of NumPy, or a copy that NumPy makes although it need not
+    UNCOUNTED = re.compile(r"flatten|ravel|tile|roll|stack|concat|pixel|space")
+
     def __init__(self, line, rng):
         super().__init__(line, rng)
-        self.result = self.evaluate().copy("C")
+        Counted.copies, Counted.odd = 0, any(not a.ndim or not a.size for a in self.inputs)
+        a = self.evaluate()
+        inputs = [root(x) for x in self.inputs]
+        moved = any(root(a) is x for x in inputs) or not a.flags.c_contiguous or self.layout is not None
+        self.copies = None if Counted.odd or self.UNCOUNTED.search(line) else Counted.copies + moved
+        self.result = a.copy("C")
+
+    def declare(self, *args):
+        return Counted(super().declare(*args).a)
+
+    def count(self, xt):
+        """None, or what `xt explain` says falsely of NumPy's copies."""
+        if self.copies is None:
+            return None
+        p = subprocess.run([xt, "explain", "--json", self.line], capture_output=True, text=True)
+        told = json.loads(p.stdout)["copies_numpy"] if not p.returncode else 0
+        return None if told == self.copies else "NumPy makes %d copies, told %d" % (self.copies, told)
 
     def save(self, path, a):
         np.save(path, a.view("V%d" % a.itemsize) if self.dtype in RAW else a)
@@ -282,7 +324,8 @@ def check(args):
         for i in range(1 if args.line else args.n):
             rng = np.random.default_rng([args.seed, i])
             line = args.line or Random(rng).line()
-            why = Check(line, rng).run(args.xt, args.backend, folder, rng)
+            c = Check(line, rng)
+            why = c.run(args.xt, args.backend, folder, rng) or c.count(args.xt)
             if why:
                 failed += 1
                 print("FAIL --seed %d, number %d: %s\n  %s" % (args.seed, i, line, why))

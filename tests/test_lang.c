@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "graph/graph.h"
-#include "graph/hint.h"
+#include "graph/near.h"
 #include "graph/parse.h"
 #include "graph/value.h"
 #include "tests/support/comma.h"
@@ -420,8 +420,8 @@ START_TEST(words_are_as_far_apart_as_the_letters_to_change)
                 {"abc", "cab", 2},    {"flip", "tile", 3}, {"a", "", 1},        {"abcd", "", 3}};
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
         size_t n = strlen(pair[i].a), m = strlen(pair[i].b);
-        ck_assert_int_eq(xti_hint_distance(pair[i].a, n, pair[i].b, m), pair[i].distance);
-        ck_assert_int_eq(xti_hint_distance(pair[i].b, m, pair[i].a, n), pair[i].distance);
+        ck_assert_int_eq(xti_near_distance(pair[i].a, n, pair[i].b, m), pair[i].distance);
+        ck_assert_int_eq(xti_near_distance(pair[i].b, m, pair[i].a, n), pair[i].distance);
     }
 }
 END_TEST

@@ -37,7 +37,8 @@ static char *chain_of(char *line)
     return trim(line);
 }
 
-static int add(struct pack *p, const char *chain)
+/* at: "list.txt:3" */
+static int add(struct pack *p, const char *at, const char *chain)
 {
     if (p->n == p->room) {
         int room = p->room ? 2 * p->room : 64;
@@ -48,7 +49,7 @@ static int add(struct pack *p, const char *chain)
         p->room = room;
     }
     if (xt_parse(chain, 0, NULL, &p->graph[p->n]))
-        return fail_chain(NULL, chain);
+        return fail_chain(at, chain);
     p->n++;
     return 0;
 }
@@ -57,15 +58,17 @@ static int read_list(struct pack *p, const char *path)
 {
     char *line = NULL;
     size_t room = 0;
-    int status = 0;
+    int status = 0, number = 0;
+    char at[512];
     FILE *f = fopen(path, "r");
     if (!f)
         return fail("pack: %s: %s", path, strerror(errno));
     while (!status && getline(&line, &room, f) >= 0) {
         line[strcspn(line, "#")] = 0;
         char *chain = chain_of(line);
+        snprintf(at, sizeof at, "%s:%d", path, ++number);
         if (*chain)
-            status = add(p, chain);
+            status = add(p, at, chain);
     }
     free(line);
     fclose(f);

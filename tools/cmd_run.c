@@ -23,6 +23,30 @@ static xt_status column_major(struct xt_graph *g, int input, const struct npy *a
     return xt_input_layout(g, input, stride, 0);
 }
 
+/* After xt_parse failed: is it for a file that is none of what its input is declared? Then the chain is one
+ * without that file. */
+static int fail_given(const struct job *j, struct xt_shape *given)
+{
+    char declared[512], file[512];
+    for (int i = 0; i < j->n; i++) {
+        struct xt_graph *g = NULL;
+        struct xt_node_info info = {.size = sizeof info};
+        struct xt_shape own = given[i];
+        given[i] = (struct xt_shape){.rank = -1};
+        bool parsed = !xt_parse(j->chain, j->n, given, &g) && !xt_node_get(g, xt_input_node(g, i), &info);
+        given[i] = own;
+        if (parsed) {
+            shape_text(declared, sizeof declared, info.dtype, info.rank, info.shape);
+            shape_text(file, sizeof file, j->in[i].npy.dtype, own.rank, own.shape);
+            fail_file(j->in[i].name, "holds %s, but input %s is declared %s", file, info.name, declared);
+        }
+        xt_graph_free(g);
+        if (parsed)
+            return EXIT_BAD_INPUT;
+    }
+    return xt_parse(j->chain, j->n, given, &(struct xt_graph *){NULL}) ? fail_chain(NULL, j->chain) : 0;
+}
+
 /* A raw 1- or 2-byte file (bf16, fp8) takes whatever the chain declares. */
 int job_graph(const struct job *j, struct xt_graph **out)
 {
@@ -36,9 +60,10 @@ int job_graph(const struct job *j, struct xt_graph **out)
         memcpy(given[i].shape, a->shape, sizeof given[i].shape);
     }
     xt_status s = xt_parse(j->chain, j->n, given, out);
+    int status = s ? fail_given(j, given) : 0;
     free(given);
-    if (s)
-        return fail_chain(NULL, j->chain);
+    if (status)
+        return status;
     for (int i = 0; i < j->n && i < xt_input_count(*out) && !s; i++) {
         struct xt_node_info info = {.size = sizeof info};
         s = xt_node_get(*out, xt_input_node(*out, i), &info);
@@ -168,6 +193,7 @@ static int cmd_run(int argc, char **argv)
         return fail_usage(&run_command, "no -o (-o - is standard output)");
     if (j.n > MAX_FILES)
         return fail_usage(&run_command, "more than %d files", MAX_FILES);
+    note_replaced(j.n, argv + first + 1, j.path);
     if (files_wanted(&files, j.n, argv + first + 1, j.path))
         return backend ? fail_usage(&run_command, "tiles of files are copied by the CPU: no --backend")
                        : files_run(j.chain, j.n, argv + first + 1, j.path, &files, verbose);

@@ -7,8 +7,8 @@
 
 static int cmd_help(int argc, char **argv);
 
-static const struct command help_command = {
-    "help", "[COMMAND | chain]", "what a command does; the language of chains", NULL, cmd_help};
+static const struct command help_command = {"help", "[COMMAND | chain]",
+                                            "what a command does; the language of chains", NULL, cmd_help};
 static const struct command self = {NULL, "COMMAND ..", "compiles a chain of views into one copy", NULL,
                                     NULL};
 static const struct command *const commands[] = {&run_command,   &explain_command, &bench_command,
@@ -24,6 +24,7 @@ static int print_overview(void)
         int n = printf("  xt %s %s", c->name, c->synopsis);
         printf("%*s  %.*s\n", WHAT_COLUMN - n, "", (int)strcspn(c->what, "\n"), c->what);
     }
+    printf("  %-*s  %s\n", WHAT_COLUMN - 2, "xt --version", "which xt this is");
     printf("\n"
            "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
            "  xt run 'x; x.permute(0,2,1)' in.npy -o out.npy\n"

@@ -24,6 +24,16 @@ static void target_text(const struct xt_kernel *k, struct xti_str *b)
         xti_str_addf(b, " %s, %s", xti_isa_name[k->plan->target.isa], k->plan->target.machine->name);
 }
 
+/* Of several pieces a map is no class of its own: what they are. */
+static const char *class_text(const struct xt_kernel *k, const struct xt_kernel_info *info)
+{
+    for (int i = 0; i < k->map->n_pieces; i++)
+        if (!xti_piece_affine(&k->map->piece[i]))
+            return info->map_class;
+    return k->map->n_pieces > 1 && xti_map_class(k->map) == XTI_GENERAL ? xti_class_name(XTI_AFFINE)
+                                                                        : info->map_class;
+}
+
 static void map_text(const struct xti_map *m, bool all, struct xti_str *b)
 {
     struct xti_str text = {0};
@@ -98,6 +108,8 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
     xti_explain_saved(k, b);
     xti_str_add(b, "\n");
     xti_explain_way(k, b);
+    if (why)
+        xti_explain_why(k, b);
     xti_str_add(b, k->map->n_pieces ? "\n\n" : "\n");
     size_t before = b->n;
     xti_explain_picture(k, b);
@@ -105,7 +117,7 @@ static void explain_text(const struct xt_kernel *k, const struct xt_kernel_info 
     xti_kernel_text(k, b);
     xti_str_addf(b, "\n  result    %s", xt_dtype_name(o.dtype));
     xti_str_list(b, o.rank, o.shape);
-    xti_str_addf(b, "\n  map       %s, %d piece%s\n", info->map_class, info->n_pieces,
+    xti_str_addf(b, "\n  map       %s, %d piece%s\n", class_text(k, info), info->n_pieces,
                  info->n_pieces == 1 ? "" : "s");
     map_text(k->map, why, b);
     xti_str_add(b, "  target    ");
@@ -135,8 +147,11 @@ static void steps_json(const struct xt_kernel *k, struct xti_str *b)
     struct xti_cost_of_steps steps;
     struct xti_str way = {0};
     b->failed |= !xti_explain_steps(k, &steps);
-    xti_str_addf(b, ", \"operations\": %d, \"bytes_step_by_step\": %.0f, \"way\": ", steps.operations,
-                 steps.bytes);
+    xti_str_addf(b,
+                 ", \"operations\": %d, \"bytes_step_by_step\": %.0f, \"copies_numpy\": %d, "
+                 "\"bytes_numpy\": %.0f, \"copies_pytorch\": %d, \"bytes_pytorch\": %.0f, \"way\": ",
+                 steps.operations, steps.bytes, steps.numpy.n, steps.numpy.bytes, steps.pytorch.n,
+                 steps.pytorch.bytes);
     xti_explain_way(k, &way);
     xti_str_json(b, way.s ? way.s : "");
     b->failed |= way.failed;

@@ -8,24 +8,36 @@
 /* Of more pieces and steps than these the text leaves out the rest, unless it is to say why. */
 enum { XTI_EXPLAIN_MOST = 12 };
 
-/* ---- words.c: the first two lines, without the line's end */
+/* ---- steps.c: the chain without fusing */
 
+struct xti_copies {
+    int n;
+    double bytes; /* read and written */
+};
 struct xti_cost_of_steps {
     int operations; /* of the chain, that its result needs */
-    int copies;     /* of them that move anything: reshapes of dense data do not */
-    double bytes;   /* read and written when each makes its result whole, a read for each write but where it
-                       pads */
+    double bytes; /* read and written when each that moves anything makes its result whole, as the benchmark's
+                     steps do */
+    /* What a library has to copy: what strides can say is a view, and the last copy makes the result an array
+     * of its own. numpy_check.py counts what NumPy does; tile, and results in other orders, take it more. */
+    struct xti_copies numpy, pytorch;
 };
 /* False: there is no memory. */
 bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out);
 
+/* ---- words.c: the first two lines, without the line's end */
+
 void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" */
-/* "3 operations in one copy: 96 bytes read, 96 bytes written; with a copy for every step that moves elements
- * 384 bytes in 2 copies (2.0 times)": NumPy and PyTorch keep some of these steps as views. */
+/* "3 operations in one copy: 96 bytes read, 96 bytes written; step by step NumPy moves 192 bytes in 1 copy,
+ * PyTorch 384 bytes in 2" */
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
 const char *xti_kernel_way(const struct xt_kernel *k); /* "a transpose" */
 /* "a transpose: runs of 4 bytes of a 64-byte line, so squares are turned in registers; 1 thread" */
 void xti_explain_way(const struct xt_kernel *k, struct xti_str *b);
+
+/* A line of its own before the line's end: why this way. Nothing where nothing is copied, or by definition.
+ */
+void xti_explain_why(const struct xt_kernel *k, struct xti_str *b);
 
 /* ---- places.c: what the index map says of axes and memory */
 
@@ -49,7 +61,7 @@ struct xti_place {
     bool whole;   /* all points of these axes */
 };
 struct xti_place xti_place_of(const struct xti_layout *l, int64_t n, int64_t st);
-/* "axis 0, backwards"; "every 4th of axes 1-2"; "the same again" */
+/* "axis 0, backwards"; "steps of 4 places over axes 1-2"; "the same again" */
 void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xti_str *b);
 
 /* What one call of a CPU step's kernel, or of what fills its buffer, moves: as runs of memory on either side.

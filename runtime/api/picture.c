@@ -193,7 +193,7 @@ static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, stru
     struct xti_layout in, out;
     xti_packed_output(k->packed, &out);
     xti_packed_input(k->packed, p->src, &in);
-    xti_str_addf(b, "  axes     length  in the result              %s", xti_packed_name(k->packed, p->src));
+    xti_str_addf(b, "  axes     length  in %-23s in the result", xti_packed_name(k->packed, p->src));
     if (k->map->n_pieces > 1 && xti_piece_affine(p)) {
         xti_str_add(b, "   (");
         xti_share_text(k->map, &out, p, b);
@@ -206,9 +206,9 @@ static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, stru
     }
     for (int i = 0; i < p->n_dims; i++) {
         struct xti_str place = {0};
-        xti_place_text(&out, p->dim[i].n, p->dim[i].d, &place);
+        xti_place_text(&in, p->dim[i].n, p->dim[i].s, &place);
         xti_str_addf(b, "  %15" PRId64 "  %-26s ", p->dim[i].n, place.s ? place.s : "");
-        xti_place_text(&in, p->dim[i].n, p->dim[i].s, b);
+        xti_place_text(&out, p->dim[i].n, p->dim[i].d, b);
         xti_str_add(b, "\n");
         b->failed |= place.failed;
         xti_str_free(&place);

@@ -8,13 +8,14 @@
 enum { WIDTH = 648, MARGIN = 20, CHARS = 76 };
 enum {
     AXIS = 34,
-    LEFT = 160,
-    RIGHT = 246
+    LEFT = 244,
+    RIGHT = 312
 }; /* boxes of axes: how high, where the input's end, where the result's begin */
 
 /* Scoped: several pictures, and other things, may stand in one page. */
 static const char style[] =
     "<style>.xt text{font:15px system-ui,sans-serif;fill:#1c2530}.xt .h{font-weight:600;font-size:17px}"
+    ".xt .k{font-weight:600}"
     ".xt .m{font-family:ui-monospace,monospace;font-size:13.5px}.xt .s{font-size:14px;fill:#526173}"
     ".xt .bg{fill:#fff}.xt .b{fill:#f1f4f7;stroke:#8a97a6}.xt .e{fill:none;stroke:#8a97a6}.xt "
     ".r{fill:#2b6cb0}.xt .c{fill-opacity:.3}"
@@ -173,6 +174,30 @@ static void ribbon(struct page *p, int top, struct xti_place from, int axes, int
                  40 + 45 * i % 140); /* none of the hues that one input's elements have */
 }
 
+/* Is the input's axis read backwards by one of the piece's loops? */
+static bool is_backwards(const struct xti_layout *in, const struct xti_piece *q, int axis)
+{
+    for (int i = 0; i < q->n_dims; i++) {
+        struct xti_place from = xti_place_of(in, q->dim[i].n, q->dim[i].s);
+        if (from.step < 0 && axis >= from.first && axis <= from.last)
+            return true;
+    }
+    return false;
+}
+
+/* "axis 2 (64)"; "6 steps of 4 places over axes 0-1"; "axis 1, 510 of 512" */
+static void result_text(const struct xti_layout *out, const struct xti_dim *d, struct xti_str *b)
+{
+    struct xti_place to = xti_place_of(out, d->n, d->d);
+    bool steps = to.first != to.last && !to.whole, length = to.whole || to.step > 1 || to.step < -1;
+    if (steps)
+        xti_str_addf(b, "%" PRId64 " ", d->n);
+    xti_place_text(out, d->n, d->d, b);
+    if (!steps && length)
+        xti_str_addf(b, " (%" PRId64 ")", d->n);
+    xti_str_add(b, d->s ? "" : ", repeated");
+}
+
 static void axes(struct page *p, const struct xti_piece *q)
 {
     struct xti_layout in, out;
@@ -196,23 +221,37 @@ static void axes(struct page *p, const struct xti_piece *q)
             ribbon(p, top, xti_place_of(&in, q->dim[i].n, q->dim[i].s), in.rank, i);
     for (int i = 0; i < in.rank; i++) {
         text.n = 0;
-        xti_str_addf(&text, "axis %d (%" PRId64 ")", i, in.shape[i]);
+        xti_str_addf(&text, "axis %d (%" PRId64 ")%s", i, in.shape[i],
+                     is_backwards(&in, q, i) ? ", backwards" : "");
         box(p, MARGIN, top + i * AXIS, LEFT - MARGIN, text.s ? text.s : "", text.n);
     }
     for (int i = 0; i < q->n_dims; i++) {
         text.n = 0;
-        xti_place_text(&out, q->dim[i].n, q->dim[i].d, &text);
-        xti_str_addf(&text, " (%" PRId64 ")", q->dim[i].n);
-        struct xti_place from = xti_place_of(&in, q->dim[i].n, q->dim[i].s);
-        if (!q->dim[i].s)
-            xti_str_add(&text, ", repeated");
-        else if (from.step < 0)
-            xti_str_addf(&text, "; %s backwards", xti_packed_name(p->k->packed, q->src));
+        result_text(&out, &q->dim[i], &text);
         box(p, RIGHT, top + i * AXIS, WIDTH - MARGIN - RIGHT, text.s ? text.s : "", text.n);
     }
     p->y = top + (rows ? rows : 1) * AXIS + 22;
     p->body.failed |= text.failed;
     xti_str_free(&text);
+}
+
+/* Does the result's side of a piece speak of places rather than of axes? */
+static bool has_steps(const struct page *p, const struct xti_piece *q)
+{
+    struct xti_layout out;
+    xti_packed_output(p->k->packed, &out);
+    for (int i = 0; i < q->n_dims; i++) {
+        struct xti_place to = xti_place_of(&out, q->dim[i].n, q->dim[i].d);
+        if (to.first != to.last && !to.whole)
+            return true;
+    }
+    return false;
+}
+
+static void heading(struct page *p, const char *text)
+{
+    put(p, "k", MARGIN, p->y, text, strlen(text));
+    p->y += 24;
 }
 
 /* Of each input the piece that copies most of it. */
@@ -221,18 +260,23 @@ static void all_axes(struct page *p)
     struct xti_str filled = {0};
     const struct xti_map *m = p->k->map;
     int above = p->y;
+    bool steps = false;
     for (int i = 0; i < m->n_srcs && i < XTI_INPUTS_SHOWN; i++) {
         const struct xti_piece *q = xti_piece_from(m, i);
-        if (q && xti_piece_affine(q))
+        if (q && p->y == above)
+            heading(p, "Where each axis goes (its length behind it)");
+        if (q && xti_piece_affine(q)) {
             axes(p, q);
-        else if (q)
+            steps |= has_steps(p, q);
+        } else if (q) {
             paragraph(p, "s", XTI_NO_AXES, CHARS, 2);
+        }
     }
-    if (p->y > above) {
+    if (steps) {
         p->y -= 8;
-        paragraph(p, "s", "left: the input's axes (length); right: the copy's loops (rounds)", CHARS + 16, 1);
-        p->y += 12;
+        paragraph(p, "s", "places: the elements of the result, counted row by row", CHARS, 1);
     }
+    p->y += p->y > above ? 12 : 0;
     xti_filled_text(m, &filled);
     if (filled.s) {
         xti_str_add(&filled, " is filled with a value");
@@ -245,24 +289,39 @@ static void all_axes(struct page *p)
 
 /* ---- memory */
 
-/* A line of 64 bytes, what moves together in colour. */
+/* A line of 64 bytes, and of it what moves together in colour. */
 static void line(struct page *p, const struct xti_piece *q)
 {
-    int64_t run = xti_common_run(q) * p->k->map->esize, bytes = run < XTI_LINE ? run : XTI_LINE;
+    int64_t run = xti_common_run(q) * p->k->map->esize;
+    const char *name = xti_packed_name(p->k->packed, q->src);
     struct xti_str text = {0};
-    xti_str_addf(
-        &text, "contiguous in %s and result: %" PRId64 " of the 64 bytes of a cache line; a cell is 4 bytes",
-        xti_packed_name(p->k->packed, q->src), bytes);
-    put(p, "s", MARGIN, p->y, text.s ? text.s : "", text.n);
-    text.n = 0;
-    xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\"/>\n", MARGIN,
-                 p->y + 10, (int)(bytes * (WIDTH - 2 * MARGIN) / XTI_LINE));
-    for (int i = 0; i < 16; i++)
-        xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"38\" height=\"16\"/>\n",
-                     MARGIN + i * 38, p->y + 10);
-    p->y += 48;
-    xti_explain_walk(p->k, q, &text);
+    heading(p, "What moves together");
+    if (xti_common_run(q) == 1)
+        xti_str_addf(&text, "Each element by itself: its neighbours in %s go elsewhere. It is ", name);
+    else
+        xti_str_addf(&text, "What is side by side in %s and in the result: ", name);
+    xti_add_bytes((double)run, &text);
+    xti_str_add(&text, run < XTI_LINE ? " of the 64 that memory moves at once:"
+                                      : ", a line of memory (64) or more.");
     paragraph(p, "t", text.s, CHARS, 3);
+    for (int i = 0; i < 16 && run < XTI_LINE; i++)
+        xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"38\" height=\"16\"/>\n",
+                     MARGIN + i * 38, p->y - 8);
+    if (run < XTI_LINE) {
+        xti_str_addf(&p->body, "<rect class=\"r\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"16\"/>\n", MARGIN,
+                     p->y - 8, (int)(run * (WIDTH - 2 * MARGIN) / XTI_LINE));
+        p->y += 30;
+    }
+    text.n = 0;
+    xti_explain_walk(p->k, q, &text);
+    const char *next = text.s ? strstr(text.s, "the next one is ") : NULL;
+    if (next) {
+        struct xti_str after = {0};
+        xti_str_addf(&after, "T%s.", next + 1);
+        paragraph(p, "t", after.s, CHARS, 3);
+        p->body.failed |= after.failed;
+        xti_str_free(&after);
+    }
     p->body.failed |= text.failed;
     xti_str_free(&text);
     p->y += 12;
@@ -285,6 +344,18 @@ static void bars(struct page *p, int x, int64_t n, int64_t bytes, int64_t widest
     }
 }
 
+static void stretches(struct page *p, const struct xti_tile *t)
+{
+    int64_t widest = t->read_bytes > t->write_bytes ? t->read_bytes : t->write_bytes;
+    int64_t most = t->reads > t->writes ? t->reads : t->writes;
+    put(p, "s", MARGIN, p->y, "read", 4);
+    put(p, "s", RIGHT, p->y, "written", 7);
+    p->y += 10;
+    bars(p, MARGIN, t->reads, t->read_bytes, widest);
+    bars(p, RIGHT, t->writes, t->write_bytes, widest);
+    p->y += 10 * (int)(most < 9 ? most : 9) + (most > 8 ? 32 : 20);
+}
+
 static void tile(struct page *p)
 {
     struct xti_tile t;
@@ -292,19 +363,9 @@ static void tile(struct page *p)
     const struct xti_step *s = xti_main_step(p->k);
     xti_explain_tile(p->k, &text);
     if (text.s) {
-        static const char what[] =
-            "a tile, what one call of a kernel copies: lengths to scale, the first 8 stretches";
-        put(p, "s", MARGIN, p->y, what, sizeof what - 1);
-        p->y += 12;
-        if (s && xti_tile_of(p->k, s, &t) && t.reads) {
-            int64_t widest = t.read_bytes > t.write_bytes ? t.read_bytes : t.write_bytes;
-            int64_t most = t.reads > t.writes ? t.reads : t.writes;
-            bars(p, MARGIN, t.reads, t.read_bytes, widest);
-            put(p, "t", RIGHT - 22, p->y + 10, "\xe2\x86\x92", 3);
-            bars(p, RIGHT, t.writes, t.write_bytes, widest);
-            p->y += 10 * (int)(most < 9 ? most : 9) + 14;
-        }
-        p->y += 12;
+        heading(p, "What one call of the kernel copies: a tile");
+        if (s && xti_tile_of(p->k, s, &t) && t.reads + t.writes > 2)
+            stretches(p, &t);
         paragraph(p, "t", text.s, CHARS, 3);
     }
     p->body.failed |= text.failed;

@@ -8,81 +8,6 @@
 #include "cuda/describe.h"
 #include "cuda/segments.h"
 
-/* ---- what each operation would move by itself */
-
-static double bytes_of(const struct xti_node *x)
-{
-    double n = (double)xt_dtype_bytes(x->dtype);
-    for (int i = 0; i < x->rank; i++)
-        n *= (double)x->shape[i];
-    return n;
-}
-
-static bool is_metadata(enum xt_op op)
-{
-    return op == XT_OP_RESHAPE || op == XT_OP_SQUEEZE || op == XT_OP_UNSQUEEZE;
-}
-
-/* An input that is declared with strides may be as dense as one without. */
-static bool is_dense(const struct xti_node *x)
-{
-    int64_t dense[XT_MAX_RANK];
-    if (x->op != XT_OP_INPUT || x->dense)
-        return true;
-    xti_dense_strides(x->rank, x->shape, dense);
-    for (int i = 0; i < x->rank; i++)
-        if (x->shape[i] > 1 && x->strides[i] != dense[i])
-            return false;
-    return true;
-}
-
-static double moved_by(const struct xt_graph *g, const struct xti_node *x)
-{
-    if (x->op == XT_OP_INPUT || (is_metadata(x->op) && is_dense(&g->node[x->arg[0]])))
-        return 0;
-    return bytes_of(x) + (x->op == XT_OP_PAD ? bytes_of(&g->node[x->arg[0]]) : bytes_of(x));
-}
-
-/* Is there a step that can write the destination itself? Else it is written by a copy of its own. */
-static bool has_writer(const struct xt_graph *g)
-{
-    const struct xti_node *x = &g->node[g->out];
-    if (is_metadata(x->op) && !g->out_dense)
-        return false;
-    while (is_metadata(x->op) && is_dense(&g->node[x->arg[0]]))
-        x = &g->node[x->arg[0]];
-    return x->op != XT_OP_INPUT;
-}
-
-bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out)
-{
-    struct xti_err err = {0};
-    struct xt_graph *g;
-    *out = (struct xti_cost_of_steps){0};
-    if (xti_graph_unpack(k->packed, &g, &err))
-        return false;
-    bool *used = xti_alloc((size_t)g->n_nodes * sizeof *used);
-    if (used) {
-        memset(used, 0, (size_t)g->n_nodes * sizeof *used);
-        used[g->out] = true;
-        for (int i = g->out; i >= 0; i--) {
-            const struct xti_node *x = &g->node[i];
-            if (!used[i])
-                continue;
-            for (int j = 0; j < x->n_args; j++)
-                used[x->arg[j]] = true;
-            out->operations += x->op != XT_OP_INPUT;
-            out->copies += moved_by(g, x) > 0;
-            out->bytes += moved_by(g, x);
-        }
-        out->copies += !has_writer(g);
-        out->bytes += has_writer(g) ? 0 : 2 * bytes_of(&g->node[g->out]);
-    }
-    xti_free(used);
-    xt_graph_free(g);
-    return used;
-}
-
 void xti_add_bytes(double bytes, struct xti_str *b)
 {
     static const char *const unit[] = {"bytes", "KB", "MB", "GB", "TB", "PB", "EB"};
@@ -96,6 +21,24 @@ void xti_add_bytes(double bytes, struct xti_str *b)
     xti_str_addf(b, "%.*f %s", bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, bytes, unit[i]);
 }
 
+/* "; step by step NumPy moves 192 bytes in 1 copy, PyTorch 384 bytes in 2" */
+static void others_copies(const struct xti_cost_of_steps *s, struct xti_str *b)
+{
+    bool same = s->numpy.n == s->pytorch.n && s->numpy.bytes == s->pytorch.bytes;
+    if (same && s->numpy.n == 1) {
+        xti_str_add(b, s->operations > 1 ? "; NumPy and PyTorch copy once, too" : "");
+        return;
+    }
+    xti_str_add(b, same ? "; step by step NumPy and PyTorch move " : "; step by step NumPy moves ");
+    xti_add_bytes(s->numpy.bytes, b);
+    xti_str_addf(b, " in %d cop%s", s->numpy.n, s->numpy.n == 1 ? "y" : "ies");
+    if (same)
+        return;
+    xti_str_add(b, ", PyTorch ");
+    xti_add_bytes(s->pytorch.bytes, b);
+    xti_str_addf(b, " in %d", s->pytorch.n);
+}
+
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
 {
     struct xti_cost_of_steps steps;
@@ -104,7 +47,6 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
         b->failed = true;
         return;
     }
-    double moved = (double)info.bytes_read + (double)info.bytes_written;
     if (!k->map->n_pieces) {
         xti_str_add(b, "nothing to copy: the result is empty");
         return;
@@ -116,14 +58,7 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
     xti_str_add(b, " read, ");
     xti_add_bytes((double)info.bytes_written, b);
     xti_str_add(b, " written");
-    if (steps.bytes == moved)
-        return;
-    xti_str_add(b, steps.copies == 1 ? "; element by element "
-                                     : "; with a copy for every step that moves elements ");
-    xti_add_bytes(steps.bytes, b);
-    if (steps.copies > 1)
-        xti_str_addf(b, " in %d copies", steps.copies);
-    xti_str_addf(b, " (%.1f times)", steps.bytes / moved);
+    others_copies(&steps, b);
 }
 
 /* ---- the way */
@@ -259,4 +194,23 @@ void xti_explain_way(const struct xt_kernel *k, struct xti_str *b)
     if (k->plan->step[best].store.stream)
         xti_str_add(b, "; written past the caches");
     threads_text(k, b);
+}
+
+void xti_explain_why(const struct xt_kernel *k, struct xti_str *b)
+{
+    struct xti_str refused = {0};
+    const struct xti_measured *m = &k->shared->measured;
+    if (!n_steps(k))
+        return;
+    if (k->backend == XT_CPU && m->tried)
+        xti_str_addf(b, "\nwhy: it is the fastest of %d plans that were timed here", m->tried);
+    else
+        xti_str_addf(
+            b, "\nwhy: ways are asked in order, the most special first, and this is the first that fits%s",
+            k->backend == XT_CPU ? " and whose estimate is not several times what its memory costs" : "");
+    xti_kernel_refusals(k, &refused);
+    if (refused.n)
+        xti_str_add(b, "; what others lack stands behind \"refused\" below");
+    b->failed |= refused.failed;
+    xti_str_free(&refused);
 }

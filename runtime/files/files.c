@@ -218,7 +218,8 @@ static xt_status check_inputs(struct xt_files *f, struct xti_err *err)
 {
     const struct xt_graph *g = f->chain;
     if (g->n_inputs != f->n)
-        return xti_fail(err, XT_EINVAL, "inputs of the chain: %d, files given: %d", g->n_inputs, f->n);
+        return xti_fail(err, XT_EINVAL, "the chain has %d input%s, and %d file%s given", g->n_inputs,
+                        g->n_inputs == 1 ? "" : "s", f->n, f->n == 1 ? " is" : "s are");
     for (int i = 0; i < f->n; i++) {
         const struct xti_node *n = &g->node[g->input[i]];
         struct xti_array *a = &f->in[i];

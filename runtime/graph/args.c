@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/dtype.h"
+#include "graph/near.h"
 #include "graph/value.h"
 
 bool xti_args_fail(struct xti_args *b, xt_status s, const char *what, const char *detail, size_t n)
@@ -161,16 +162,22 @@ static bool bind_positional(struct xti_args *b, int *at, int a, int e)
     return true;
 }
 
-/* "no argument is called valu: there are pad_width, mode, value", at the keyword */
+/* "pad: no argument is called valu: did you mean 'value'?", at the keyword; where none is near, which there
+ * are. */
 static bool fail_keyword(struct xti_args *b, struct xti_token key)
 {
+    struct xti_near best = xti_near_none(key);
     char text[160] = "it takes none";
     size_t at = 0;
-    for (int i = 0; i < XTI_MAX_PARAMS && b->c->param[i].kind != XTI_NO_PARAM && at < sizeof text; i++) {
+    for (int i = 0; i < XTI_MAX_PARAMS && b->c->param[i].kind != XTI_NO_PARAM; i++) {
         const char *names = b->c->param[i].names;
-        at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", i ? ", " : "there are ",
-                               (int)first_word(names), names);
+        xti_near_look_at(&best, names);
+        if (at < sizeof text)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", i ? ", " : "there are ",
+                                   (int)first_word(names), names);
     }
+    if (best.n)
+        snprintf(text, sizeof text, "did you mean '%.*s'?", (int)best.n, best.s);
     return xti_parse_fail(b->p, XT_ESYNTAX, key.s, "%.*s: no argument is called %.*s: %s", (int)b->at.n,
                           b->at.s, key.n < 60 ? (int)key.n : 60, key.s, text);
 }

@@ -24,6 +24,8 @@ struct xti_build {
 /* False: the graph has failed already or x is not one of its nodes; the caller returns -1. */
 bool xti_build_start(struct xti_build *b, struct xt_graph *g, enum xt_op op, const char *name, xt_node x);
 
+static inline const char *xti_axes_word(int n) { return n == 1 ? "axis" : "axes"; } /* "2 axes" */
+
 /* Records "name: op N: .." in the graph and as the thread's last error. Returns -1. */
 xt_node xti_build_fail(struct xti_build *b, xt_status s, int axis, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

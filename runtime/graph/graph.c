@@ -144,7 +144,7 @@ bool xti_build_axes(struct xti_build *b, int n, const int *axes)
     if (n > b->x->rank) {
         char x[XTI_SHAPE_TEXT];
         xti_shape_text(x, sizeof x, b->x->rank, b->x->shape);
-        xti_build_fail(b, XT_ERANK, -1, "%d %s given, %s has %d", n, n == 1 ? "axis" : "axes", x, b->x->rank);
+        xti_build_fail(b, XT_ERANK, -1, "%d %s given, %s has %d", n, xti_axes_word(n), x, b->x->rank);
         return false;
     }
     for (int i = 0; i < n; i++) {

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "graph/dtype.h"
-
-enum { MAX_WORD = 24, FAR = 3 };
+#include "graph/near.h"
 
 /* What other libraries have and a copy is not. */
 static const struct {
@@ -37,63 +36,11 @@ static const struct {
     {"broadcast", "expand"},    {"append", "concat"}, {"shift", "roll"},
 };
 
-int xti_hint_distance(const char *a, size_t n, const char *b, size_t m)
-{
-    int row[3][MAX_WORD + 1];
-    if (n > MAX_WORD || m > MAX_WORD || n > m + FAR || m > n + FAR)
-        return FAR;
-    for (size_t k = 0; k <= m; k++)
-        row[0][k] = (int)k;
-    for (size_t i = 1; i <= n; i++) {
-        int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
-        now[0] = (int)i;
-        for (size_t k = 1; k <= m; k++) {
-            int v = last[k - 1] + (a[i - 1] != b[k - 1]);
-            v = last[k] + 1 < v ? last[k] + 1 : v;
-            v = now[k - 1] + 1 < v ? now[k - 1] + 1 : v;
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && before[k - 2] + 1 < v)
-                v = before[k - 2] + 1;
-            now[k] = v;
-        }
-    }
-    return row[n % 3][m] < FAR ? row[n % 3][m] : FAR;
-}
-
-/* The nearest word so far. */
-struct nearest {
-    struct xti_token word;
-    const char *s;
-    size_t n;
-    int distance; /* what is as far or farther is not taken */
-};
-
-/* One change in short words, two in longer ones. */
-static struct nearest nothing_near(struct xti_token word)
-{
-    return (struct nearest){.word = word, .distance = word.n < 3 ? 1 : word.n < 6 ? 2 : FAR};
-}
-
-static void consider(struct nearest *best, const char *s, size_t n)
-{
-    int d = xti_hint_distance(best->word.s, best->word.n, s, n);
-    if (d && d < best->distance)
-        *best = (struct nearest){best->word, s, n, d};
-}
-
-static void consider_list(struct nearest *best, const char *list)
-{
-    while (*list) {
-        size_t n = strcspn(list, " ");
-        consider(best, list, n);
-        list += n + (list[n] == ' ');
-    }
-}
-
 static int cut(struct xti_token t) { return t.n < 40 ? (int)t.n : 40; }
 
 /* "there is no operation 'permut': did you mean 'permute'?" */
 static bool fail_unknown(struct xti_parser *p, xt_status s, struct xti_token word, const char *before,
-                         const char *after, const struct nearest *best)
+                         const char *after, const struct xti_near *best)
 {
     if (best->n)
         return xti_parse_fail(p, s, word.s, "%s'%.*s'%s: did you mean '%.*s'?", before, cut(word), word.s,
@@ -103,16 +50,16 @@ static bool fail_unknown(struct xti_parser *p, xt_status s, struct xti_token wor
 
 bool xti_hint_operation(struct xti_parser *p, struct xti_token word)
 {
-    struct nearest best = nothing_near(word);
+    struct xti_near best = xti_near_none(word);
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         if (xti_word_in(absent[i].words, word.s, word.n))
             return xti_parse_fail(p, XT_ESYNTAX, word.s, "there is no operation '%.*s': %s", cut(word),
                                   word.s, absent[i].why);
     for (int i = 0; xti_call_names(i); i++)
-        consider_list(&best, xti_call_names(i));
+        xti_near_look_at(&best, xti_call_names(i));
     for (size_t i = 0; i < sizeof synonym / sizeof *synonym; i++)
         if (xti_word_in(synonym[i].words, word.s, word.n))
-            best = (struct nearest){word, synonym[i].meant, strlen(synonym[i].meant), 1};
+            best = (struct xti_near){word, synonym[i].meant, strlen(synonym[i].meant), 1};
     if (xti_word_in("T mT", word.s, word.n))
         return xti_parse_fail(p, XT_ESYNTAX, word.s, "%.*s takes no brackets, as in x.T", (int)word.n,
                               word.s);
@@ -136,10 +83,10 @@ static void declared_text(const struct xti_parser *p, char *out, size_t size)
 
 bool xti_hint_name(struct xti_parser *p, struct xti_token word)
 {
-    struct nearest best = nothing_near(word);
+    struct xti_near best = xti_near_none(word);
     char after[256] = " is not declared: inputs come first, as in x: f32[2,3]; x.permute(1,0)", names[128];
     for (int i = 0; i < p->n_symbols; i++)
-        consider(&best, p->symbol[i].s, p->symbol[i].n);
+        xti_near_look(&best, p->symbol[i].s, p->symbol[i].n);
     declared_text(p, names, sizeof names);
     if (p->n_symbols)
         snprintf(after, sizeof after, " is not declared%s", best.n ? "" : names);
@@ -148,7 +95,7 @@ bool xti_hint_name(struct xti_parser *p, struct xti_token word)
 
 bool xti_hint_dtype(struct xti_parser *p, struct xti_token word)
 {
-    struct nearest best = nothing_near(word);
+    struct xti_near best = xti_near_none(word);
     if (word.n && *word.s == '>')
         return xti_parse_fail(p, XT_EDTYPE, word.s, "'%.*s': xt does not swap the bytes of elements",
                               cut(word), word.s);
@@ -157,8 +104,8 @@ bool xti_hint_dtype(struct xti_parser *p, struct xti_token word)
                               "'f8' is NumPy's f64, and short for 8 bits: write f64, "
                               "f8e4m3 or f8e5m2");
     for (int t = 1; xti_dtype((xt_dtype)t); t++) {
-        consider_list(&best, xti_dtype((xt_dtype)t)->name);
-        consider_list(&best, xti_dtype((xt_dtype)t)->aliases);
+        xti_near_look_at(&best, xti_dtype((xt_dtype)t)->name);
+        xti_near_look_at(&best, xti_dtype((xt_dtype)t)->aliases);
     }
     return fail_unknown(p, XT_EDTYPE, word, "",
                         best.n

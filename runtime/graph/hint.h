@@ -13,8 +13,4 @@ bool xti_hint_dtype(struct xti_parser *p, struct xti_token word);
 /* Fails where the next token is an operator of arithmetic or a comparison; else true. */
 bool xti_hint_no_arithmetic(struct xti_parser *p);
 
-/* The changes of one letter, and swaps of two neighbours, that make one word of the other; 3: those or more.
- */
-int xti_hint_distance(const char *a, size_t n, const char *b, size_t m);
-
 #endif

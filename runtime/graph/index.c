@@ -72,8 +72,7 @@ static bool check_items(struct xti_build *b, int n, const struct xt_index *items
         xti_build_fail(b, XT_EINVAL, -1, "more than one '...'");
     } else if (used > b->x->rank) {
         xti_shape_text(s, sizeof s, b->x->rank, b->x->shape);
-        xti_build_fail(b, XT_ERANK, -1, "%d %s indexed, %s has %d", used, used == 1 ? "axis" : "axes", s,
-                       b->x->rank);
+        xti_build_fail(b, XT_ERANK, -1, "%d %s indexed, %s has %d", used, xti_axes_word(used), s, b->x->rank);
     } else if (fresh > XT_MAX_RANK) {
         xti_build_rank(b, fresh);
     } else {

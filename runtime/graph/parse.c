@@ -103,8 +103,7 @@ static bool parse_declaration(struct xti_parser *p, struct declared *d)
         return xti_parse_fail(p, XT_ESYNTAX, p->tok.s, "a shape stands in brackets, as in f32[2,3]");
     if (!xti_lex_is(p, "["))
         return true;
-    if (!(p->mesh ? xti_mesh_shape(p, &d->rank, d->shape, &d->spread)
-                  : xti_lex_list(p, &d->rank, d->shape)))
+    if (!(p->mesh ? xti_mesh_shape(p, &d->rank, d->shape, &d->spread) : xti_lex_list(p, &d->rank, d->shape)))
         return false;
     d->layout = xti_lex_take(p, ":");
     return !d->layout || parse_layout(p, d->rank, d->strides, &d->offset);
@@ -164,6 +163,11 @@ static bool declare(struct xti_parser *p, struct xti_token name)
         return xti_parse_fail(p, XT_ESYNTAX, name.s, "the name is longer than %d letters", XTI_MAX_NAME);
     if (i < p->n_given && !merge_given(p, &d, &p->given[i]))
         return false;
+    if (!d.dtype && d.rank < 0 && p->n_given)
+        return xti_parse_fail(
+            p, XT_ESYNTAX, name.s,
+            "input %.*s has no element type and shape: %d %s given, for the input%s before it", width(name),
+            name.s, p->n_given, p->n_given == 1 ? "is" : "are", p->n_given == 1 ? "" : "s");
     if (!d.dtype && d.rank < 0)
         return xti_parse_fail(
             p, XT_ESYNTAX, name.s,
@@ -180,8 +184,8 @@ static bool declare(struct xti_parser *p, struct xti_token name)
             return false;
     }
     xti_parse_at(p, name.s);
-    xt_node x = xt_input(p->g, text, d.dtype, d.rank, d.shape, d.layout ? d.strides : NULL,
-                         d.layout ? d.offset : 0);
+    xt_node x =
+        xt_input(p->g, text, d.dtype, d.rank, d.shape, d.layout ? d.strides : NULL, d.layout ? d.offset : 0);
     return x >= 0 && define(p, name, x);
 }
 
@@ -264,13 +268,35 @@ static bool is_mesh(struct xti_parser *p)
     return is;
 }
 
+/* Behind a name, "x f32[2,3]" or "x = f32[2,3]": a declaration without its colon fails. */
+static bool check_colon(struct xti_parser *p, struct xti_token name)
+{
+    struct xti_token t = p->tok;
+    if (t.kind != XTI_NAME || t.s[t.n] != '[' || !xti_dtype_find(t.s, t.n) || xti_parse_find(p, t) >= 0)
+        return true;
+    return xti_parse_fail(p, XT_ESYNTAX, name.s + name.n, "an input wants a ':' here, as in %.*s: %.*s[2,3]",
+                          width(name), name.s, width(t), t.s);
+}
+
 static bool parse_let(struct xti_parser *p, struct xti_token name)
 {
     xti_lex_next(p); /* the = */
-    if (!check_name(p, name))
+    if (!check_name(p, name) || !check_colon(p, name))
         return false;
     xt_node x = xti_parse_expression(p);
     return x >= 0 && define(p, name, x);
+}
+
+static bool check_result_colon(struct xti_parser *p)
+{
+    struct xti_token t = p->tok;
+    bool ok = true;
+    if (t.kind == XTI_NAME && xti_parse_find(p, t) < 0) {
+        xti_lex_next(p);
+        ok = check_colon(p, t);
+        p->tok = t;
+    }
+    return ok;
 }
 
 static bool parse_statements(struct xti_parser *p)
@@ -291,7 +317,7 @@ static bool parse_statements(struct xti_parser *p)
                 xti_lex_next(p);
             ok = declare(p, t);
         } else
-            return parse_result(p);
+            return check_result_colon(p) && parse_result(p);
         if (!ok)
             return false;
         if (p->tok.kind != XTI_END && !xti_lex_want(p, ";"))

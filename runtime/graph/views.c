@@ -19,8 +19,7 @@ xt_node xt_permute(struct xt_graph *g, xt_node x, int n, const int *axes)
     if (n != b.x->rank) {
         char s[XTI_SHAPE_TEXT];
         xti_shape_text(s, sizeof s, b.x->rank, b.x->shape);
-        return xti_build_fail(&b, XT_ERANK, -1, "%d %s given, %s has %d", n, n == 1 ? "axis" : "axes", s,
-                              b.x->rank);
+        return xti_build_fail(&b, XT_ERANK, -1, "%d %s given, %s has %d", n, xti_axes_word(n), s, b.x->rank);
     }
     if (!xti_build_axes(&b, n, axes))
         return -1;

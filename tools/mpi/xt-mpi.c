@@ -147,9 +147,10 @@ static int cmd_run(int argc, char **argv)
     if (xt_mpi_plan(argv[first], MPI_COMM_WORLD, &r.plan))
         return fail_last("run");
     r.job = (struct mpi_job){xt_mpi_shard(r.plan), me, ranks};
-    int status = 0;
-    if (r.n != xt_shard_inputs(r.job.shard))
-        status = fail("run: inputs of the chain: %d, files given: %d", xt_shard_inputs(r.job.shard), r.n);
+    int status = 0, inputs = xt_shard_inputs(r.job.shard);
+    if (r.n != inputs)
+        status = fail("run: the chain has %d input%s, and %d file%s given", inputs, inputs == 1 ? "" : "s",
+                      r.n, r.n == 1 ? " is" : "s are");
     say_all();
     if (!status)
         status = any_failed(describe(&r, argv + first + 1, output, most));

@@ -1,0 +1,49 @@
+/* near.c: see near.h. Layer 1. */
+#include "graph/near.h"
+
+#include <string.h>
+
+enum { MAX_WORD = 24, FAR = 3 };
+
+int xti_near_distance(const char *a, size_t n, const char *b, size_t m)
+{
+    int row[3][MAX_WORD + 1];
+    if (n > MAX_WORD || m > MAX_WORD || n > m + FAR || m > n + FAR)
+        return FAR;
+    for (size_t k = 0; k <= m; k++)
+        row[0][k] = (int)k;
+    for (size_t i = 1; i <= n; i++) {
+        int *now = row[i % 3], *last = row[(i + 2) % 3], *before = row[(i + 1) % 3];
+        now[0] = (int)i;
+        for (size_t k = 1; k <= m; k++) {
+            int v = last[k - 1] + (a[i - 1] != b[k - 1]);
+            v = last[k] + 1 < v ? last[k] + 1 : v;
+            v = now[k - 1] + 1 < v ? now[k - 1] + 1 : v;
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && before[k - 2] + 1 < v)
+                v = before[k - 2] + 1;
+            now[k] = v;
+        }
+    }
+    return row[n % 3][m] < FAR ? row[n % 3][m] : FAR;
+}
+
+struct xti_near xti_near_none(struct xti_token word)
+{
+    return (struct xti_near){.word = word, .distance = word.n < 3 ? 1 : word.n < 6 ? 2 : FAR};
+}
+
+void xti_near_look(struct xti_near *best, const char *s, size_t n)
+{
+    int d = xti_near_distance(best->word.s, best->word.n, s, n);
+    if (d && d < best->distance)
+        *best = (struct xti_near){best->word, s, n, d};
+}
+
+void xti_near_look_at(struct xti_near *best, const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, " ");
+        xti_near_look(best, list, n);
+        list += n + (list[n] == ' ');
+    }
+}
