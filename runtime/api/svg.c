@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { WIDTH = 648, MARGIN = 20, CHARS = 76 };
+enum { WIDTH = 648, MARGIN = 20, CHARS = 78 };
 enum {
     AXIS = 34,
     LEFT = 244,
@@ -301,8 +301,9 @@ static void line(struct page *p, const struct xti_piece *q)
     else
         xti_str_addf(&text, "What is side by side in %s and in the result: ", name);
     xti_add_bytes((double)run, &text);
-    xti_str_add(&text, run < XTI_LINE ? " of the 64 that memory moves at once:"
-                                      : ", a line of memory (64) or more.");
+    xti_str_add(&text, run < XTI_LINE   ? " of the 64 that memory moves at once:"
+                       : run > XTI_LINE ? ", more than a line of memory (64)."
+                                        : ", a line of memory.");
     paragraph(p, "t", text.s, CHARS, 3);
     for (int i = 0; i < 16 && run < XTI_LINE; i++)
         xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"38\" height=\"16\"/>\n",
