@@ -8,13 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #ifdef WITH_FFTW
 #include <fftw3-mpi.h>
 #endif
 
-enum { RANK = 5, MAX_PEERS = 64, MAX_ROUNDS = 64, MOST_SECONDS = 2 /* of a way */ };
+enum { PAGE = 2 << 20, RANK = 5, MAX_PEERS = 64, MAX_ROUNDS = 64, MOST_SECONDS = 2 /* of a way */ };
 
 struct row {
     const char *name, *dtype;
@@ -138,11 +139,14 @@ static int is_wrong(struct problem *p)
     return p->dst_n && walk(p, p->row->rank, p->dst_shape, weight, p->dst_lo * weight[p->row->to], p->dst, 1);
 }
 
+/* In large pages, as NumPy's arrays: with small ones a process was up to three times as slow as the next. */
 static void *touched(int64_t bytes)
 {
-    void *at = aligned_alloc(4096, (size_t)(bytes + 8191) / 4096 * 4096);
+    size_t all = (size_t)(bytes / PAGE + 1) * PAGE;
+    void *at = aligned_alloc(PAGE, all);
     if (!at)
         die("out of memory");
+    madvise(at, all, MADV_HUGEPAGE);
     memset(at, 1, (size_t)bytes);
     return at;
 }
