@@ -48,10 +48,12 @@ started=$(date +%s)
 shim apart 4 test_fault && grep -q ' 0 runs failed, 0 wrong' "$out"
 check 'without a fault' $?
 most=$((10 + $(date +%s) - started))
-in_time() { [ $(($(date +%s) - started)) -le $most ]; } # no more than 10 s are waited beyond what such a run takes
+# Nobody waits more than 10 s beyond what such a run takes.
+in_time() { [ $(($(date +%s) - started)) -le $most ]; }
 for fault in send=1 send=9; do
     started=$(date +%s)
-    shim "apart $fault" 4 test_fault && grep -q ', 0 wrong' "$out" && grep -q 'XT_ECOMM: MPI_I' "$out" && in_time
+    shim "apart $fault" 4 test_fault && grep -q ', 0 wrong' "$out" &&
+        grep -q 'XT_ECOMM: MPI_I' "$out" && in_time
     check "a rank's run fails: $fault" $?
 done
 started=$(date +%s)
