@@ -10,7 +10,7 @@ no() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
 expect() { if eval "$2"; then ok; else no "$1: $2"; fi; }
 
 # bad NAME WORDS ARGS..: exit status 2, one line to stderr with all the words, nothing on stdout. Below a line
-# that names a column of the chain: the chain, and a caret under that column.
+# that names a column of the chain: the chain, and a caret under that column; of a chain without a ';' a hint.
 bad() {
     name=$1 words=$2
     shift 2
@@ -24,6 +24,7 @@ bad() {
         caret=$(printf '%*s^' $((column + 1)) '')
         [ "$(sed -n 3p "$dir/err")" = "$caret" ] || { no "$name: caret"; return; }
     fi
+    grep -q "^  a chain has a ';'" "$dir/err" && want=$((want + 1))
     [ "$(wc -l <"$dir/err")" -eq $want ] || { no "$name: $(wc -l <"$dir/err") lines"; return; }
     [ -s "$dir/out" ] && { no "$name: wrote to stdout"; return; }
     for w in $words; do
@@ -107,6 +108,12 @@ bad 'flat buffer too small' '7' run 'x: u8[2,3]:[4,1]+0; x' "$dir/flat.npy" -o "
 bad 'not an npy' 'npy cli_check' run 'x; x' "$0" -o "$dir/none.npy"
 bad 'overlapping destination' 'destination' \
     run 'x: u8[2,3]; x -> [2,3]:[1,1]+0' "$dir/a.npy" -o "$dir/none.npy"
+bad 'a chain that the shell has cut' "'x' quotes" run x
+"$xt" explain 'x: f32[4,6]' 2>"$dir/err"
+expect 'a chain without a result leads to quotes' 'sed -n 4p "$dir/err" | grep -q "single quotes"'
+bad 'no chain' 'chain' explain
+expect 'no chain wants no quotes' '! grep -q quotes "$dir/err"'
+bad 'a typo of a topic' "'chain'?" help chian
 bad 'no output' '-o' run 'x; x' "$dir/a.npy"
 bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu
 bad 'calls of a workload file' '--calls' bench --calls bench/workloads.txt

@@ -347,9 +347,8 @@ static const struct {
     } said[6];
 } screens[] = {
     {"x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)",
-     {{"3 operations in one copy: 96 bytes read, 96 bytes written; step by step NumPy moves 192 bytes in 1 "
-       "copy, "
-       "PyTorch 384 bytes in 2",
+     {{"3 operations in one copy: 96 bytes read, 96 bytes written; NumPy copies once, too; PyTorch 2 times, "
+       "384 bytes read and written\n",
        0},
       {"a transpose", 1},
       {"steps of 4 places over axes 0-1", 0},
@@ -358,11 +357,12 @@ static const struct {
     {"x: u8[16]; x.reshape(4,4).reshape(2,8)",
      {{"2 operations in one copy: 16 bytes read, 16 bytes written; NumPy and PyTorch copy once, too\n", 0}}},
     {"x: f32[4,6]; x.pad((1,1),(0,0)).permute(1,0)",
-     {{"step by step NumPy and PyTorch move 528 bytes in 2 copies\n", 0}, {"map       affine, 2 pieces", 0}}},
+     {{"; NumPy and PyTorch copy 2 times, 528 bytes read and written\n", 0},
+      {"map       affine, 2 pieces", 0}}},
     {"x: f32[4,6]; concat(0, x.T, x.T)",
-     {{"NumPy moves 768 bytes in 2 copies, PyTorch 384 bytes in 1\n", 0}}},
+     {{"; NumPy copies 2 times, 768 bytes read and written; PyTorch once, too\n", 0}}},
     {"x: f32[4,6]; x.roll((1,2),(0,1)) -> [4,6]:[8,1]",
-     {{"NumPy and PyTorch move 384 bytes in 2 copies\n", 0}}},
+     {{"; NumPy and PyTorch copy 2 times, 384 bytes read and written\n", 0}}},
     {"x: f32[2,3]; y: f32[4,3]; concat(0, x, y).pad((0,0),(1,1), value=7)",
      {{"2 operations in one copy", 1},
       {"20.0 % of the result, from [0,1]", 1},

@@ -115,8 +115,10 @@ static int cmd_explain(int argc, char **argv)
         return files_explain(argv[first], argc - first - 1, argc - first > 1 ? argv + first + 1 : NULL,
                              output, &files, want_json);
     if (argc - first != 1)
-        return fail_usage(&explain_command, "one chain, got %d arguments: put it in single quotes",
-                          argc - first);
+        return first == argc
+                   ? fail_usage(&explain_command, "no chain")
+                   : fail_usage(&explain_command, "one chain, got %d arguments: put it in single quotes",
+                                argc - first);
     if (has_mesh(argv[first]) && (backend || arch || svg || want_time || want_why))
         return fail_usage(&explain_command, "a chain over a mesh has --rank and --json alone");
     if (has_mesh(argv[first]))
@@ -201,9 +203,10 @@ static int cmd_emit(int argc, char **argv)
         return EXIT_BAD_INPUT;
     if (argc - first != 1 || !arch || !dir)
         return fail_usage(&emit_command,
-                          argc - first != 1 ? "one chain, got %d arguments: put it in single quotes"
-                          : !arch           ? "no --arch"
-                                            : "no --dir",
+                          first == argc       ? "no chain"
+                          : argc - first != 1 ? "one chain, got %d arguments: put it in single quotes"
+                          : !arch             ? "no --arch"
+                                              : "no --dir",
                           argc - first);
     opt.arch = arch;
     int status = compile(argv[first], &opt, &ctx, &k);

@@ -187,6 +187,9 @@ static int cmd_run(int argc, char **argv)
         return fail_usage(&run_command, "the chain comes first, and '%s' is a file", argv[first]);
     j.chain = argv[first];
     j.n = argc - first - 1;
+    if (!j.n && !strchr(j.chain, ';'))
+        return fail_usage(&run_command,
+                          "the chain ends at '%s', and no file follows: put it in single quotes", j.chain);
     if (!j.n)
         return fail_usage(&run_command, "no input file (- is standard input)");
     if (!j.path)

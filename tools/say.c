@@ -123,6 +123,8 @@ int fail_chain(const char *name, const char *chain)
     fprintf(stderr, "  %s", cut ? ".." : "");
     print_line(start, end);
     fprintf(stderr, "%s\n  %*s^\n", cut_end ? ".." : "", width(start, place) + 2 * cut, "");
+    if (!strchr(chain, ';'))
+        fprintf(stderr, "  a chain has a ';', at which the shell ends a command: put it in single quotes\n");
     return status;
 }
 

@@ -15,8 +15,8 @@ int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int fail_file(const char *path, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* "xt: PATH: .." */
 int fail_last(const char *where);          /* "xt: WHERE: <xt_last_error>" */
-/* The same of xt_parse(chain), and below it the chain's line with a caret under the place. name: of one chain
- * of several; NULL: "chain". */
+/* The same of xt_parse(chain), and below it the chain's line with a caret under the place; of a chain without
+ * a ';' that the shell may have cut it. name: of one chain of several; NULL: "chain". */
 int fail_chain(const char *name, const char *chain);
 
 /* Text that others wrote, for a terminal: control characters (C0, DEL, C1) and bytes that are no UTF-8 become

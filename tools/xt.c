@@ -42,7 +42,8 @@ static const struct command *find(const char *name)
     return NULL;
 }
 
-static int fail_unknown(const char *name)
+/* topic: of help, which knows one more word. */
+static int fail_unknown(const char *name, const char *topic)
 {
     struct meant m = {.typed = name};
     if (strchr(name, ';'))
@@ -50,7 +51,10 @@ static int fail_unknown(const char *name)
                     "'CHAIN'");
     for (int i = 0; i < COMMANDS; i++)
         meant_look(&m, commands[i]->name);
-    return fail("there is no command '%s'%s", name, *m.word ? meant_text(&m) : ": `xt` alone lists them");
+    if (topic)
+        meant_look(&m, topic);
+    return fail("there is no %s '%s'%s", topic ? "help on" : "command", name,
+                *m.word ? meant_text(&m) : ": `xt` alone lists them");
 }
 
 static int cmd_help(int argc, char **argv)
@@ -63,7 +67,8 @@ static int cmd_help(int argc, char **argv)
     if (!strcmp(argv[first], "chain"))
         return print_help_chain();
     const struct command *c = find(argv[first]);
-    return c ? c->run(2, (char *[]){argv[first], (char[]){"--help"}, NULL}) : fail_unknown(argv[first]);
+    return c ? c->run(2, (char *[]){argv[first], (char[]){"--help"}, NULL})
+             : fail_unknown(argv[first], "chain");
 }
 
 static int run(int argc, char **argv)
@@ -79,7 +84,7 @@ static int run(int argc, char **argv)
     if (help || first == argc)
         return print_overview();
     const struct command *c = find(argv[first]);
-    return c ? c->run(argc - first, argv + first) : fail_unknown(argv[first]);
+    return c ? c->run(argc - first, argv + first) : fail_unknown(argv[first], NULL);
 }
 
 int main(int argc, char **argv)

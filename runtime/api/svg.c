@@ -129,7 +129,7 @@ static void elements(struct page *p)
     struct xti_str words = {0};
     int x = MARGIN, bottom = p->y;
     if (!xti_small_cells(p->k, c)) {
-        paragraph(p, "s", "elements are drawn one by one only up to 64", CHARS, 1);
+        paragraph(p, "s", "elements are drawn one by one only where there are 64 or fewer", CHARS, 1);
         p->y += 12;
         return;
     }
@@ -264,7 +264,7 @@ static void all_axes(struct page *p)
     for (int i = 0; i < m->n_srcs && i < XTI_INPUTS_SHOWN; i++) {
         const struct xti_piece *q = xti_piece_from(m, i);
         if (q && p->y == above)
-            heading(p, "Where each axis goes (its length behind it)");
+            heading(p, "Where each axis goes (in brackets its length)");
         if (q && xti_piece_affine(q)) {
             axes(p, q);
             steps |= has_steps(p, q);
@@ -274,7 +274,8 @@ static void all_axes(struct page *p)
     }
     if (steps) {
         p->y -= 8;
-        paragraph(p, "s", "places: the elements of the result, counted row by row", CHARS, 1);
+        paragraph(p, "s", "steps: the chain cuts axes anew; places are elements of the result, row by row",
+                  CHARS, 1);
     }
     p->y += p->y > above ? 12 : 0;
     xti_filled_text(m, &filled);
@@ -302,8 +303,8 @@ static void line(struct page *p, const struct xti_piece *q)
         xti_str_addf(&text, "What is side by side in %s and in the result: ", name);
     xti_add_bytes((double)run, &text);
     xti_str_add(&text, run < XTI_LINE   ? " of the 64 that memory moves at once:"
-                       : run > XTI_LINE ? ", more than a line of memory (64)."
-                                        : ", a line of memory.");
+                       : run > XTI_LINE ? ", more than the 64 that memory moves at once."
+                                        : ", all that memory moves at once.");
     paragraph(p, "t", text.s, CHARS, 3);
     for (int i = 0; i < 16 && run < XTI_LINE; i++)
         xti_str_addf(&p->body, "<rect class=\"e\" x=\"%d\" y=\"%d\" width=\"38\" height=\"16\"/>\n",
@@ -318,7 +319,7 @@ static void line(struct page *p, const struct xti_piece *q)
     const char *next = text.s ? strstr(text.s, "the next one is ") : NULL;
     if (next) {
         struct xti_str after = {0};
-        xti_str_addf(&after, "T%s.", next + 1);
+        xti_str_addf(&after, "Then the copy moves on: %s.", next + strlen("the next one is "));
         paragraph(p, "t", after.s, CHARS, 3);
         p->body.failed |= after.failed;
         xti_str_free(&after);
@@ -349,8 +350,9 @@ static void stretches(struct page *p, const struct xti_tile *t)
 {
     int64_t widest = t->read_bytes > t->write_bytes ? t->read_bytes : t->write_bytes;
     int64_t most = t->reads > t->writes ? t->reads : t->writes;
-    put(p, "s", MARGIN, p->y, "read", 4);
-    put(p, "s", RIGHT, p->y, "written", 7);
+    static const char read[] = "read: lengths to scale", written[] = "written";
+    put(p, "s", MARGIN, p->y, read, sizeof read - 1);
+    put(p, "s", RIGHT, p->y, written, sizeof written - 1);
     p->y += 10;
     bars(p, MARGIN, t->reads, t->read_bytes, widest);
     bars(p, RIGHT, t->writes, t->write_bytes, widest);

@@ -21,22 +21,31 @@ void xti_add_bytes(double bytes, struct xti_str *b)
     xti_str_addf(b, "%.*f %s", bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, bytes, unit[i]);
 }
 
-/* "; step by step NumPy moves 192 bytes in 1 copy, PyTorch 384 bytes in 2" */
-static void others_copies(const struct xti_cost_of_steps *s, struct xti_str *b)
+/* " copies once, too"; " copies 2 times, 384 bytes read and written" */
+static void times_text(const struct xti_copies *c, double moved, const char *verb, struct xti_str *b)
 {
-    bool same = s->numpy.n == s->pytorch.n && s->numpy.bytes == s->pytorch.bytes;
-    if (same && s->numpy.n == 1) {
-        xti_str_add(b, s->operations > 1 ? "; NumPy and PyTorch copy once, too" : "");
+    if (c->n == 1 && c->bytes == moved) {
+        xti_str_addf(b, "%s once, too", verb);
         return;
     }
-    xti_str_add(b, same ? "; step by step NumPy and PyTorch move " : "; step by step NumPy moves ");
-    xti_add_bytes(s->numpy.bytes, b);
-    xti_str_addf(b, " in %d cop%s", s->numpy.n, s->numpy.n == 1 ? "y" : "ies");
+    xti_str_addf(b, c->n == 1 ? "%s once, " : "%s %d times, ", verb, c->n);
+    xti_add_bytes(c->bytes, b);
+    xti_str_add(b, " read and written");
+}
+
+/* "; NumPy copies once, too; PyTorch 2 times, 384 bytes read and written". Of one operation nothing where
+ * they copy once. */
+static void libraries_text(const struct xti_cost_of_steps *s, double moved, struct xti_str *b)
+{
+    bool same = s->numpy.n == s->pytorch.n && s->numpy.bytes == s->pytorch.bytes;
+    if (same && s->numpy.n == 1 && s->operations < 2)
+        return;
+    xti_str_add(b, same ? "; NumPy and PyTorch" : "; NumPy");
+    times_text(&s->numpy, moved, same ? " copy" : " copies", b);
     if (same)
         return;
-    xti_str_add(b, ", PyTorch ");
-    xti_add_bytes(s->pytorch.bytes, b);
-    xti_str_addf(b, " in %d", s->pytorch.n);
+    xti_str_add(b, "; PyTorch");
+    times_text(&s->pytorch, moved, "", b);
 }
 
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
@@ -58,7 +67,7 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
     xti_str_add(b, " read, ");
     xti_add_bytes((double)info.bytes_written, b);
     xti_str_add(b, " written");
-    others_copies(&steps, b);
+    libraries_text(&steps, (double)(info.bytes_read + info.bytes_written), b);
 }
 
 /* ---- the way */

@@ -169,11 +169,15 @@ static bool fail_keyword(struct xti_args *b, struct xti_token key)
     struct xti_near best = xti_near_none(key);
     char text[160] = "it takes none";
     size_t at = 0;
+    bool several = b->c->param[1].kind != XTI_NO_PARAM;
     for (int i = 0; i < XTI_MAX_PARAMS && b->c->param[i].kind != XTI_NO_PARAM; i++) {
         const char *names = b->c->param[i].names;
         xti_near_look_at(&best, names);
         if (at < sizeof text)
-            at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s", i ? ", " : "there are ",
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s",
+                                   i         ? ", "
+                                   : several ? "there are "
+                                             : "there is ",
                                    (int)first_word(names), names);
     }
     if (best.n)

@@ -287,13 +287,17 @@ static bool parse_let(struct xti_parser *p, struct xti_token name)
     return x >= 0 && define(p, name, x);
 }
 
-static bool check_result_colon(struct xti_parser *p)
+/* "x f32[2,3]; ..", "x, y; ..": no result, but inputs. */
+static bool check_no_input(struct xti_parser *p)
 {
     struct xti_token t = p->tok;
     bool ok = true;
     if (t.kind == XTI_NAME && xti_parse_find(p, t) < 0) {
         xti_lex_next(p);
         ok = check_colon(p, t);
+        if (ok && xti_lex_is(p, ","))
+            ok =
+                xti_parse_fail(p, XT_ESYNTAX, p->tok.s, "inputs end with a ';', as in x; y; concat(0, x, y)");
         p->tok = t;
     }
     return ok;
@@ -317,7 +321,7 @@ static bool parse_statements(struct xti_parser *p)
                 xti_lex_next(p);
             ok = declare(p, t);
         } else
-            return check_result_colon(p) && parse_result(p);
+            return check_no_input(p) && parse_result(p);
         if (!ok)
             return false;
         if (p->tok.kind != XTI_END && !xti_lex_want(p, ";"))
