@@ -493,7 +493,8 @@ START_TEST(random_chains_copy_what_the_map_says)
             continue;
         }
         fuse_for(g, sm, &m);
-        bool ok = cuda_prove(&m, sm, i / N_ARCHS % 2, &p);
+        struct proof_options how = {.misaligned = i / N_ARCHS % 2, .processors = i / 2 % 2 * 8};
+        bool ok = cuda_prove_with(&m, sm, &how, &p);
         ck_assert_msg(ok, "seed %llu, sm_%d, turn %d: %s\n    %s", (unsigned long long)seed, sm, i, p.error,
                       graph_text(g));
         xti_map_free(&m);
@@ -502,6 +503,42 @@ START_TEST(random_chains_copy_what_the_map_says)
     if (test_full())
         printf("note: random chains up to %d, byte-equal in both tiers\n", (_i + 1) * n / RANDOM_PARTS),
             fflush(stdout);
+}
+END_TEST
+
+/* clang-format off */
+static const char *const odd_shapes[] = {
+    "x: %s[259,301]; x.permute(1,0)",
+    "x: %s[1023,131]; x[:, 1:].permute(1,0)",
+    "x: %s[3,131,173]; x.flip(1).permute(0,2,1)",
+    "x: %s[97,99,7]; x.permute(2,0,1)",
+    "x: %s[7,7,7,7,7,5]; x.permute(5,4,3,2,1,0)",
+    "x: %s[150,401]; x.pad((1,1),(1,2))",
+    "x: %s[4001,5]; y: %s[4001,6]; concat(1, x, y)",
+};
+/* clang-format on */
+
+/* Eight processors have whole boxes of copies that an interpreter can run. */
+START_TEST(odd_shapes_in_whole_boxes_copy_every_width)
+{
+    enum { N_SHAPES = sizeof odd_shapes / sizeof *odd_shapes };
+    char line[256];
+    if (cuda_skipped())
+        return;
+    for (int c = 0, turn = 0; c < N_SHAPES; c++)
+        for (int d = 0; d < N_DTYPES - 1; d++)
+            for (int k = 0; k < 2 * N_ARCHS; k++, turn++) {
+                struct proof p;
+                struct xti_map m;
+                struct proof_options opt = {.misaligned = k % 2, .processors = 8};
+                if ((!test_full() && k != (c + d) % (2 * N_ARCHS)) || !test_part(turn))
+                    continue;
+                snprintf(line, sizeof line, odd_shapes[c], dtypes[d], dtypes[d]);
+                map_of(line, &m);
+                bool ok = cuda_prove_with(&m, archs[k / 2], &opt, &p);
+                xti_map_free(&m);
+                ck_assert_msg(ok, "%s, sm_%d%s: %s", line, archs[k / 2], k % 2 ? " misaligned" : "", p.error);
+            }
 }
 END_TEST
 
@@ -793,7 +830,8 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("cuda");
-    TCase *c = tcase_create("cuda"), *random = tcase_create("random"), *rows = tcase_create("rows");
+    TCase *c = tcase_create("cuda"), *random = tcase_create("random"), *rows = tcase_create("rows"),
+          *odd = tcase_create("odd");
     tcase_set_timeout(c, test_full() ? 20000 : 1200);
     tcase_set_timeout(random, test_full() ? 20000 : 1200);
     tcase_add_loop_test(random, random_chains_copy_what_the_map_says, 0, RANDOM_PARTS);
@@ -822,5 +860,8 @@ int main(void)
     tcase_add_test(rows, rows_of_random_parts_copy_what_the_map_says);
     tcase_set_timeout(rows, 1800);
     suite_add_tcase(s, rows);
+    tcase_add_test(odd, odd_shapes_in_whole_boxes_copy_every_width);
+    tcase_set_timeout(odd, test_full() ? 20000 : 1200);
+    suite_add_tcase(s, odd);
     return run_suite(s);
 }

@@ -22,8 +22,7 @@ enum {
     LEAST_BYTES = 2 << 10,  /* however small the tensor is */
     SECTOR = 32,
     SMALL = 16,
-    MANY_WINDOWS = 8,
-    PROCESSORS = 132 /* of a device that is not known: those of the largest ones of today */
+    MANY_WINDOWS = 8
 };
 
 /* A piece as boxes see it: dims that run backwards in the source are turned round, but for those of the
@@ -493,7 +492,7 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int 
     list_sides(q, &x);
     x.unit = unit;
     x.word = word;
-    x.processors = p->target.n_sms ? p->target.n_sms : PROCESSORS;
+    x.processors = xti_cuda_processors(p);
     x.even_a = x.even_b = SECTOR;
     if (!worth_it(q, &x, unit, why))
         return false;

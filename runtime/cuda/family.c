@@ -62,12 +62,18 @@ bool xti_cuda_is_row(const struct xti_cuda_plan *p, int piece, struct xti_why *w
     return true;
 }
 
+int xti_cuda_processors(const struct xti_cuda_plan *p)
+{
+    enum { LARGEST = 132 };
+    return p->target.n_sms ? p->target.n_sms : LARGEST;
+}
+
 /* The whole map counts, so that the pieces of a table agree. All or one: each count between would be one more
  * kernel of every structure, while the 2048 threads of a processor keep 32 KB under way by one access of 16
- * bytes each. 2 * 132 blocks serve the largest devices of today. */
+ * bytes each. */
 int xti_cuda_per_thread(const struct xti_cuda_plan *p, int bytes)
 {
     int most = bytes >= 4 ? 4 : 8;
     int64_t accesses = p->map.numel / (bytes / p->map.esize);
-    return accesses / (most * XTI_CUDA_THREADS) < 264 ? 1 : most;
+    return accesses / (most * XTI_CUDA_THREADS) < 2 * xti_cuda_processors(p) ? 1 : most;
 }

@@ -56,7 +56,10 @@ int xti_cuda_align(const struct xti_cuda_plan *p, const struct xti_piece *q, enu
 /* Is the piece affine, and are its rows contiguous in the destination? */
 bool xti_cuda_is_row(const struct xti_cuda_plan *p, int piece, struct xti_why *why);
 
-/* Independent accesses of `bytes` for each thread: enough blocks for every processor come first. */
+/* Processors of the device; of one that is not known, those of the largest ones of today. */
+int xti_cuda_processors(const struct xti_cuda_plan *p);
+
+/* Independent accesses of `bytes` for each thread: two blocks for every processor come first. */
 int xti_cuda_per_thread(const struct xti_cuda_plan *p, int bytes);
 
 #endif

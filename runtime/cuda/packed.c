@@ -12,7 +12,7 @@
 enum { MOST_BYTES = 64, MOST_WIDE_BYTES = 256, BLOCK_BYTES = 12 << 10, LEAST_BLOCK = 2 << 10 };
 enum { LEAST_ROW = 1 << 10, GAP_BYTES = 32 };
 /* Chunks that a thread fetches before it stores one; bytes of shared memory. */
-enum { MOST_LOADS = 10, MOST_SHARED = 24 << 10, PROCESSORS = 132, PLACE_BYTES = 8 };
+enum { MOST_LOADS = 10, MOST_SHARED = 24 << 10, PLACE_BYTES = 8 };
 
 static int64_t rows_of(const struct xti_rows *r)
 {
@@ -69,8 +69,7 @@ bool xti_packed_make(const struct xti_cuda_plan *p, const struct xti_rows *r, st
         if (stride < 0 || g->back || gap * unit > GAP_BYTES)
             return false;
     }
-    int n_sms = p->target.n_sms ? p->target.n_sms : PROCESSORS;
-    int64_t share = rows_of(r) * v->count * record / (2 * n_sms);
+    int64_t share = rows_of(r) * v->count * record / (2 * xti_cuda_processors(p));
     for (v->records = 16; 2 * v->records * record <= BLOCK_BYTES;)
         v->records *= 2;
     while (v->records > 16 && (v->records / 2 >= v->count || !place_parts(r, unit, v) ||

@@ -55,10 +55,10 @@ static bool sides_agree(const struct xti_cuda_plan *p, const struct xti_rows *r,
 
 /* A thread takes all chunks that it may, or, for enough blocks, one: fewer kernels for lengths that differ.
  */
-static int steps(const struct xti_rows *r)
+static int steps(const struct xti_cuda_plan *p, const struct xti_rows *r)
 {
     int most = STEPS;
-    return r->chunks * count_rows(r) / (STEPS * XTI_CUDA_THREADS) < 264 ? 1 : most;
+    return r->chunks * count_rows(r) / (STEPS * XTI_CUDA_THREADS) < 2 * xti_cuda_processors(p) ? 1 : most;
 }
 
 /* Instructions of a lane for what it finds out about a row and a segment of it, and about a guard; for a
@@ -73,7 +73,7 @@ enum { SECTOR_COST = 480 };
 void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
 {
     r->chunks = (r->length * p->map.esize + (16 - xti_cuda_row_align(p, r, -1)) + 15) / 16;
-    int most = steps(r);
+    int most = steps(p, r);
     r->aligned = xti_cuda_row_align(p, r, -1) == 16 && r->length * p->map.esize % 16 == 0;
     r->shifted = false;
     for (int k = 0; k < r->n_segments; k++)

@@ -184,7 +184,7 @@ static enum xti_cuda_tier choose_tier(const struct run *r, int sm, const struct 
 
 static bool prove(struct run *r, int sm, const struct proof_options *opt, struct proof *out)
 {
-    struct xti_cuda_target target = {.sm = sm};
+    struct xti_cuda_target target = {.sm = sm, .n_sms = opt->processors};
     char name[64], error[256];
     if (xti_cuda_plan_make(r->m, &target, &r->plan, &r->err))
         return fail(out, "plan", r->err.e.message);

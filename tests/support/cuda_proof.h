@@ -26,6 +26,7 @@ struct proof_options {
     bool misaligned;      /* buffers begin one element after a 256-byte line: the entry <name>_e runs */
     int64_t grid;         /* launch no more blocks than this; 0: as planned */
     bool wide_index;      /* 64-bit indices */
+    int processors;       /* of the device; 0: not known. Of few, small copies have the boxes of large ones */
     enum proof_tier tier; /* where the structure tier does not serve a plan, the exact one is proven */
 };
 
