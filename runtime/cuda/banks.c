@@ -26,7 +26,7 @@ enum {
 };
 
 /* What twice as many wavefronts as there need to be count where a processor has time for them. */
-static const double CONFLICTS = 0.2;
+static const double CONFLICTS = 0.4;
 
 /* ---- digits */
 
