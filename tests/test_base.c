@@ -15,10 +15,9 @@
 typedef __int128 wide;
 
 /* Numbers beside which something changes. */
-static const int64_t edge[] = {INT64_MIN, INT64_MIN + 1, -(1ll << 32), -3037000500, -3037000499,
-                               -7,        -2,            -1,           0,           1,
-                               2,         7,             3037000499,   3037000500,  1ll << 32,
-                               1ll << 62, INT64_MAX - 1, INT64_MAX};
+static const int64_t edge[] = {
+    INT64_MIN,  INT64_MIN + 1, -(1ll << 32), -3037000500, -3037000499,   -7,       -2, -1, 0, 1, 2, 7,
+    3037000499, 3037000500,    1ll << 32,    1ll << 62,   INT64_MAX - 1, INT64_MAX};
 enum { N_EDGES = sizeof edge / sizeof *edge };
 
 static int64_t nearest(wide v) { return v < INT64_MIN ? INT64_MIN : v > INT64_MAX ? INT64_MAX : (int64_t)v; }
@@ -149,6 +148,30 @@ START_TEST(memory_that_nobody_has_is_not_given)
 }
 END_TEST
 
+START_TEST(vectors_double_or_stay_as_they_were)
+{
+    int64_t cap = 0, grown = 0, *v = NULL;
+    for (int64_t n = 0; n < 1000; n++) {
+        int64_t was = cap, *w = NULL;
+        if (n == cap) { /* there is no memory this once */
+            xti_fail_alloc(1, 0);
+            ck_assert_ptr_null(xti_grown(v, sizeof *v, n, &cap));
+            ck_assert_int_eq(cap, was);
+        }
+        w = xti_grown(v, sizeof *v, n, &cap);
+        ck_assert(w && n < cap && (n < was ? w == v && cap == was : !was || cap == 2 * was));
+        grown += cap != was;
+        (v = w)[n] = n;
+    }
+    for (int64_t n = 0; n < 1000; n++)
+        ck_assert_int_eq(v[n], n);
+    ck_assert_int_lt(grown, 9);
+    int64_t many = INT64_MAX / 2 + 1;
+    ck_assert_ptr_null(xti_grown(v, sizeof *v, many, &many));
+    xti_free(v);
+}
+END_TEST
+
 START_TEST(every_one_of_the_allocations_can_fail)
 {
     xti_fail_alloc(2, 0);
@@ -207,10 +230,10 @@ START_TEST(topics_of_the_log_are_a_list)
     static const struct {
         const char *debug;
         bool map, cache;
-    } rows[] = {{"", false, false},        {"all", true, true},    {"map", true, false},
-                {"cache", false, true},    {"map,cache", true, true}, {"graph,,cache", false, true},
-                {"maps,cach", false, false}, {"al", false, false}, {"alls,map", true, false},
-                {"Map", false, false},     {",map,", true, false}};
+    } rows[] = {{"", false, false},          {"all", true, true},       {"map", true, false},
+                {"cache", false, true},      {"map,cache", true, true}, {"graph,,cache", false, true},
+                {"maps,cach", false, false}, {"al", false, false},      {"alls,map", true, false},
+                {"Map", false, false},       {",map,", true, false}};
     unsetenv("XT_DEBUG");
     ck_assert(!xti_log_any() && !xti_log_on(XTI_LOG_MAP));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -252,6 +275,7 @@ int main(void)
     tcase_add_test(t, text_that_could_not_grow_stays_failed);
     tcase_add_test(t, text_is_handed_over_as_xt_print_does);
     tcase_add_test(t, memory_that_nobody_has_is_not_given);
+    tcase_add_test(t, vectors_double_or_stay_as_they_were);
     tcase_add_test(t, every_one_of_the_allocations_can_fail);
     tcase_add_test(t, digests_are_the_standards);
     tcase_add_test(t, numbers_in_the_environment);

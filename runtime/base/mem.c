@@ -70,6 +70,16 @@ void *xti_realloc(void *p, size_t bytes)
     return must_fail() ? NULL : realloc(p, bytes ? bytes : 1);
 }
 
+void *xti_grown(void *v, size_t size, int64_t n, int64_t *cap)
+{
+    size_t more = *cap ? 2 * (size_t)*cap : 8, bytes;
+    if (n < *cap)
+        return v;
+    void *w = __builtin_mul_overflow(more, size, &bytes) ? NULL : xti_realloc(v, bytes);
+    *cap = w ? (int64_t)more : *cap;
+    return w;
+}
+
 void xti_free(void *p)
 {
     if (!p)

@@ -10,6 +10,9 @@ void *xti_alloc(size_t bytes); /* zeroed; NULL when there is none. bytes 0 gives
 void *xti_alloc_array(size_t n, size_t elem_bytes); /* the same, NULL on overflow too */
 void *xti_realloc(void *p, size_t bytes);           /* new bytes are not zeroed; p stays valid on failure */
 void xti_free(void *p);                             /* accepts NULL */
+/* v with room for element n, of `size` bytes each: as it is, or of twice as many, which *cap counts. NULL:
+ * there is no memory, and v stays valid. */
+void *xti_grown(void *v, size_t size, int64_t n, int64_t *cap);
 char *xti_strdup(const char *s);
 void *xti_memdup(const void *p, size_t bytes);
 

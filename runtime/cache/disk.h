@@ -40,8 +40,8 @@ struct xti_found {
 };
 struct xti_scan {
     struct xti_found *v; /* least recently used first */
-    size_t n, cap;
-    int64_t bytes, files;
+    size_t n;
+    int64_t cap, bytes, files;
 };
 /* XT_EIO or XT_ENOMEM. temps_older_than_s >= 0: unlinks such temporary files on the way. */
 xt_status xti_scan_dir(int dir, int64_t temps_older_than_s, struct xti_scan *out);

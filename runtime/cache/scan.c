@@ -22,16 +22,10 @@ static int compare_age(const void *a, const void *b)
 
 static xt_status add_found(struct xti_scan *s, const char *name, const struct stat *st)
 {
-    if (s->n == s->cap) {
-        size_t cap = s->cap ? 2 * s->cap : 64, bytes;
-        struct xti_found *v = NULL;
-        if (!__builtin_mul_overflow(cap, sizeof *v, &bytes))
-            v = xti_realloc(s->v, bytes);
-        if (!v)
-            return XT_ENOMEM;
-        s->v = v;
-        s->cap = cap;
-    }
+    struct xti_found *v = xti_grown(s->v, sizeof *v, (int64_t)s->n, &s->cap);
+    if (!v)
+        return XT_ENOMEM;
+    s->v = v;
     struct xti_found *f = &s->v[s->n++];
     memcpy(f->name, name, XTI_NAME_SIZE);
     f->is_file = S_ISREG(st->st_mode);

@@ -40,8 +40,8 @@ static bool inside(const struct machine *m) { return m->p->n_open > m->base; }
 static bool push_item(struct machine *m, enum xti_item_kind kind, const char *s, size_t n, xt_node node)
 {
     struct xti_parser *p = m->p;
-    void *v = p->item;
-    if (!xti_parse_room(p, &v, p->n_items, &p->cap_items, sizeof *p->item))
+    struct xti_item *v = xti_parse_room(p, p->item, sizeof *v, p->n_items, &p->cap_items);
+    if (!v)
         return false;
     p->item = v;
     p->item[p->n_items++] = (struct xti_item){kind, m->key, s, n, node};
@@ -57,8 +57,8 @@ static enum state push_open(struct machine *m, const struct xti_call *call, xt_n
         xti_parse_fail(p, XT_ESYNTAX, at.s, "nested deeper than %d brackets", XTI_MAX_NEST);
         return FAILED;
     }
-    void *v = p->open;
-    if (!xti_parse_room(p, &v, p->n_open, &p->cap_open, sizeof *p->open))
+    struct xti_open *v = xti_parse_room(p, p->open, sizeof *v, p->n_open, &p->cap_open);
+    if (!v)
         return FAILED;
     p->open = v;
     p->open[p->n_open] = (struct xti_open){call, x, p->n_items, at, m->key, false};

@@ -176,16 +176,12 @@ static bool reserve_node(struct xti_build *b)
         xti_build_fail(b, XT_EUNSUPPORTED, -1, "a graph has at most %d nodes", XTI_MAX_NODES);
         return false;
     }
-    if (g->n_nodes < g->cap)
-        return true;
-    int cap = g->cap ? 2 * g->cap : 8;
-    struct xti_node *node = xti_realloc(g->node, (size_t)cap * sizeof *node);
+    struct xti_node *node = xti_grown(g->node, sizeof *node, g->n_nodes, &g->cap);
     if (!node) {
         xti_build_fail(b, XT_ENOMEM, -1, "out of memory");
         return false;
     }
     g->node = node;
-    g->cap = cap;
     b->x = node + b->arg;
     return true;
 }

@@ -39,7 +39,8 @@ struct xti_node {
 struct xt_graph {
     struct xti_arena arena;
     struct xti_node *node;
-    int n_nodes, cap;
+    int n_nodes;
+    int64_t cap;
     int n_inputs;
     xt_node *input; /* node of input i */
     xt_node out;    /* -1: none yet */

@@ -194,17 +194,10 @@ bool xti_lex_list(struct xti_parser *p, int *n, int64_t out[XT_MAX_RANK])
     return true;
 }
 
-bool xti_parse_room(struct xti_parser *p, void **v, int n, int *cap, size_t size)
+void *xti_parse_room(struct xti_parser *p, void *v, size_t size, int n, int64_t *cap)
 {
-    if (n < *cap)
-        return true;
-    int more = *cap ? 2 * *cap : 16;
-    void *q = xti_realloc(*v, (size_t)more * size);
-    if (!q) {
+    v = xti_grown(v, size, n, cap);
+    if (!v)
         xti_graph_fail(p->g, XT_ENOMEM, "out of memory");
-        return false;
-    }
-    *v = q;
-    *cap = more;
-    return true;
+    return v;
 }

@@ -34,8 +34,8 @@ static bool define(struct xti_parser *p, struct xti_token name, xt_node x)
     }
     if (p->n_symbols == XTI_MAX_NAMES)
         return xti_parse_fail(p, XT_EUNSUPPORTED, name.s, "more than %d names", XTI_MAX_NAMES);
-    void *v = p->symbol;
-    if (!xti_parse_room(p, &v, p->n_symbols, &p->cap_symbols, sizeof *p->symbol))
+    struct xti_symbol *v = xti_parse_room(p, p->symbol, sizeof *v, p->n_symbols, &p->cap_symbols);
+    if (!v)
         return false;
     p->symbol = v;
     p->symbol[p->n_symbols++] = (struct xti_symbol){name.s, name.n, x};

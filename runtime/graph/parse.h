@@ -47,11 +47,10 @@ struct xti_parser {
     struct xt_graph *g;
     int n_given;
     const struct xt_shape *given;
-    int n_symbols, cap_symbols;
+    int n_symbols, n_items, n_open;
+    int64_t cap_symbols, cap_items, cap_open;
     struct xti_symbol *symbol;
-    int n_items, cap_items;
     struct xti_item *item;
-    int n_open, cap_open;
     struct xti_open *open;
     struct xti_mesh *mesh; /* NULL: ranks are not spoken of */
 };
@@ -72,8 +71,8 @@ bool xti_lex_expected(struct xti_parser *p, const char *what);
 bool xti_parse_fail(struct xti_parser *p, xt_status s, const char *at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void xti_parse_at(struct xti_parser *p, const char *at); /* column of what is built next */
-/* Room for one more element of a vector; false after XT_ENOMEM. */
-bool xti_parse_room(struct xti_parser *p, void **v, int n, int *cap, size_t size);
+/* As xti_grown; NULL after XT_ENOMEM. */
+void *xti_parse_room(struct xti_parser *p, void *v, size_t size, int n, int64_t *cap);
 
 /* ---- mesh.c */
 struct xti_mesh;

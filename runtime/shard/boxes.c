@@ -201,14 +201,10 @@ static xt_status keep_hit(void *arg, int64_t i)
     h.from = sender(b, h.place, to);
     if (b->sending && (to == b->parts.p->rank || h.from != b->at))
         return XT_OK;
-    if (b->n_hits == b->cap_hits) {
-        int64_t cap = b->cap_hits ? 2 * b->cap_hits : 64;
-        struct hit *v = xti_realloc(b->hit, (size_t)cap * sizeof *v);
-        if (!v)
-            return no_memory(b);
-        b->hit = v;
-        b->cap_hits = cap;
-    }
+    struct hit *v = xti_grown(b->hit, sizeof *v, b->n_hits, &b->cap_hits);
+    if (!v)
+        return no_memory(b);
+    b->hit = v;
     b->hit[b->n_hits++] = h;
     return XT_OK;
 }

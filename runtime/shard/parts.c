@@ -13,14 +13,10 @@ static xt_status no_memory(const struct xti_parts *b)
 
 static xt_status add_part(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part)
 {
-    if (t->n_parts == t->cap_parts) {
-        int cap = t->cap_parts ? 2 * t->cap_parts : 8;
-        struct xti_shard_part *v = xti_realloc(t->part, (size_t)cap * sizeof *v);
-        if (!v)
-            return no_memory(b);
-        t->part = v;
-        t->cap_parts = cap;
-    }
+    struct xti_shard_part *v = xti_grown(t->part, sizeof *v, t->n_parts, &t->cap_parts);
+    if (!v)
+        return no_memory(b);
+    t->part = v;
     t->part[t->n_parts++] = part;
     return XT_OK;
 }

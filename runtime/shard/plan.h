@@ -56,7 +56,8 @@ struct xti_message {
 };
 
 struct xti_traffic {
-    int n_parts, cap_parts, n, cap;
+    int n_parts, n;
+    int64_t cap_parts;
     struct xti_shard_part *part;
     struct xti_message *message; /* by distance from this rank, those of one peer in its own order, too */
     int64_t elements, peers;
@@ -72,7 +73,8 @@ struct xti_shard_plan {
     bool streams; /* so much is written that it leaves the caches */
     struct xti_near near;
     struct xti_target target;
-    int n_stencils, cap_stencils;
+    int n_stencils;
+    int64_t cap_stencils;
     struct xti_stencil *stencil;
     struct xti_traffic own, fill, send, receive; /* own, fill: parts alone */
     struct xti_traffic pull; /* parts by near ranks whose arrays may be read in their place */

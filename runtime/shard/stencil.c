@@ -274,14 +274,10 @@ int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece
         if (same_numbers(&p->stencil[i].piece, box) &&
             !memcmp(p->stencil[i].pos, pos, (size_t)box->n_dims * sizeof *pos))
             return i;
-    if (p->n_stencils == p->cap_stencils) {
-        int cap = p->cap_stencils ? 2 * p->cap_stencils : 8;
-        struct xti_stencil *v = xti_realloc(p->stencil, (size_t)cap * sizeof *v);
-        if (!v)
-            return -1;
-        p->stencil = v;
-        p->cap_stencils = cap;
-    }
+    struct xti_stencil *v = xti_grown(p->stencil, sizeof *v, p->n_stencils, &p->cap_stencils);
+    if (!v)
+        return -1;
+    p->stencil = v;
     struct xti_stencil *s = &p->stencil[p->n_stencils];
     *s = (struct xti_stencil){.group = group, .elements = elements};
     s->pos = xti_arena_dup(&p->arena, pos, (size_t)box->n_dims * sizeof *pos);
