@@ -296,6 +296,24 @@ def test_nothing_leaks(x):
     assert sys.getrefcount(base) == n - 1
 
 
+def test_pages_of_a_large_result_serve_the_next():
+    x = np.arange(9 << 20, dtype="f4").reshape(3, -1)  # 36 MB
+    y = xt.copy(x, "x[::-1]")
+    at, part = y.ctypes.data, y[1:]
+    assert y.flags.writeable and y.flags.c_contiguous and at % 64 == 0
+    del y
+    other = xt.copy(x, "x.roll(1,1)")  # the first is in use
+    assert other.ctypes.data != at and np.array_equal(part, x[1::-1])
+    del part
+    small = xt.copy(x[:1], "x")
+    again = xt.copy(x, "x.T")
+    assert again.ctypes.data == at and np.array_equal(again, x.T)
+    assert small.ctypes.data != at and np.array_equal(other, np.roll(x, 1, 1))
+    del again
+    large = xt.copy(x, "x.tile(3,1)")  # more than there is
+    assert large.ctypes.data != at and np.array_equal(large, np.tile(x, (3, 1)))
+
+
 def test_threads_share_chains():
     rng = np.random.default_rng(5)
     arrays = [rng.random((64, 64 + i), "f4") for i in range(20)]

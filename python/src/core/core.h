@@ -89,6 +89,12 @@ struct call {
     PyObject *list; /* keeps the arrays of a container, owned */
 };
 
+/* Whole large pages; block NULL: none. */
+struct pages {
+    void *block;
+    size_t bytes;
+};
+
 struct state {
     struct xt_ctx *ctx, **past; /* past: of set_threads, which another thread may be compiling in */
     int n_past;
@@ -99,6 +105,7 @@ struct state {
     PyObject *arrays;   /* xtview._arrays */
     PyObject *np_empty; /* NULL: NumPy has not been met */
     PyTypeObject *kernel_type, *memory_type;
+    struct pages kept; /* of the last large result that was freed */
     PyObject *s_out, *s_stream, *s_dtype, *s_requires_grad, *s_is_conj, *s_is_neg, *s_x;
 };
 
@@ -184,7 +191,9 @@ struct entry *find_entry(struct state *s, struct call *c, PyObject *chain, PyObj
 void entries_forget(struct state *s);
 
 /* ---- memory.c */
-/* Dense memory for e's result, of the element type of `like`. */
+/* Dense memory for e's result, of the element type of `like`; for NumPy plain bytes. From LARGE on the pages
+ * of the last such memory that was freed, where they are enough and no more than twice as many. */
+enum { LARGE = 32 << 20 /* below, malloc keeps what was freed itself */ };
 PyObject *memory_new(struct state *s, const struct entry *e, const struct operand *like);
 void *memory_data(PyObject *memory);
 extern PyType_Spec memory_spec;

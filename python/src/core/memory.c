@@ -1,9 +1,13 @@
 /* memory.c: host memory of the package's own, which libraries without an allocator take over. */
+#define _DEFAULT_SOURCE /* madvise */
 #include "core.h"
+
+#include <sys/mman.h>
 
 /* Host memory of the package's own: exports a buffer and a DLPack tensor. */
 struct memory {
     PyObject_HEAD void *data, *block;
+    size_t large; /* bytes of block, where it is of large pages; else 0 */
     int rank;
     Py_ssize_t shape[XT_MAX_RANK], strides[XT_MAX_RANK];
     Py_ssize_t itemsize, bytes;
@@ -13,10 +17,44 @@ struct memory {
 
 enum { ALIGN = 64 }; /* what JAX wants to take memory over */
 
+/* ---- large pages: the system clears each before it gives it away, which takes longer than a copy to it. So
+ * the last that were freed are kept for the next result, but for the system, which may take them back as long
+ * as nothing is written to them. */
+
+enum { PAGE = 2 << 20, KEPT_MOST = 1 << 30 };
+
+static struct pages new_pages(struct state *s, size_t bytes)
+{
+    struct pages p = s->kept;
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    s->kept.block = NULL;
+    if (p.block && p.bytes >= bytes && p.bytes / 2 <= bytes)
+        return p;
+    free(p.block);
+    p = (struct pages){aligned_alloc(PAGE, bytes), bytes};
+    if (p.block)
+        madvise(p.block, bytes, MADV_HUGEPAGE);
+    return p;
+}
+
+static void keep_pages(struct state *s, struct pages p)
+{
+    if (s && p.block && p.bytes <= KEPT_MOST && !madvise(p.block, p.bytes, MADV_FREE)) {
+        void *before = s->kept.block;
+        s->kept = p;
+        p.block = before;
+    }
+    free(p.block);
+}
+
 static void memory_dealloc(PyObject *self)
 {
     PyTypeObject *t = Py_TYPE(self);
-    free(((struct memory *)self)->block);
+    struct memory *m = (struct memory *)self;
+    if (m->large)
+        keep_pages(state_of_type(t), (struct pages){m->block, m->large});
+    else
+        free(m->block);
     ((void (*)(void *))PyType_GetSlot(t, Py_tp_free))(self);
     Py_DECREF(t);
 }
@@ -36,13 +74,24 @@ PyObject *memory_new(struct state *s, const struct entry *e, const struct operan
         m->strides[i] = (Py_ssize_t)st;
         st *= (size_t)m->shape[i];
     }
-    if (like->type->kind == BUFFER) {
+    if (like->type->kind == NUMPY) {
+        m->rank = 1;
+        m->itemsize = m->strides[0] = 1;
+        m->shape[0] = m->bytes;
+        m->format[0] = 'B';
+    } else if (like->type->kind == BUFFER) {
         m->format[0] = (char)like->dtype;
         m->format[1] = (char)(like->dtype >> 8);
     } else {
         memcpy(&m->dtype, &like->dtype, sizeof m->dtype);
     }
-    m->block = malloc((size_t)m->bytes + ALIGN);
+    if (m->bytes >= LARGE) {
+        struct pages p = new_pages(s, (size_t)m->bytes);
+        m->block = p.block;
+        m->large = p.bytes;
+    } else {
+        m->block = malloc((size_t)m->bytes + ALIGN);
+    }
     m->data = (void *)(((uintptr_t)m->block + ALIGN - 1) / ALIGN * ALIGN);
     if (m->block)
         return (PyObject *)m;

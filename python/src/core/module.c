@@ -156,6 +156,8 @@ static int module_clear(PyObject *m)
     s->n_past = 0;
     xt_ctx_free(s->ctx);
     s->ctx = NULL;
+    free(s->kept.block);
+    s->kept.block = NULL;
     return 0;
 }
 

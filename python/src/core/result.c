@@ -35,11 +35,24 @@ static PyObject *new_on_lines(struct state *s, const struct entry *e, const stru
     return array;
 }
 
+/* An array in memory of the package's own. */
+static PyObject *new_in_pages(struct state *s, const struct entry *e, const struct operand *like)
+{
+    PyObject *none = PyObject_CallFunction(s->np_empty, "i", 0), *array = NULL;
+    PyObject *memory = none ? memory_new(s, e, like) : NULL;
+    if (memory)
+        array = PyObject_CallFunction((PyObject *)Py_TYPE(none), "OOO", e->shape, like->dtype_held, memory);
+    Py_XDECREF(memory);
+    Py_XDECREF(none);
+    return array;
+}
+
 static bool new_numpy(struct state *s, const struct entry *e, const struct operand *like, struct result *r)
 {
     r->array = e->bytes < ALIGNED
                    ? PyObject_CallFunctionObjArgs(s->np_empty, e->shape, like->dtype_held, NULL)
-                   : new_on_lines(s, e, like);
+               : e->bytes < LARGE ? new_on_lines(s, e, like)
+                                  : new_in_pages(s, e, like);
     if (!r->array || !take_buffer(&r->op, r->array, PyBUF_STRIDES))
         return false;
     r->data = r->op.data;
