@@ -787,6 +787,34 @@ START_TEST(a_plan_covers_every_piece_once)
 }
 END_TEST
 
+static int64_t blocks_for(const struct xti_map *m, int processors)
+{
+    struct xti_cuda_plan p;
+    struct xti_err err = {0};
+    struct xti_cuda_target t = {.sm = 90, .n_sms = processors};
+    ck_assert_msg(xti_cuda_plan_make(m, &t, &p, &err) == XT_OK, "%s", err.e.message);
+    int64_t blocks = p.blocks;
+    xti_cuda_plan_free(&p);
+    return blocks;
+}
+
+/* Of segments, rows, boxes and records. */
+START_TEST(a_device_of_few_processors_gets_few_larger_blocks)
+{
+    static const char *const lines[] = {"x: f32[256,1023]; x.pad((0,0),(1,0))",
+                                        "x: f32[256,1024]; x[:, 256:768]", "x: f32[259,301]; x.permute(1,0)",
+                                        "x: u8[20001,5]; y: u8[20001,6]; concat(1, x, y)"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct xti_map m;
+        map_of(lines[i], &m);
+        int64_t few = blocks_for(&m, 8), many = blocks_for(&m, 132);
+        xti_map_free(&m);
+        ck_assert_msg(few >= 16 && few < many, "%s: %lld blocks for 8 processors, %lld for 132", lines[i],
+                      (long long)few, (long long)many);
+    }
+}
+END_TEST
+
 static xt_status plan_and_emit(const struct xti_map *m, struct xti_err *err)
 {
     struct xti_cuda_target t = {.sm = 90};
@@ -831,7 +859,7 @@ int main(void)
 {
     Suite *s = suite_create("cuda");
     TCase *c = tcase_create("cuda"), *random = tcase_create("random"), *rows = tcase_create("rows"),
-          *odd = tcase_create("odd");
+          *few = tcase_create("processors");
     tcase_set_timeout(c, test_full() ? 20000 : 1200);
     tcase_set_timeout(random, test_full() ? 20000 : 1200);
     tcase_add_loop_test(random, random_chains_copy_what_the_map_says, 0, RANDOM_PARTS);
@@ -860,8 +888,9 @@ int main(void)
     tcase_add_test(rows, rows_of_random_parts_copy_what_the_map_says);
     tcase_set_timeout(rows, 1800);
     suite_add_tcase(s, rows);
-    tcase_add_test(odd, odd_shapes_in_whole_boxes_copy_every_width);
-    tcase_set_timeout(odd, test_full() ? 20000 : 1200);
-    suite_add_tcase(s, odd);
+    tcase_add_test(few, a_device_of_few_processors_gets_few_larger_blocks);
+    tcase_add_test(few, odd_shapes_in_whole_boxes_copy_every_width);
+    tcase_set_timeout(few, test_full() ? 20000 : 1200);
+    suite_add_tcase(s, few);
     return run_suite(s);
 }
