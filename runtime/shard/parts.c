@@ -1,7 +1,6 @@
 /* parts.c: boxes become parts, parts become messages in the order of a tournament. Layer 5. */
 #include "shard/parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static xt_status no_memory(const struct xti_parts *b)
@@ -105,35 +104,27 @@ int xti_near_find(const struct xti_near *near, int64_t rank)
     return lo < near->n && near->rank[lo] == rank ? lo : -1;
 }
 
-struct numbered {
-    int64_t distance;
-    int i;
-};
-
-static int compare(const void *x, const void *y)
-{
-    const struct numbered *a = x, *b = y;
-    return a->distance != b->distance ? (a->distance > b->distance) - (a->distance < b->distance)
-                                      : (a->i > b->i) - (a->i < b->i);
-}
-
+/* By distance, those of one peer in their order: digit by digit, the low one first. */
 static xt_status sort_parts(struct xti_parts *b, struct xti_traffic *t)
 {
-    struct numbered *order = xti_alloc_array((size_t)t->n_parts + 1, sizeof *order);
-    struct xti_shard_part *v = xti_alloc_array((size_t)t->n_parts + 1, sizeof *v);
-    if (!order || !v) {
-        xti_free(order);
-        xti_free(v);
+    enum { DIGIT = 10, DIGITS = 2, VALUES = 1 << DIGIT };
+    _Static_assert((int64_t)1 << DIGIT * DIGITS >= XTI_MAX_RANKS, "a distance is less");
+    struct xti_shard_part *v = xti_alloc_array((size_t)t->n_parts + 1, sizeof *v), *was;
+    if (!v)
         return no_memory(b);
+    for (int k = 0; k < DIGITS; k++) {
+        int end[VALUES] = {0};
+        for (int i = 0; i < t->n_parts; i++)
+            end[distance(b->p, t, t->part[i].peer) >> DIGIT * k & (VALUES - 1)]++;
+        for (int x = 1; x < VALUES; x++)
+            end[x] += end[x - 1];
+        for (int i = t->n_parts - 1; i >= 0; i--)
+            v[--end[distance(b->p, t, t->part[i].peer) >> DIGIT * k & (VALUES - 1)]] = t->part[i];
+        was = t->part;
+        t->part = v;
+        v = was;
     }
-    for (int i = 0; i < t->n_parts; i++)
-        order[i] = (struct numbered){distance(b->p, t, t->part[i].peer), i};
-    qsort(order, (size_t)t->n_parts, sizeof *order, compare);
-    for (int i = 0; i < t->n_parts; i++)
-        v[i] = t->part[order[i].i];
-    xti_free(order);
-    xti_free(t->part);
-    t->part = v;
+    xti_free(v);
     return XT_OK;
 }
 
