@@ -66,23 +66,31 @@ static xt_status finish_shard(struct xt_shard *p, xt_status s, struct xti_err *e
     return xti_publish(XT_OK, NULL);
 }
 
-xt_status xti_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
-                        int64_t most_bytes, struct xt_shard **out)
+/* Of a line, or of boxes. */
+static xt_status make_shard(const char *line, const struct xti_boxed *x, int64_t rank,
+                            const struct xt_transport *transport, int64_t most_bytes, struct xt_shard **out)
 {
     struct xti_err err = {0};
     struct xti_target target;
-    struct xt_shard *p;
-    if (out)
-        *out = NULL;
-    if (!line || !out)
-        return fail(XT_EINVAL, "xt_shard_new: an argument is NULL");
-    xt_status s = open_shard(transport, "xt_shard_new", &p, &err);
+    struct xt_shard *p = NULL;
+    xt_status s = open_shard(transport, line ? "xt_shard_new" : "xt_shard_boxes", &p, &err);
     if (s)
         return xti_publish(s, &err);
     xti_cpu_target(1, &target);
     const struct xti_near near = {p->transport.n_near, p->transport.near};
-    s = xti_shard_plan_make(line, rank, &target, most_bytes, &near, &p->plan, &err);
+    s = line ? xti_shard_plan_make(line, rank, &target, most_bytes, &near, &p->plan, &err)
+             : xti_boxes_plan_make(x, rank, &target, most_bytes, &near, &p->plan, &err);
     return finish_shard(p, s, &err, out);
+}
+
+xt_status xti_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
+                        int64_t most_bytes, struct xt_shard **out)
+{
+    if (out)
+        *out = NULL;
+    if (!line || !out)
+        return fail(XT_EINVAL, "xt_shard_new: an argument is NULL");
+    return make_shard(line, NULL, rank, transport, most_bytes, out);
 }
 
 static bool has_boxes(const struct xt_boxes *b)
@@ -94,22 +102,13 @@ static bool has_boxes(const struct xt_boxes *b)
 xt_status xti_shard_boxes(const struct xti_boxed *x, int64_t rank, const struct xt_transport *transport,
                           int64_t most_bytes, struct xt_shard **out)
 {
-    struct xti_err err = {0};
-    struct xti_target target;
-    struct xt_shard *p;
     if (out)
         *out = NULL;
     if (!out || !x->shape || x->rank < 1 || x->ranks < 1 || x->ranks > XTI_MAX_RANKS || !has_boxes(x->from) ||
         !has_boxes(x->to))
         return fail(XT_EINVAL, "xt_shard_boxes: an argument is NULL or absurd, a size is not set, or strides "
                                "are given without offsets");
-    xt_status s = open_shard(transport, "xt_shard_boxes", &p, &err);
-    if (s)
-        return xti_publish(s, &err);
-    xti_cpu_target(1, &target);
-    const struct xti_near near = {p->transport.n_near, p->transport.near};
-    s = xti_boxes_plan_make(x, rank, &target, most_bytes, &near, &p->plan, &err);
-    return finish_shard(p, s, &err, out);
+    return make_shard(NULL, x, rank, transport, most_bytes, out);
 }
 
 xt_status xt_shard_boxes(xt_dtype dtype, int rank, const int64_t *shape, const struct xt_boxes *from,
