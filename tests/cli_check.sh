@@ -206,6 +206,7 @@ for o in '' --help -h help; do
 done
 expect '--version is in the list' '"$xt" | grep -q "^  xt --version "'
 expect 'explain' '"$xt" explain "x: f32[4,6]; x.permute(1,0)" | grep -q "strategy"'
+expect 'explain leads on' '"$xt" explain "x: f32[4,6]; x.T" | tail -n 1 | grep -q "xt help chain"'
 expect 'explain --why' \
     '"$xt" explain "x: f32[4,6]; x.T" --why | grep -q "^  refused   piece 0: memcpy: "'
 expect 'explain --why begins with a sentence' \

@@ -134,7 +134,7 @@ static int cmd_explain(int argc, char **argv)
     int flags = want_json ? XT_JSON : want_why ? XT_WHY : 0;
     char *s = status ? NULL : explanation(&(struct explained){.kernel = k, .flags = flags});
     if (s)
-        printf("%s%s", s, want_json ? "\n" : "");
+        printf("%s%s", s, want_json ? "\n" : "  words     `xt help chain` explains those of the plan\n");
     else
         status = EXIT_BAD_INPUT;
     if (!status && want_time)
