@@ -338,7 +338,17 @@ def predictions():
         f.write(header("<f4", (256, 1 << 18)))
         for _ in range(256):
             f.write(b"abcd" * (1 << 18))
-    tell = ["explain", "x; x", "in.npy", "-o", "out.npy", "--mem", "64M"]
+    code = (
+        "import resource, subprocess, sys\n"
+        "s = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode\n"
+        "print(s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+    )
+    tell = ["explain", "x; x", "in.npy", "-o", "out.npy", "--mem"]
+    p = subprocess.run([sys.executable, "-c", code, XT, *tell, "32M"], capture_output=True, text=True)
+    status, peak = map(int, p.stdout.split())
+    check("a cap that is less than a probe takes", status == 0 and peak << 10 <= 32 << 20, peak)
+    check("is guessed for", "probe or a guess" in run(*tell, "32M").stdout)
+    tell.append("96M")
     check("a probe", "by a short probe" in run(*tell).stdout)
     first = json.loads(run(*tell, "--json").stdout)
     out = run("run", *tell[1:], "-v")

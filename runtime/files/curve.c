@@ -14,6 +14,7 @@
 #include "files/io.h"
 
 enum { PROBE_BYTES = 64 << 20, MOST_REQUESTS = 32, VERSION = 3, MOST_LEARNED = 4 };
+enum { BUFFER_BYTES = MOST_REQUESTS << 20, PROBE_MEMORY = 5 * (BUFFER_BYTES / 2) }; /* as much for requests */
 enum { NPY_HEAD = 128 };                   /* what NumPy writes before the first element */
 static const int64_t LENGTH_NS = 30000000; /* of one length, one way */
 
@@ -124,17 +125,17 @@ static bool fill(struct probe *p)
     return ok && !xti_array_sync(&p->file, &err);
 }
 
-static double seconds_a_byte(int64_t begin_ns)
+static double seconds_a_byte(int64_t begin_ns, int64_t bytes)
 {
-    return 1e-9 * (double)(xti_now_ns() - begin_ns) / PROBE_BYTES;
+    return 1e-9 * (double)(xti_now_ns() - begin_ns) / (double)bytes;
 }
 
 /* Pages of a buffer are made when something is first put into them. */
 static double touch(char *buffer)
 {
     int64_t begin = xti_now_ns();
-    memset(buffer, 1, PROBE_BYTES);
-    return seconds_a_byte(begin);
+    memset(buffer, 1, BUFFER_BYTES);
+    return seconds_a_byte(begin, BUFFER_BYTES);
 }
 
 static void measure_beside(const char *output, bool buffered, struct xti_curve *c)
@@ -157,16 +158,16 @@ static void measure_beside(const char *output, bool buffered, struct xti_curve *
                                 .elements = PROBE_BYTES,
                                 .part_elements = PROBE_BYTES,
                                 .buffered = buffered};
-    p.buffer = xti_io_buffer(PROBE_BYTES);
+    p.buffer = xti_io_buffer(BUFFER_BYTES);
     found.touch = p.buffer ? touch(p.buffer) : 0;
     bool ok =
         p.buffer && !xti_io_new(MOST_REQUESTS, 1 << 20, &p.io, &err) && fill(&p) && measure_all(&p, &found);
     xti_io_free(p.io);
-    xti_io_buffer_free(p.buffer, PROBE_BYTES);
+    xti_io_buffer_free(p.buffer, BUFFER_BYTES);
     int64_t begin = xti_now_ns();
     unlink(path.s);
     close(fd);
-    found.remove = seconds_a_byte(begin);
+    found.remove = seconds_a_byte(begin, PROBE_BYTES);
     xti_str_free(&path);
     if (ok)
         *c = found;
@@ -217,14 +218,14 @@ static bool find_kept(struct xti_disk *disk, const struct xti_str *key, struct x
     return found;
 }
 
-void xti_curve_get(const char *output, bool buffered, int64_t bytes, struct xti_curve *c)
+void xti_curve_get(const char *output, bool buffered, int64_t bytes, int64_t memory, struct xti_curve *c)
 {
     struct xti_str key = {0};
     struct xti_disk *disk;
     *c = xti_curve_careful;
     if (bytes < XTI_CURVE_WORTH || !open_kept(output, buffered, &disk, &key))
         return;
-    if (!find_kept(disk, &key, c)) {
+    if (!find_kept(disk, &key, c) && memory >= PROBE_MEMORY) {
         measure_beside(output, buffered, c);
         if (memcmp(c, &xti_curve_careful, sizeof *c))
             keep(disk, &key, c);

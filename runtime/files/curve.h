@@ -29,8 +29,9 @@ double xti_curve_seconds(const struct xti_curve *c, bool write, int64_t bytes);
 enum { XTI_CURVE_WORTH = 256 << 20 };
 
 /* Of the file system where `output` is going to be, for that many bytes. Measured beside it, in a third of a
- * second, and kept in the cache directory. Never fails: what is not measured is careful. */
-void xti_curve_get(const char *output, bool buffered, int64_t bytes, struct xti_curve *c);
+ * second, where `memory` suffices, and kept in the cache directory. Never fails: what is not measured is
+ * careful. */
+void xti_curve_get(const char *output, bool buffered, int64_t bytes, int64_t memory, struct xti_curve *c);
 
 /* A run took `ratio` times what the curve says, which knows nothing of others that use disk and processors.
  * Kept for the next one: of a probe alone all of the ratio, later its root. */

@@ -17,7 +17,7 @@
 #include "base/os.h"
 #include "graph/graph.h"
 
-enum { CHUNK_BYTES = 4 << 20 };
+enum { CHUNK_BYTES = 4 << 20, MEMORY_BYTES = 256 << 20 }; /* where nothing is said of them */
 
 /* ---- the result's form */
 
@@ -282,7 +282,9 @@ static xt_status prepare(struct xt_files *f, int n, const char *const *inputs, c
         return s;
     f->out.buffered = f->tiles.buffered = f->opt.buffered;
     identify(f);
-    xti_curve_get(f->target, f->opt.buffered, f->out.elements * f->out.esize, &f->curve);
+    if (!f->opt.mem_bytes)
+        f->opt.mem_bytes = MEMORY_BYTES;
+    xti_curve_get(f->target, f->opt.buffered, f->out.elements * f->out.esize, f->opt.mem_bytes, &f->curve);
     return xti_files_plan(f, err);
 }
 

@@ -16,7 +16,7 @@ enum {
  * tables. */
 static xt_status share_memory(struct xt_files *f, struct xti_err *err)
 {
-    int64_t mem = f->opt.mem_bytes ? f->opt.mem_bytes : (int64_t)256 << 20, own = mem / 8, piece = PIECE_MIN;
+    int64_t mem = f->opt.mem_bytes, own = mem / 8, piece = PIECE_MIN;
     while (piece < PIECE_MAX && piece < mem / 1024)
         piece *= 2;
     f->curve.piece_bytes = piece;
