@@ -21,7 +21,7 @@ struct nest {
     xtk_fn kernel;
     struct xtk_job job;
     struct xti_share share;
-    int64_t *extent;     /* [n_loops] as cut by the blocked loops outside */
+    int64_t *extent;     /* [n_loops] points, as cut by the blocked loops outside */
     struct level *level; /* [n_loops + 1] */
 };
 
@@ -48,7 +48,7 @@ static void enter(struct nest *t, int k)
     v->i = v->pad = 0;
     if (l->cuts != XTI_CUTS_NONE) {
         v->pad = padding(l, v->d);
-        n = (l->whole + v->pad + l->block - 1) / l->block;
+        n = (n + v->pad + l->block - 1) / l->block;
     }
     v->end = n;
     if (k == t->step->split) {
@@ -73,11 +73,11 @@ static void place(struct nest *t, int k)
     struct level *v = &t->level[k];
     int64_t at = point_of(t, k, v->i);
     if (l->cuts != XTI_CUTS_NONE) {
-        int64_t next = point_of(t, k, v->i + 1), hi = next < l->whole ? next : l->whole;
+        int64_t next = point_of(t, k, v->i + 1), hi = next < t->extent[k] ? next : t->extent[k];
         *extent_of(t, l->cuts) = (hi - at) * (l->each ? l->each : 1);
         if (l->cuts == XTI_CUTS_COL && !l->each) {
             t->job.before = at;
-            t->job.after = l->whole - hi;
+            t->job.after = t->extent[k] - hi;
         }
     }
     v[1].d = v->d + at * l->d;
@@ -240,7 +240,7 @@ static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const st
     t.extent = extent;
     t.level = level;
     for (int k = 0; k < step->n_loops; k++)
-        t.extent[k] = step->loop[k].n;
+        t.extent[k] = step->loop[k].cuts == XTI_CUTS_NONE ? step->loop[k].n : step->loop[k].whole;
     t.level[0].d = d;
     t.level[0].s = s;
     if (step->n_loops)

@@ -28,14 +28,15 @@ static bool in_parts(const struct xti_step *step)
     return false;
 }
 
-/* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut. */
+/* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut, those of a
+ * transpose where lines of the source end. */
 static void shape(struct xti_step *step, int64_t bytes)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS;
     bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
-    int64_t lane = units ? XTI_LANE / step->unit : 1;
+    int64_t line = units ? XTI_LINE / step->unit : 1;
     int64_t rows = bytes / (step->col.n * step->unit * (step->param ? step->param : 1));
-    rows = (rows + lane) / lane * lane;
+    rows = (rows + line) / line * line;
     if (in_parts(step))
         return;
     for (int i = 0; i < step->n_loops && runs; i++)

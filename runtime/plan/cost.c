@@ -155,6 +155,14 @@ static bool squares_fit(const struct xti_step *step, int eighths)
     return 8 * squares * n * n <= (8 + eighths) * rows * cols;
 }
 
+/* Lines of so many columns, of which the first cache has no room for all in the sets that they share. */
+static bool evict_each_other(const struct xti_target *t, int64_t stride, int64_t columns)
+{
+    enum { SETS = 64 };
+    int64_t lines = (int64_t)xti_abs64(stride) / XTI_LINE, ways = t->l1_bytes / (SETS * XTI_LINE);
+    return lines && stride % XTI_LINE == 0 && columns > ways * (SETS / xti_gcd64(SETS, lines));
+}
+
 /* Stores that wait for others, some hundred, fetch their lines meanwhile: of those that share a set of the
  * first cache more than its ways evict each other. So they wait for few others, in squares whose lines are
  * read and written once, and which follow each other in no regular steps (transpose.c.j2). */
@@ -166,6 +174,9 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
     if (!xti_may(t, XTI_SQUARES) || !t->machine->habits.early_stores || t->isa != XTI_ISA_AVX512 ||
         step->store.stream)
         return false;
+    int64_t held = step->col.n < XTI_LINE / step->unit ? step->col.n : XTI_LINE / step->unit;
+    if (evict_each_other(t, step->col.s, held))
+        return true;
     if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
         return true;
     return bytes > 4 * t->l1_bytes && (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);

@@ -10,7 +10,7 @@
  * hides. */
 bool xti_mosaic_serves(const struct xti_plan *p)
 {
-    return p->target.machine->habits.windows && p->target.isa == XTI_ISA_AVX512 && xti_cost_stream(p);
+    return p->target.machine->habits.windows && p->target.isa == XTI_ISA_AVX512;
 }
 
 /* Rows: whatever dims have the shortest steps in the source, the last one in parts when it is long. */
@@ -72,7 +72,7 @@ static void mosaic_of(const struct xti_plan *p, const struct xti_nest *t, struct
         xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
         widen_rows(x, wanted[i].row, most / x->col.units);
     }
-    if (p->most_windows)
+    if (p->most_windows || !xti_cost_stream(p))
         take_even(x);
 }
 
@@ -134,7 +134,7 @@ static bool has_gaps(const struct xti_nest *t)
 }
 
 /* Its lists, of 10 KB, are on the stack of large copies alone. */
-static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int most)
+static __attribute__((noinline)) int windows(const struct xti_sides *x, int most)
 {
     int32_t col_at[XTI_MOSAIC_COL_BYTES], at[XTI_MOSAIC_ROWS];
     struct xti_offset row_at[XTI_LINE];
@@ -145,7 +145,20 @@ static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int
     list_places(x, &x->row, of.rows, at);
     for (int64_t r = 0; r < of.rows; r++)
         row_at[r] = (struct xti_offset){at[r], 0};
-    return xti_mosaic_few(&of, most);
+    return xti_mosaic_windows(&of, most);
+}
+
+/* In the cache loads and permutes are not hidden by reading: a pair of windows costs what some narrow units
+ * do that are gathered one by one, and more than a part of a square or of a gather by one instruction. */
+static int windows_worth_near(const struct xti_plan *p, const struct xti_nest *t)
+{
+    enum { ONE_BY_ONE = 32, OTHERS = 4, NARROW = 2 };
+    const struct xti_strategy *s = p->strategies;
+    while (s->make != xti_mosaic_make)
+        s++;
+    s = xti_strategy_next(p, s + 1, t);
+    bool picks = s->make == xti_gather_make || s->make == xti_general_make;
+    return picks && t->unit <= NARROW ? ONE_BY_ONE / t->unit : OTHERS;
 }
 
 /* How many windows a line may have and still be faster than what comes next: a tile whose rows are short, or
@@ -153,6 +166,8 @@ static __attribute__((noinline)) bool few_windows(const struct xti_sides *x, int
 static int windows_worth(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { LONG = 4 * XTI_LINE };
+    if (!xti_cost_stream(p))
+        return windows_worth_near(p, t);
     int64_t row = xti_tile_row_bytes(p, t);
     return !row ? 16 : row < LONG ? 8 : 0;
 }
@@ -163,7 +178,7 @@ static bool serves_block(const struct xti_plan *p, const struct xti_nest *t)
     struct xti_sides x;
     mosaic_of(p, t, &x);
     bool columns = x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES;
-    return columns && xti_sides_list_fits(&x) && few_windows(&x, p->most_windows);
+    return columns && xti_sides_list_fits(&x) && windows(&x, p->most_windows);
 }
 
 bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -171,22 +186,25 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     struct xti_sides x;
     if (p->most_windows)
         return serves_block(p, t) || xti_refuse(why, "lines lie in many windows");
+    enum { TABLE_PAYS = 1 << 17 }; /* it is made for each run */
     if (!xti_mosaic_serves(p))
-        return xti_refuse(why, "stays in the cache, or gathers serve");
+        return xti_refuse(why, "not for this processor");
     if (!xti_nest_copies_units(t, why))
         return false;
+    if (t->bytes < TABLE_PAYS)
+        return xti_refuse(why, "%lld B are too few", (long long)t->bytes);
     mosaic_of(p, t, &x);
     if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
     const struct xti_loop *cd = xti_nest_cd(t);
     if (cd->n * t->unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
         return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * t->unit));
-    if (!xti_sides_list_fits(&x) || !whole_lines(&x))
+    if (!xti_sides_list_fits(&x) || (xti_cost_stream(p) && !whole_lines(&x)))
         return xti_refuse(why, "rows of the destination are no whole lines");
     int most = windows_worth(p, t);
     if (!most)
         return xti_refuse(why, "tiles of long rows serve");
-    if (!few_windows(&x, most))
+    if (!windows(&x, most))
         return xti_refuse(why, "lines lie in more than %d windows", most);
     return true;
 }
@@ -197,5 +215,6 @@ void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct 
     mosaic_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_MOSAIC, step);
     step->visit.together = together(&x);
+    step->visit.windows = windows(&x, XTI_MOSAIC_WINDOWS);
     step->visit.gaps = has_gaps(&x.t);
 }

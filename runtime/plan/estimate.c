@@ -8,7 +8,8 @@
 
 /* clang-format off */
 /* A line in vectors of 64 bytes: of units up to 2 bytes, of wider ones. rows: the kernel goes row by row.
- * whole: it moves no unit alone. Emerald Rapids, 4 to 32 KiB. */
+ * whole: it moves no unit alone. Weaves: for each stream but one; mosaics: for each pair of windows. Emerald
+ * Rapids, 4 to 32 KiB. */
 static const struct {
     double narrow, wide;
     bool rows, whole;
@@ -25,8 +26,8 @@ static const struct {
     [XTI_CPU_TILE]         = {5,   4.5, false, true},
     [XTI_CPU_BRAID]        = {0.4, 0.4, true, true},
     [XTI_CPU_GATHER]       = {30,  4,   false, true},
-    [XTI_CPU_MOSAIC]       = {2,   1.5, false, true},
-    [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false}, /* times N - 1, so here and in the next */
+    [XTI_CPU_MOSAIC]       = {1.5, 1.5, false, true},
+    [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false},
     [XTI_CPU_DEINTERLEAVE] = {0.9, 0.6, false},
 };
 static const double walked = 2.25; /* times a unit that is left over by vectors: it has lines to itself */
@@ -79,11 +80,12 @@ static double alone(const struct xti_step *step, const struct xti_target *t, con
 static double vectors(const struct xti_step *step, const struct xti_target *t)
 {
     bool weave = step->kernel == XTI_CPU_INTERLEAVE || step->kernel == XTI_CPU_DEINTERLEAVE;
+    int times = weave ? step->param - 1 : step->kernel == XTI_CPU_MOSAIC ? step->visit.windows / 2 : 1;
     double line = step->unit <= 2 ? op[step->kernel].narrow : op[step->kernel].wide;
     static const int per_line[XTI_ISA_COUNT] = {[XTI_ISA_AVX2] = 2, [XTI_ISA_AVX512] = 1, [XTI_ISA_NEON] = 4};
     bool picks = step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_GATHER;
     line *= picks ? t->machine->prices->picked : t->machine->prices->vector;
-    return line * (weave ? step->param - 1 : 1) * per_line[t->isa];
+    return line * times * per_line[t->isa];
 }
 
 /* Rows of the destination that do not all begin with a line. */

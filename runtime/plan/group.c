@@ -3,6 +3,7 @@
 
 #include "base/num.h"
 #include "plan/cost.h"
+#include "plan/traffic.h"
 
 enum {
     GROUPS = 8,      /* fit the second cache, of GROUP_BYTES at most, .. */
@@ -80,7 +81,7 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
         if (l->cuts == XTI_CUTS_NONE)
             dim[n++] = xti_part_loop(p, part, l);
         else
-            dim[l->cuts == XTI_CUTS_ROW ? 0 : step->list.row_dims].n = l->whole;
+            dim[l->cuts == XTI_CUTS_ROW ? 0 : step->list.row_dims].n = xti_block_of(step, i, l->whole);
     }
     const struct xti_piece *x = p->joint.n ? &p->map.piece[p->joint.piece[part]] : NULL;
     for (int i = 0; x && i < x->n_dims; i++)
@@ -91,17 +92,20 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
     return near ? fetched(run, dim, n) : xti_runs_of(run, dim, n, true);
 }
 
-/* Makes two loops of one: over even parts of at most so many points, and inside it over the points. */
-static void cut_loop(struct xti_step *step, int i, int64_t points)
+/* Makes two loops of one: over even parts of at most so many of its steps, points or blocks, and inside it
+ * over the steps. */
+static void cut_loop(struct xti_step *step, int i, int64_t steps)
 {
     struct xti_loop *l = &step->loop[i];
+    bool blocks = l->cuts != XTI_CUTS_NONE;
     for (int k = step->n_loops++ + step->list.row_dims + step->list.col_dims; k > i; k--)
         step->loop[k] = step->loop[k - 1];
-    l->whole = l->n;
-    l->block = xti_ceil_div(l->whole, xti_ceil_div(l->whole, points));
+    l->whole = blocks ? l->whole : l->n;
+    l->block = xti_ceil_div(l->n, xti_ceil_div(l->n, steps)) * (blocks ? l->block : 1);
     l->n = xti_ceil_div(l->whole, l->block);
     l->cuts = i + 1;
-    l[1].n = l->block;
+    l->each = 0;
+    l[1].n = blocks ? l->block / l[1].block : l->block;
 }
 
 /* Of the part that reads most. */
@@ -132,7 +136,7 @@ void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *
         if (more.bytes == r.bytes)
             return;
         if (group_bytes(p, step, i) > most) {
-            if (points > 1 && step->loop[i].cuts == XTI_CUTS_NONE)
+            if (points > 1)
                 cut_loop(step, i, points);
             return;
         }

@@ -205,16 +205,19 @@ static bool begin(const struct xti_mosaic_of *of, int most, struct table *t)
     return span_rows(t) && span_cols(t);
 }
 
-bool xti_mosaic_few(const struct xti_mosaic_of *of, int most)
+int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
 {
     struct table t;
     struct xti_mosaic_line line;
+    int pairs = 0;
     if (!begin(of, most, &t) || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
-        return false;
-    for (int64_t first = 0; first < t.elements; first += t.per_line)
+        return 0;
+    for (int64_t first = 0; first < t.elements; first += t.per_line) {
         if (!make_line(&t, first, &line))
-            return false;
-    return true;
+            return 0;
+        pairs = line.n_pairs > pairs ? line.n_pairs : pairs;
+    }
+    return 2 * pairs;
 }
 
 bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)

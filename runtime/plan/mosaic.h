@@ -55,9 +55,9 @@ struct xti_mosaic_of {
 /* Of a step's tiles, wherever the buffers lie. */
 struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step);
 
-/* False: a line has more than `most` windows (XTI_MOSAIC_WINDOWS), or what is read near one, with gaps, is no
- * line; the buffers may lie anywhere. */
-bool xti_mosaic_few(const struct xti_mosaic_of *of, int most);
+/* How many windows a line has at most, an even number. 0: more than `most` (XTI_MOSAIC_WINDOWS), or what is
+ * read near one, with gaps, is no line; the buffers may lie anywhere. */
+int xti_mosaic_windows(const struct xti_mosaic_of *of, int most);
 
 /* False: as above, here. Without fetches. */
 bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m);

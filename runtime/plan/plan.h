@@ -117,8 +117,9 @@ enum { XTI_CUTS_NONE = -1, XTI_CUTS_ROW = -2, XTI_CUTS_COL = -3 };
 
 /* One level of a loop nest, byte strides. A blocked loop (cuts != XTI_CUTS_NONE) goes over the blocks of a
  * dim of `whole` points, `block` points each; s and d are those of one point, n is the number of blocks, and
- * loop `cuts` (which comes later) or the kernel goes over the points of the block. align: the run may make
- * the first block shorter by up to block - 1 points so that the others begin on a destination line. */
+ * loop `cuts` (which comes later) or the kernel goes over the points of the block; where that loop is blocked
+ * itself, over whole blocks of its own. align: the run may make the first block shorter by up to block - 1
+ * points so that the others begin on a destination line. */
 struct xti_loop {
     int64_t n, s, d;
     int64_t whole, block;
@@ -156,8 +157,9 @@ struct xti_store {
 
 /* The order in which a kernel goes over its box. */
 struct xti_visit {
-    int together; /* mosaic: rows that share windows */
-    bool gaps;    /* mosaic: a page of the source may hold nothing that is read */
+    int together; /* mosaic: rows that share windows, .. */
+    int windows;  /* .. how many those of a line are at most, .. */
+    bool gaps;    /* .. and whether a page of the source may hold nothing that is read */
 };
 
 struct xti_tiles {

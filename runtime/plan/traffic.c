@@ -155,6 +155,8 @@ static struct side side_of(const struct xti_step *step, int cuts)
 /* The axis that a blocked loop goes over. */
 static int axis_of(const struct xti_step *step, const struct xti_loop *l)
 {
+    if (l->cuts >= 0 && step->loop[l->cuts].cuts != XTI_CUTS_NONE) /* a loop over blocks, in parts */
+        l = &step->loop[l->cuts];
     return l->cuts >= 0 ? LOOP + l->cuts : side_of(step, l->cuts).first;
 }
 
@@ -232,7 +234,7 @@ static void walk_loops(struct walk *w, const struct xti_step *step)
         if (l->cuts == XTI_CUTS_NONE)
             grow(w, LOOP + i, xti_block_of(step, i, l->n));
         else
-            grow(w, axis_of(step, l), l->whole);
+            grow(w, axis_of(step, l), xti_block_of(step, i, l->whole));
     }
 }
 
