@@ -242,7 +242,7 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter-out %.a,$^) $(LIB_A) $(CHECK_LIBS) $(LIBS)
 
 # Tests of what the command is made of.
-$(B)/tests/test_npy: $(patsubst %,$(B)/obj/tools/%.o,npy input output guard say bar)
+$(B)/tests/test_npy: $(patsubst %,$(B)/obj/tools/%.o,npy input output guard)
 $(B)/tests/test_parts: $(B)/obj/tools/parts.o
 
 # A CUDA driver for machines without one: memory is the host's, launches run in the PTX interpreter.

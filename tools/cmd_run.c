@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "files.h"
@@ -9,6 +10,19 @@
 #include "tool.h"
 
 enum { MAX_FILES = 1024 };
+
+/* Says so when the output is a file and one of the inputs. */
+static void note_replaced(int n, char **inputs, const char *output)
+{
+    struct stat in, out;
+    char shown[4 * 300];
+    for (int i = 0; i < n && !stat(output, &out) && S_ISREG(out.st_mode); i++)
+        if (!stat(inputs[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
+            fprintf(stderr, "%s: note: %s is an input, too, and will be replaced\n", say_name,
+                    clean(shown, sizeof shown, output));
+            return;
+        }
+}
 
 static bool is_column_major(const struct npy *a) { return a->fortran_order && a->rank > 1; }
 

@@ -93,18 +93,6 @@ void input_close(struct input *in)
     *in = (struct input){0};
 }
 
-void note_replaced(int n, char **inputs, const char *output)
-{
-    struct stat in, out;
-    char shown[4 * 300];
-    for (int i = 0; i < n && !stat(output, &out) && S_ISREG(out.st_mode); i++)
-        if (!stat(inputs[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
-            fprintf(stderr, "%s: note: %s is an input, too, and will be replaced\n", say_name,
-                    clean(shown, sizeof shown, output));
-            return;
-        }
-}
-
 const char *shape_text(char *buf, size_t size, xt_dtype dtype, int rank, const int64_t *shape)
 {
     size_t at = (size_t)snprintf(buf, size, "%s[", xt_dtype_name(dtype));

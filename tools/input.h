@@ -21,9 +21,6 @@ struct input {
 int input_open(const char *path, struct input *in);
 void input_close(struct input *in); /* accepts {0} */
 
-/* Says so when the output is a file and one of the inputs. */
-void note_replaced(int n, char **inputs, const char *output);
-
 /* "f32[2,3]", of a shape and type; buf's content, cut at size. */
 const char *shape_text(char *buf, size_t size, xt_dtype dtype, int rank, const int64_t *shape);
 
