@@ -91,6 +91,14 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 
 /* ---- which kernel */
 
+const struct xti_strategy *xti_strategy_made_by(const struct xti_plan *p, xti_strategy_make *make)
+{
+    const struct xti_strategy *s = p->strategies;
+    while (s->make != make)
+        s++;
+    return s;
+}
+
 const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const struct xti_strategy *s,
                                              const struct xti_nest *t)
 {

@@ -72,7 +72,7 @@ static void mosaic_of(const struct xti_plan *p, const struct xti_nest *t, struct
         xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
         widen_rows(x, wanted[i].row, most / x->col.units);
     }
-    if (p->most_windows || !xti_cost_stream(p))
+    if (!xti_cost_stream(p)) /* nor are blocks streamed */
         take_even(x);
 }
 
@@ -153,10 +153,7 @@ static __attribute__((noinline)) int windows(const struct xti_sides *x, int most
 static int windows_worth_near(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { ONE_BY_ONE = 32, OTHERS = 4, NARROW = 2 };
-    const struct xti_strategy *s = p->strategies;
-    while (s->make != xti_mosaic_make)
-        s++;
-    s = xti_strategy_next(p, s + 1, t);
+    const struct xti_strategy *s = xti_strategy_next(p, xti_strategy_made_by(p, xti_mosaic_make) + 1, t);
     bool picks = s->make == xti_gather_make || s->make == xti_general_make;
     return picks && t->unit <= NARROW ? ONE_BY_ONE / t->unit : OTHERS;
 }
@@ -183,10 +180,10 @@ static bool serves_block(const struct xti_plan *p, const struct xti_nest *t)
 
 bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
+    enum { TABLE_PAYS = 1 << 17 }; /* it is made for each run */
     struct xti_sides x;
     if (p->most_windows)
         return serves_block(p, t) || xti_refuse(why, "lines lie in many windows");
-    enum { TABLE_PAYS = 1 << 17 }; /* it is made for each run */
     if (!xti_mosaic_serves(p))
         return xti_refuse(why, "not for this processor");
     if (!xti_nest_copies_units(t, why))

@@ -65,21 +65,12 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     return XT_OK;
 }
 
-static const struct xti_strategy *made_by(void (*make)(const struct xti_plan *, const struct xti_nest *,
-                                                       struct xti_step *))
-{
-    const struct xti_strategy *s = xti_cpu_strategies;
-    while (s->make != make)
-        s++;
-    return s;
-}
-
 static const struct xti_strategy *choose(const struct xti_plan *p, int piece, const struct xti_nest *t)
 {
     if (p->joint.n && !piece)
-        return made_by(xti_buffered_make);
+        return xti_strategy_made_by(p, xti_buffered_make);
     if (p->most_windows && xti_mosaic_applies(p, t, NULL))
-        return made_by(xti_mosaic_make);
+        return xti_strategy_made_by(p, xti_mosaic_make);
     return xti_strategy_next(p, p->strategies, t);
 }
 

@@ -286,17 +286,20 @@ struct xti_plan {
 int xti_plan_threads(int threads, int64_t bytes);
 
 struct xti_nest;
+typedef void xti_strategy_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
 struct xti_strategy {
     const char *name;
     /* For people: "a transpose", "squares are turned in registers"; how NULL: what says it all. */
     const char *what, *how;
     bool (*applicable)(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
     /* Fills the step of this piece; cannot fail once applicable said yes. */
-    void (*make)(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
+    xti_strategy_make *make;
 };
 
 /* The last row serves everything. (cpu_strategies.c) */
 extern const struct xti_strategy xti_cpu_strategies[];
+/* The plan's row with this function, which is in its table. */
+const struct xti_strategy *xti_strategy_made_by(const struct xti_plan *p, xti_strategy_make *make);
 /* The first from s on that a plan may take and that applies. */
 const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const struct xti_strategy *s,
                                              const struct xti_nest *t);
