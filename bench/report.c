@@ -120,7 +120,7 @@ static double to_best_peer(const struct bench_row *r) { return best_peer_seconds
 /* What the naive steps move for each byte that xt moves: what fusing them saves. */
 static double bytes_saved(const struct bench_row *r)
 {
-    return (double)r->naive_bytes / (double)(r->bytes_read + r->bytes_written);
+    return (double)r->naive_bytes / ((double)r->bytes_read + (double)r->bytes_written);
 }
 
 /* 1: all that fusing saves in bytes, it saves in time. */

@@ -167,7 +167,7 @@ static int open_inputs(struct job *j, char **paths)
 static void tell(const struct job *j)
 {
     char text[512], moved[32];
-    double seconds = bar_seconds(&j->bar), bytes = (double)(j->info.bytes_read + j->info.bytes_written);
+    double seconds = bar_seconds(&j->bar), bytes = (double)j->info.bytes_read + (double)j->info.bytes_written;
     if (bytes < 1e5)
         snprintf(moved, sizeof moved, "%.0f bytes", bytes);
     else

@@ -103,7 +103,7 @@ static void run_plan(const struct contest *c, int i)
 static void warm_up(struct contest *c, int i)
 {
     const struct xti_plan *p = &c->plan[i].plan;
-    if (p->bytes_read + p->bytes_written <= p->target.l3_bytes)
+    if (p->bytes_read <= p->target.l3_bytes - p->bytes_written)
         run_plan(c, i);
 }
 

@@ -67,7 +67,7 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
     xti_str_add(b, " read, ");
     xti_add_bytes((double)info.bytes_written, b);
     xti_str_add(b, " written");
-    libraries_text(&steps, (double)(info.bytes_read + info.bytes_written), b);
+    libraries_text(&steps, (double)info.bytes_read + (double)info.bytes_written, b);
 }
 
 /* ---- the way */
