@@ -1,17 +1,27 @@
-/* memory.c: windows of MPI that the ranks of one machine share, and the list of those that callers have. */
+/* memory.c: memory files that the ranks of one machine map of each other, and the list of those that callers
+ * have. They are not windows of MPI: its pages are small ones, by which strides of a megabyte take twice as
+ * long. */
 #include "memory.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { LINE = 64, OFFSET_BITS = 44 };
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1; before it pages stay small */
+#endif
+
+enum { PAGE = 4096, LARGE = 2 << 20, OFFSET_BITS = 44 };
 
 static struct memory *all;
 static int64_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static char *aligned(void *at) { return (char *)(((uintptr_t)at + LINE - 1) / LINE * LINE); }
 
 int all_say(MPI_Comm comm, int yes)
 {
@@ -19,60 +29,136 @@ int all_say(MPI_Comm comm, int yes)
     return MPI_Allreduce(&yes, &min, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && min;
 }
 
-static int open_window(struct memory *m)
+/* A rank's file as others find it: /proc/PID/fd/FD, which begins with the key. */
+struct file {
+    int64_t bytes;
+    uint64_t key;
+    int pid, fd; /* fd -1: there is none */
+};
+
+/* At a large page's border, so that all who map it can have such pages. NULL: it fails. */
+static char *map_file(int fd, size_t bytes)
 {
-    MPI_Info info;
-    void *mine;
-    if (MPI_Info_create(&info) != MPI_SUCCESS)
-        return 0;
-    MPI_Info_set(info, "alloc_shared_noncontig", "true");
-    int code = MPI_Win_allocate_shared((MPI_Aint)(m->bytes + LINE), 1, info, m->node, &mine, &m->win);
-    MPI_Info_free(&info);
-    if (code != MPI_SUCCESS)
-        m->win = MPI_WIN_NULL;
-    else
-        MPI_Win_set_errhandler(m->win, MPI_ERRORS_RETURN);
-    for (int i = 0; code == MPI_SUCCESS && i < m->n; i++) {
-        MPI_Aint bytes;
-        int unit;
-        void *at;
-        code = MPI_Win_shared_query(m->win, i, &bytes, &unit, &at);
-        m->base[i] = aligned(at);
+    char *room = mmap(NULL, bytes + LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (room == MAP_FAILED)
+        return NULL;
+    size_t before = -(uintptr_t)room % LARGE;
+    char *at = mmap(room + before, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (at == MAP_FAILED) {
+        munmap(room, bytes + LARGE);
+        return NULL;
     }
-    return code == MPI_SUCCESS && MPI_Win_lock_all(MPI_MODE_NOCHECK, m->win) == MPI_SUCCESS;
+    if (before)
+        munmap(room, before);
+    munmap(at + bytes, LARGE - before);
+    return at;
+}
+
+static struct file make_file(struct memory *m)
+{
+    struct file f = {.bytes = (int64_t)(m->bytes / PAGE + 1) * PAGE, .pid = (int)getpid(), .fd = -1};
+    f.fd = m->part ? memfd_create("xt", MFD_CLOEXEC) : -1;
+    if (f.fd < 0)
+        return f;
+    char *at = getrandom(&f.key, sizeof f.key, 0) == sizeof f.key && !ftruncate(f.fd, (off_t)f.bytes)
+                   ? map_file(f.fd, (size_t)f.bytes)
+                   : NULL;
+    if (!at) {
+        close(f.fd);
+        f.fd = -1;
+        return f;
+    }
+    memcpy(at, &f.key, sizeof f.key);
+    m->part[m->me] = (struct part){at, (size_t)f.bytes};
+    return f;
+}
+
+/* Where ranks do not see each other's processes the number is another's, or nobody's. */
+static int map_part(const struct file *f, struct part *p)
+{
+    char path[64];
+    struct stat st;
+    if (f->fd < 0)
+        return 0;
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", f->pid, f->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int same = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size == f->bytes;
+    char *at = same ? map_file(fd, (size_t)f->bytes) : NULL;
+    close(fd);
+    if (!at)
+        return 0;
+    *p = (struct part){at, (size_t)f->bytes};
+    return !memcmp(at, &f->key, sizeof f->key);
+}
+
+/* Where the system gives no large pages they stay small. */
+static void take_large_pages(struct part p)
+{
+    size_t whole = p.bytes / LARGE * LARGE;
+    madvise(p.at, whole, MADV_HUGEPAGE);
+    for (size_t i = 0; i < whole; i += LARGE)
+        p.at[i] = 0; /* a page without memory is not made large */
+    madvise(p.at, whole, MADV_COLLAPSE);
+}
+
+static void unmap_parts(struct memory *m)
+{
+    for (int i = 0; m->part && i < m->n; i++)
+        if (m->part[i].at)
+            munmap(m->part[i].at, m->part[i].bytes);
+}
+
+/* Collective: all ranks see the parts of all, or none does. */
+static int share(struct memory *m)
+{
+    struct file mine = make_file(m), *file = calloc((size_t)m->n, sizeof *file);
+    int ok = all_say(m->node, m->part && file && mine.fd >= 0) &&
+             MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, file, (int)sizeof mine, MPI_BYTE, m->node) ==
+                 MPI_SUCCESS;
+    for (int i = 0; i < m->n && ok; i++)
+        ok = i == m->me || map_part(&file[i], &m->part[i]);
+    ok = all_say(m->node, ok);
+    if (mine.fd >= 0)
+        close(mine.fd);
+    free(file);
+    return ok;
 }
 
 static xt_status fill(struct memory *m)
 {
-    int shared = all_say(m->node, m->base != NULL) && all_say(m->node, open_window(m));
-    if (!shared) {
+    int there = share(m);
+    if (there) {
+        take_large_pages(m->part[m->me]);
+    } else {
+        unmap_parts(m);
         m->n = 1;
         m->me = 0;
-        m->plain = malloc(m->bytes + LINE);
-        if (m->base && m->plain)
-            m->base[0] = aligned(m->plain);
+        m->plain = malloc(m->bytes + 1);
+        if (m->part)
+            m->part[0] = (struct part){m->plain, m->bytes};
+        there = m->part && m->plain;
     }
-    int there = shared || (m->base && m->plain);
     if (there)
-        memset(m->base[m->me], 0, m->bytes);
+        memset(m->part[m->me].at, 0, m->bytes);
     return all_say(m->node, there) ? XT_OK : XT_ENOMEM; /* and all of it is zero */
 }
 
 xt_status memory_new(MPI_Comm node, size_t bytes, struct memory **out)
 {
-    struct memory *m = calloc(1, sizeof *m), none = {.win = MPI_WIN_NULL};
+    struct memory *m = calloc(1, sizeof *m);
     *out = NULL;
     if (!all_say(node, m != NULL)) {
         free(m);
         return XT_ENOMEM;
     }
-    *m = none;
     m->node = node;
     m->bytes = bytes;
     MPI_Comm_group(node, &m->group);
     MPI_Comm_size(node, &m->n);
     MPI_Comm_rank(node, &m->me);
-    m->base = calloc((size_t)m->n, sizeof *m->base);
+    m->part = calloc((size_t)m->n, sizeof *m->part);
     xt_status s = fill(m);
     if (s)
         memory_free(m);
@@ -85,13 +171,11 @@ void memory_free(struct memory *m)
 {
     if (!m)
         return;
-    if (m->win != MPI_WIN_NULL) {
-        MPI_Win_unlock_all(m->win);
-        MPI_Win_free(&m->win);
-    }
+    if (!m->plain)
+        unmap_parts(m);
     MPI_Group_free(&m->group);
     MPI_Comm_free(&m->node);
-    free(m->base);
+    free(m->part);
     free(m->plain);
     free(m);
 }
@@ -101,7 +185,7 @@ int64_t memory_name(const void *at, MPI_Group group, int n, const int *ranks)
     int64_t name = -1;
     pthread_mutex_lock(&lock);
     for (const struct memory *m = all; m && name < 0; m = m->next) {
-        size_t offset = (uintptr_t)at - (uintptr_t)m->base[m->me];
+        size_t offset = (uintptr_t)at - (uintptr_t)m->part[m->me].at;
         if (offset < m->bytes && !m->plain) {
             name = m->id << OFFSET_BITS | (int64_t)offset;
             for (int i = 0, there; i < n && name >= 0; i++) {
@@ -122,7 +206,7 @@ const void *memory_see(int64_t name, MPI_Group group, int rank)
     for (const struct memory *m = all; m && !at; m = m->next)
         if (m->id == name >> OFFSET_BITS) {
             MPI_Group_translate_ranks(group, 1, &rank, m->group, &there);
-            at = m->base[there] + (name & (((int64_t)1 << OFFSET_BITS) - 1));
+            at = m->part[there].at + (name & (((int64_t)1 << OFFSET_BITS) - 1));
         }
     pthread_mutex_unlock(&lock);
     return at;
@@ -164,11 +248,11 @@ xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out)
     MPI_Comm_free(&own);
     if (s) {
         if (m)
-            xt_mpi_release(m->base[m->me]);
+            xt_mpi_release(m->part[m->me].at);
         return xt_shard_fail(s, s == XT_ENOMEM ? "xt_mpi_alloc: out of memory"
                                                : "xt_mpi_alloc: it failed on another rank, or MPI did");
     }
-    *out = m->base[m->me];
+    *out = m->part[m->me].at;
     return xt_shard_fail(XT_OK, NULL);
 }
 
@@ -176,7 +260,7 @@ void xt_mpi_release(void *at)
 {
     struct memory **m = &all, *found;
     pthread_mutex_lock(&lock);
-    while (*m && (*m)->base[(*m)->me] != at)
+    while (*m && (*m)->part[(*m)->me].at != at)
         m = &(*m)->next;
     found = *m;
     if (found)

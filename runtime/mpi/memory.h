@@ -1,19 +1,24 @@
-/* memory.h: memory that the ranks of a machine see of each other, as windows of MPI. */
+/* memory.h: memory that the ranks of a machine see of each other. */
 #ifndef XT_MPI_MEMORY_H
 #define XT_MPI_MEMORY_H
 
 #include <xt/xt_mpi.h>
+
+/* What a rank has of it, as this rank sees it. */
+struct part {
+    char *at;
+    size_t bytes; /* whole pages */
+};
 
 struct memory {
     struct memory *next; /* of those that callers have */
     int64_t id;          /* the same on all ranks of the machine */
     MPI_Comm node;
     MPI_Group group; /* of node */
-    MPI_Win win;
     int n, me;
-    char **base; /* [n] of the node's ranks */
-    size_t bytes;
-    void *plain; /* no window could be had: memory of this rank alone, n is 1 */
+    struct part *part; /* [n] of the node's ranks */
+    size_t bytes;      /* asked for on this rank */
+    void *plain;       /* none can be shared: memory of this rank alone, n is 1 */
 };
 
 /* Is it so on all ranks of comm? Collective; false, too, when MPI fails. */

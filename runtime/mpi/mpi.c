@@ -107,7 +107,7 @@ static void open_boards(struct xt_mpi_plan *p)
     for (int i = 0; i < n; i++) {
         MPI_Group_translate_ranks(p->boards->group, 1, &i, p->group, &p->near[i]);
         p->near64[i] = p->near[i];
-        p->board[i] = p->boards->base[i];
+        p->board[i] = p->boards->part[i].at;
     }
     p->n_near = n;
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static int rank, size, wrong, cases;
 static int64_t bytes_compared;
@@ -204,6 +206,58 @@ static void try_boxes(void)
     cases += 3;
 }
 
+/* kB of shared memory in large pages, of all that this process has mapped. */
+static long large_kb(void)
+{
+    char line[256];
+    long sum = 0;
+    FILE *f = fopen("/proc/self/smaps", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, "ShmemPmdMapped:", 15))
+            sum += strtol(line + 15, NULL, 10);
+    if (f)
+        fclose(f);
+    return sum;
+}
+
+/* Can this system make shared memory's pages large? */
+static int has_large_pages(void)
+{
+    enum { LARGE = 2 << 20, COLLAPSE = 25 };
+    int fd = memfd_create("probe", 0);
+    char *room = mmap(NULL, 2 * LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *at = fd < 0 || room == MAP_FAILED || ftruncate(fd, LARGE)
+                   ? MAP_FAILED
+                   : mmap(room + -(uintptr_t)room % LARGE, LARGE, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_FIXED, fd, 0);
+    int can = at != MAP_FAILED && (*at = 1, !madvise(at, LARGE, COLLAPSE));
+    if (fd >= 0)
+        close(fd);
+    if (room != MAP_FAILED)
+        munmap(room, 2 * LARGE);
+    return can;
+}
+
+static void try_memory(void)
+{
+    const size_t bytes = ((size_t)5 << 20) + (size_t)rank, some[] = {0, 1, 4096};
+    unsigned char *at, *small, any = 0;
+    long before = large_kb();
+    expect(!xt_mpi_alloc(MPI_COMM_WORLD, bytes, (void **)&at), "alloc", "");
+    for (size_t i = 0; i < bytes; i++)
+        any |= at[i];
+    expect(!any && (uintptr_t)at % 64 == 0, "zero, and aligned", "");
+    expect(!has_large_pages() || large_kb() >= before + 4096, "large pages", "");
+    for (int i = 0; i < 3; i++) {
+        expect(!xt_mpi_alloc(MPI_COMM_WORLD, some[i], (void **)&small), "alloc, small", "");
+        xt_mpi_release(small);
+    }
+    xt_mpi_release(at);
+    xt_mpi_release(NULL);
+    expect(large_kb() <= before, "pages are given back", "");
+    cases += 4;
+}
+
 static void try_disagreement(void)
 {
     static const char *const good = "mesh r[#]; x: f32[8 r]; x -> [8 r(1)]";
@@ -274,6 +328,7 @@ int main(int argc, char **argv)
             try_chain(&chains[i]);
         try_steps();
         try_boxes();
+        try_memory();
         try_disagreement();
     }
     int all = 0;
