@@ -338,7 +338,7 @@ START_TEST(an_error_names_column_operation_node_and_both_shapes)
     ck_assert_int_eq(e->op, 2);
     ck_assert_int_eq(e->axis, -1);
     xt_parse("x: f32[2,3]; x.flip(4)", 0, NULL, &g);
-    ck_assert_str_eq(e->message, "column 16: flip: axis 4 is none of [2,3]: they are -2 to 1");
+    ck_assert_str_eq(e->message, "column 16: flip: there is no axis 4: those of [2,3] are -2 to 1");
     ck_assert_int_eq(e->axis, 4);
     xt_graph_free(parse_line("x: f32[2]; x"));
     ck_assert_int_eq(xt_last_error()->status, XT_OK);
@@ -378,7 +378,7 @@ static const struct {
     {"x: f32[4,6]; x.repeat(2,2)",
      "column 16: repeat: axis 2 is not from -2 to 1: repeat is NumPy's, PyTorch's is tile"},
     {"x: f32[4,6]; x.pad((1,2))",
-     "column 16: pad: one pair for several axes: np.pad repeats it, F.pad pads the last one"},
+     "column 16: pad: one pair for several axes: np.pad repeats it, F.pad pads the last one: give each its pair"},
     {"x: f32[4,6]; np.pad(x, 1, 'reflect')",
      "column 17: pad: pads with one value alone, not by mode reflect"},
     {"x: f32[4,6]; x.narrow(0,3,2)", "column 16: narrow: 2 elements from 3 on are not in an axis of 4"},

@@ -164,7 +164,7 @@ static bool bind_positional(struct xti_args *b, int *at, int a, int e)
 
 /* "pad: no argument is called valu: did you mean 'value'?", at the keyword; where none is near, which there
  * are. */
-static bool fail_keyword(struct xti_args *b, struct xti_token key)
+bool xti_args_fail_keyword(struct xti_args *b, struct xti_token key)
 {
     struct xti_near best = xti_near_none(key);
     char text[160] = "it takes none";
@@ -200,7 +200,7 @@ bool xti_args_bind(struct xti_args *b)
         }
         int i = find_param(b, key);
         if (i < 0)
-            return fail_keyword(b, key);
+            return xti_args_fail_keyword(b, key);
         if (b->c->param[i].kind == XTI_LENGTHS)
             continue;
         if (xti_args_given(b, i))

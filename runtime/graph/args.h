@@ -16,7 +16,7 @@ enum xti_param_kind {
     XTI_VALUE,
     XTI_TEXT,    /* a string */
     XTI_LENGTHS, /* every name that no other parameter has: an integer each */
-    XTI_OPERANDS /* tensors, in a list or not */
+    XTI_OPERANDS /* tensors, in a list or not, and the axis, which has the name */
 };
 
 struct xti_param {
@@ -76,5 +76,6 @@ int xti_args_axis(int64_t v);
 /* "column N: name: what" and up to 60 bytes of detail; "name: parameter what". Return false. */
 bool xti_args_fail(struct xti_args *b, xt_status s, const char *what, const char *detail, size_t n);
 bool xti_args_fail_param(struct xti_args *b, int slot, const char *what);
+bool xti_args_fail_keyword(struct xti_args *b, struct xti_token key); /* one that is no parameter's */
 
 #endif

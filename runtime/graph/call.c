@@ -64,6 +64,10 @@ static xt_node build_transpose(struct xti_args *b)
         return reverse_axes(b);
     if (n == 2 && !list)
         return xt_transpose(graph(b), b->x, v[0], v[1]);
+    if (n == 1 && rank(b) > 1) {
+        xti_args_fail(b, XT_ERANK, "one axis is no pair: transpose(0,1) swaps two, T reverses all", "", 0);
+        return -1;
+    }
     return xt_permute(graph(b), b->x, n, v);
 }
 
@@ -120,6 +124,10 @@ static xt_node build_unsqueeze(struct xti_args *b)
 static xt_node build_repeat(struct xti_args *b)
 {
     int64_t reps, axis;
+    if (xti_args_given(b, 0) && !xti_args_given(b, 1)) {
+        xti_args_fail_param(b, 1, "is missing, as in repeat(2, axis=0); PyTorch's repeat is tile");
+        return -1;
+    }
     if (!xti_args_int(b, 0, &reps) || !xti_args_int(b, 1, &axis))
         return -1;
     char text[160];
@@ -215,7 +223,7 @@ static bool join_arguments(struct xti_args *b, xt_node *xs, int *n, int64_t *axi
         const struct xti_item *it = &p->item[i];
         bool is_axis = it->key.n && xti_word_in("axis dim", it->key.s, it->key.n);
         if (it->key.n && !is_axis && !xti_word_in("arrays tensors xs", it->key.s, it->key.n))
-            return xti_args_fail(b, XT_ESYNTAX, "no argument is called ", it->key.s, it->key.n);
+            return xti_args_fail_keyword(b, it->key);
         if (it->kind == XTI_ITEM_NODE && !is_axis) {
             xs[(*n)++] = it->node;
         } else if (it->kind == XTI_ITEM_NUMBER) {
@@ -295,15 +303,15 @@ static const struct xti_call table[] = {
     {"triu", build_triu,
      .param = {{XTI_INT, "k diagonal"}, {XTI_VALUE, "value fill_value"}}},
     {"concat concatenate cat", build_concat,
-     .param = {{XTI_OPERANDS, ""}}},
+     .param = {{XTI_OPERANDS, "axis dim"}}},
     {"stack", build_stack,
-     .param = {{XTI_OPERANDS, ""}}},
+     .param = {{XTI_OPERANDS, "axis dim"}}},
     {"hstack", xti_build_hstack,
-     .param = {{XTI_OPERANDS, ""}}},
+     .param = {{XTI_OPERANDS, "axis dim"}}},
     {"vstack row_stack", xti_build_vstack,
-     .param = {{XTI_OPERANDS, ""}}},
+     .param = {{XTI_OPERANDS, "axis dim"}}},
     {"dstack", xti_build_dstack,
-     .param = {{XTI_OPERANDS, ""}}},
+     .param = {{XTI_OPERANDS, "axis dim"}}},
     {"contiguous clone copy detach ascontiguousarray", xti_build_nothing,
      .param = {{XTI_NO_PARAM, ""}}},
     {"narrow", xti_build_narrow,

@@ -45,7 +45,7 @@ static bool add_at(struct xti_build *b, int axis, int64_t at)
         return true;
     }
     xti_shape_text(s, sizeof s, b->x->rank, b->x->shape);
-    xti_build_fail(b, XT_ERANGE, axis, "index %" PRId64 " is outside axis %d of %s", at, axis, s);
+    xti_build_fail(b, XT_ERANGE, axis, "%" PRId64 " is outside axis %d of %s", at, axis, s);
     return false;
 }
 

@@ -7,6 +7,26 @@
 #include "base/num.h"
 #include "base/str.h"
 
+enum { OPERAND_TEXT = XTI_SHAPE_TEXT + 140 };
+
+/* "y", or where it has no name "operand 1" */
+static void operand_name(const struct xti_node *y, int i, char out[OPERAND_TEXT])
+{
+    if (y->op == XT_OP_INPUT && y->name && *y->name)
+        snprintf(out, OPERAND_TEXT, "%s", y->name);
+    else
+        snprintf(out, OPERAND_TEXT, "operand %d", i);
+}
+
+/* "y [2,4]" */
+static void operand_text(const struct xti_node *y, int i, char out[OPERAND_TEXT])
+{
+    char s[XTI_SHAPE_TEXT];
+    operand_name(y, i, out);
+    xti_shape_text(s, sizeof s, y->rank, y->shape);
+    snprintf(out + strlen(out), OPERAND_TEXT - strlen(out), " %s", s);
+}
+
 /* Starts with the first operand, checks that all are nodes of one dtype and rank. */
 static bool start_join(struct xti_build *b, struct xt_graph *g, enum xt_op op, int n, const xt_node *xs)
 {
@@ -25,25 +45,15 @@ static bool start_join(struct xti_build *b, struct xt_graph *g, enum xt_op op, i
     for (int i = 1; i < n; i++) {
         const struct xti_node *y = &g->node[xs[i]];
         if (y->dtype != b->x->dtype) {
-            xti_build_fail(b, XT_EDTYPE, -1, "operand %d is %s, operand 0 is %s", i, xt_dtype_name(y->dtype),
-                           xt_dtype_name(b->x->dtype));
+            char s[OPERAND_TEXT], t[OPERAND_TEXT];
+            operand_name(y, i, s);
+            operand_name(b->x, 0, t);
+            xti_build_fail(b, XT_EDTYPE, -1, "%s is %s and %s is %s: xt does not convert", s,
+                           xt_dtype_name(y->dtype), t, xt_dtype_name(b->x->dtype));
             return false;
         }
     }
     return true;
-}
-
-/* "y [2,4]", or where it has no name "operand 1 [2,4]" */
-enum { OPERAND_TEXT = XTI_SHAPE_TEXT + 140 };
-static const char *operand_text(const struct xti_node *y, int i, char out[OPERAND_TEXT])
-{
-    char s[XTI_SHAPE_TEXT];
-    xti_shape_text(s, sizeof s, y->rank, y->shape);
-    if (y->op == XT_OP_INPUT && y->name && *y->name)
-        snprintf(out, OPERAND_TEXT, "%s %s", y->name, s);
-    else
-        snprintf(out, OPERAND_TEXT, "operand %d %s", i, s);
-    return out;
 }
 
 /* The operands agree in rank and in every extent but that of axis `but`. */
@@ -60,7 +70,8 @@ static bool check_shapes(struct xti_build *b, int but, int n, const xt_node *xs)
         }
         for (int a = 0; a < y->rank; a++) {
             if (a != but && y->shape[a] != b->x->shape[a]) {
-                xti_build_fail(b, XT_ESHAPE, a, "%s and %s differ on axis %d", s, t, a);
+                xti_build_fail(b, XT_ESHAPE, a, but < 0 ? "%s and %s differ on axis %d" : "%s and %s differ on axis %d: only axis %d may", s,
+                               t, a, but);
                 return false;
             }
         }

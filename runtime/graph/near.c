@@ -2,6 +2,7 @@
 #include "graph/near.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum { MAX_WORD = 24, FAR = 3 };
 
@@ -34,8 +35,9 @@ struct xti_near xti_near_none(struct xti_token word)
 
 void xti_near_look(struct xti_near *best, const char *s, size_t n)
 {
-    int d = xti_near_distance(best->word.s, best->word.n, s, n);
-    if (d && d < best->distance)
+    bool same = n == best->word.n && !strncasecmp(best->word.s, s, n); /* F32 is f32, and no slip for u32 */
+    int d = same ? 0 : xti_near_distance(best->word.s, best->word.n, s, n);
+    if (d < best->distance && !(same && !memcmp(best->word.s, s, n)))
         *best = (struct xti_near){best->word, s, n, d};
 }
 

@@ -58,6 +58,11 @@ static xt_node pad(struct xti_args *b, int n, const int64_t *v)
     unsigned char bytes[16] = {0};
     char mode[XTI_MAX_STRING] = "constant";
     const void *fill;
+    const struct xti_item *second = &b->p->item[b->slot[1].a];
+    if (xti_args_given(b, 1) && second->kind == XTI_ITEM_NUMBER && !second->key.n) {
+        xti_args_fail_param(b, 0, "wants a pair for each axis, as in (1,1),(0,2); a value has its name");
+        return -1;
+    }
     if ((xti_args_given(b, 1) && !xti_args_text(b, 1, mode)) || !xti_args_value(b, 2, bytes, &fill))
         return -1;
     if (strcmp(mode, "constant")) {
@@ -77,7 +82,7 @@ xt_node xti_build_pad(struct xti_args *b)
     if (one) {
         n = spread(b, 1, v);
     } else if (n == 2 && rank(b) > 1) {
-        xti_args_fail(b, XT_ERANK, "one pair for several axes: np.pad repeats it, F.pad pads the last one",
+        xti_args_fail(b, XT_ERANK, "one pair for several axes: np.pad repeats it, F.pad pads the last one: give each its pair",
                       "", 0);
         return -1;
     } else if (n > 2 && is_flat(b, n)) {

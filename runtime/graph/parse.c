@@ -171,10 +171,10 @@ static bool declare(struct xti_parser *p, struct xti_token name)
     if (!d.dtype && d.rank < 0)
         return xti_parse_fail(
             p, XT_ESYNTAX, name.s,
-            "input %.*s has no element type and shape, as in x: f32[2,3], and nothing was given for it",
+            "input %.*s has no element type and shape, as in x: f32[2,3]",
             width(name), name.s);
     if (!d.dtype || d.rank < 0)
-        return xti_parse_fail(p, XT_ESYNTAX, name.s, "input %.*s has no %s: nothing was given for it",
+        return xti_parse_fail(p, XT_ESYNTAX, name.s, "input %.*s has no %s, as in x: f32[2,3]",
                               width(name), name.s, d.dtype ? "shape" : "element type");
     memcpy(text, name.s, name.n);
     text[name.n] = 0;
