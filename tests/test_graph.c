@@ -466,8 +466,10 @@ START_TEST(every_builder_refuses_what_does_not_fit_and_says_why)
           "reshape: op 1: [2,3,4] to [9223372036854775807,2,-1]: 2^63 elements or more");
     FAILS(xt_reshape(g, X, 33, (const int64_t[33]){0}), XT_ERANK, "reshape: op 1: rank 33 is not in [0,32]");
     FAILS(xt_squeeze(g, X, AXES(1)), XT_ESHAPE, "squeeze: op 1: axis 1 of [2,3,4] has 3 elements, not 1");
-    FAILS(xt_unsqueeze(g, X, 4), XT_ERANGE, "unsqueeze: op 1: there is no axis 4: those of [2,3,4] are -4 to 3");
-    FAILS(xt_unsqueeze(g, X, -5), XT_ERANGE, "unsqueeze: op 1: there is no axis -5: those of [2,3,4] are -4 to 3");
+    FAILS(xt_unsqueeze(g, X, 4), XT_ERANGE,
+          "unsqueeze: op 1: there is no axis 4: those of [2,3,4] are -4 to 3");
+    FAILS(xt_unsqueeze(g, X, -5), XT_ERANGE,
+          "unsqueeze: op 1: there is no axis -5: those of [2,3,4] are -4 to 3");
     FAILS(xt_unsqueeze(g, xt_reshape(g, in(SHAPE(1)), 32, (const int64_t[32]){[0 ... 31] = 1}), 0), XT_ERANK,
           "unsqueeze: op 2: rank 33 is not in [0,32]");
     FAILS(xt_flip(g, X, AXES(0, -3)), XT_EINVAL, "flip: op 1: axis -3 is given twice");
@@ -518,13 +520,15 @@ START_TEST(every_builder_refuses_what_does_not_fit_and_says_why)
           "concat: op 3: z [2,3,5] and x [2,3,4] differ on axis 2: only axis 0 may");
     FAILS(xt_concat(g, 0, NODES(X, xt_input(g, NULL, XT_I32, NUMS(2, 3, 4), NULL, 0))), XT_EDTYPE,
           "concat: op 2: y is i32 and x is f32: xt does not convert");
-    FAILS(xt_concat(g, 3, NODES(X)), XT_ERANGE, "concat: op 1: there is no axis 3: those of [2,3,4] are -3 to 2");
+    FAILS(xt_concat(g, 3, NODES(X)), XT_ERANGE,
+          "concat: op 1: there is no axis 3: those of [2,3,4] are -3 to 2");
     FAILS(xt_concat(g, 0, NODES(in(NULL, 0))), XT_ERANGE, "concat: op 1: there is no axis 0: [] has none");
     FAILS(xt_concat(g, 0, NODES(in(SHAPE(MAX63)), 0)), XT_EOVERFLOW,
           "concat: op 1: with operand 1 [9223372036854775807] axis 0 needs more than 63 bits");
     FAILS(xt_stack(g, 0, NODES(X, in(SHAPE(2, 3, 5)))), XT_ESHAPE,
           "stack: op 2: y [2,3,5] and x [2,3,4] differ on axis 2");
-    FAILS(xt_stack(g, 4, NODES(X)), XT_ERANGE, "stack: op 1: there is no axis 4: those of [2,3,4] are -4 to 3");
+    FAILS(xt_stack(g, 4, NODES(X)), XT_ERANGE,
+          "stack: op 1: there is no axis 4: those of [2,3,4] are -4 to 3");
 #undef FAILS
 }
 END_TEST

@@ -377,8 +377,8 @@ static const struct {
     {"x: f32[4,6]; x.reverse(0)", "column 16: there is no operation 'reverse': did you mean 'flip'?"},
     {"x: f32[4,6]; x.repeat(2,2)",
      "column 16: repeat: axis 2 is not from -2 to 1: repeat is NumPy's, PyTorch's is tile"},
-    {"x: f32[4,6]; x.pad((1,2))",
-     "column 16: pad: one pair for several axes: np.pad repeats it, F.pad pads the last one: give each its pair"},
+    {"x: f32[4,6]; x.pad((1,2))", "column 16: pad: one pair for several axes: np.pad repeats it, F.pad pads "
+                                  "the last one: give each its pair"},
     {"x: f32[4,6]; np.pad(x, 1, 'reflect')",
      "column 17: pad: pads with one value alone, not by mode reflect"},
     {"x: f32[4,6]; x.narrow(0,3,2)", "column 16: narrow: 2 elements from 3 on are not in an axis of 4"},

@@ -372,8 +372,7 @@ static const struct {
     const char *message;
 } bad[] = {
     {"x: f32[4]; x", 0, XT_ESYNTAX, 7, "the mesh comes first, as in mesh r[4]; x: f32[64 r,8]; .."},
-    {"x; mesh r[2]; x", 0, XT_ESYNTAX, 1,
-     "input x has no element type and shape, as in x: f32[2,3]"},
+    {"x; mesh r[2]; x", 0, XT_ESYNTAX, 1, "input x has no element type and shape, as in x: f32[2,3]"},
     {"mesh r[4]; x: f64[4 q]; x", 0, XT_ESYNTAX, 21, "the mesh has no axis 'q'"},
     {"mesh r[4] r[3]; x: f64[4]; x", 0, XT_ESYNTAX, 11, "the mesh has two axes 'r'"},
     {"mesh r[4]; mesh q[3]; x: f64[4]; x", 0, XT_ESYNTAX, 12, "there is a mesh already"},

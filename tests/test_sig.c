@@ -1043,7 +1043,7 @@ START_TEST(the_text_of_a_map_shows_its_formulas)
     ck_assert_str_eq(b.s, "piece 0: dst[20*i0 + 3*i1 + 3] = src1[5*i0 + 2*i1 + 7*q0 - 2*q1 + 40]   i0<4 i1<6"
                           "   q0 = floor((3*i0 + i1 + 1)/4)   q1 = floor((i0 + 2*i1 + q0 + 2)/3)"
                           "   if i0 - i1 + q0 - 2*q1 + 5 >= 0\n"
-                          "piece 1: dst[2*i0 + 90] = fill 0x0000803f   i0<9\n");
+                          "piece 1: dst[2*i0 + 90] = fill 0x3f800000   i0<9\n");
     xti_str_free(&b);
     b = (struct xti_str){0};
     xti_map_text(&e.m, &b);

@@ -44,7 +44,7 @@ static int list(struct xt_ctx *ctx)
         return fail_last("cache");
     printf("%10" PRId64 "  bytes in %s\n", total, xt_cache_path(ctx));
     if (s.refused)
-        printf("%10" PRId64 "  files are not used: %" PRId64 " damaged, %" PRId64
+        printf("%10" PRId64 "  not used: %" PRId64 " damaged, %" PRId64
                " that others may have written, %" PRId64 " of another version or key\n",
                s.refused, s.refused_damaged, s.refused_foreign, s.refused_stale);
     return 0;

@@ -1,5 +1,6 @@
 /* cmd_explain.c: xt explain and xt emit: what a chain becomes, without running it. */
 #include "files.h"
+#include "job.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -10,15 +11,32 @@
 #include <unistd.h>
 #include <xt/xt_shard.h>
 
+/* The chain alone, or on n files, of which it takes shapes, types and orders. */
+static int parse(const char *chain, int n, char **paths, struct xt_graph **g)
+{
+    struct job j = {.chain = chain, .n = n};
+    int status = 0;
+    if (!n)
+        return xt_parse(chain, 0, NULL, g) ? fail_chain(NULL, chain) : 0;
+    if (!(j.in = calloc((size_t)n, sizeof *j.in)))
+        return fail("out of memory");
+    for (int i = 0; i < n && !status; i++)
+        status = input_open(paths[i], &j.in[i]);
+    if (!status)
+        status = job_graph(&j, g);
+    for (int i = 0; i < n; i++)
+        input_close(&j.in[i]);
+    free(j.in);
+    return status;
+}
+
 /* Parses and compiles; *k and *ctx are the caller's to free, also on failure. */
-static int compile(const char *chain, const struct xt_compile_options *opt, struct xt_ctx **ctx,
-                   struct xt_kernel **k)
+static int compile(const char *chain, int n, char **paths, const struct xt_compile_options *opt,
+                   struct xt_ctx **ctx, struct xt_kernel **k)
 {
     struct xt_graph *g = NULL;
-    int status = 0;
-    if (xt_parse(chain, 0, NULL, &g))
-        status = fail_chain(NULL, chain);
-    else if (xt_ctx_new(NULL, ctx) || xt_compile(*ctx, g, opt, k))
+    int status = parse(chain, n, paths, &g);
+    if (!status && (xt_ctx_new(NULL, ctx) || xt_compile(*ctx, g, opt, k)))
         status = xt_last_error()->status == XT_ENODEVICE && !opt->arch
                      ? fail("compile: %s; --arch sm_90 needs none", xt_last_error()->message)
                      : fail_last("compile");
@@ -114,11 +132,12 @@ static int cmd_explain(int argc, char **argv)
     if (files.mem && first < argc)
         return files_explain(argv[first], argc - first - 1, argc - first > 1 ? argv + first + 1 : NULL,
                              output, &files, want_json);
-    if (argc - first != 1)
-        return first == argc
-                   ? fail_usage(&explain_command, "no chain")
-                   : fail_usage(&explain_command, "one chain, got %d arguments: put it in single quotes",
-                                argc - first);
+    if (first == argc)
+        return fail_usage(&explain_command, "no chain, such as 'x: f32[4,6]; x.T'");
+    if (argc - first > 1 && fail_cut("explain", argv[first], argc - first - 1, argv + first + 1))
+        return EXIT_BAD_INPUT;
+    if (has_mesh(argv[first]) && argc - first > 1)
+        return fail_usage(&explain_command, "a chain over a mesh has no files");
     if (has_mesh(argv[first]) && (backend || arch || svg || want_time || want_why))
         return fail_usage(&explain_command, "a chain over a mesh has --rank and --json alone");
     if (has_mesh(argv[first]))
@@ -128,7 +147,7 @@ static int cmd_explain(int argc, char **argv)
     opt.arch = arch;
     if (arch && !backend)
         opt.backend = XT_CUDA;
-    int status = compile(argv[first], &opt, &ctx, &k);
+    int status = compile(argv[first], argc - first - 1, argv + first + 1, &opt, &ctx, &k);
     if (!status && svg)
         status = write_svg(k, svg);
     int flags = want_json ? XT_JSON : want_why ? XT_WHY : 0;
@@ -146,9 +165,10 @@ static int cmd_explain(int argc, char **argv)
 }
 
 const struct command explain_command = {
-    "explain", "'CHAIN' [OPTIONS]", "what a chain becomes",
+    "explain", "'CHAIN' [IN.npy ..] [OPTIONS]", "what a chain becomes",
     "  xt explain 'x: f32[4,6]; x.permute(1,0)[:, ::-1].reshape(8,3)'\n"
     "  xt explain 'x: f16[8,64]; x.unsqueeze(1).expand(8,4,64)' --arch sm_90\n"
+    "  xt explain 'x; x.T' in.npy\n"
     "  xt explain 'x: f32[16384,32768]; x.T' --mem 256M\n"
     "  xt explain 'mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]' --rank 1\n",
     cmd_explain};
@@ -209,7 +229,7 @@ static int cmd_emit(int argc, char **argv)
                                               : "no --dir",
                           argc - first);
     opt.arch = arch;
-    int status = compile(argv[first], &opt, &ctx, &k);
+    int status = compile(argv[first], 0, NULL, &opt, &ctx, &k);
     if (!status && mkdir(dir, 0777) && errno != EEXIST)
         status = fail("emit: %s: %s", dir, strerror(errno));
     if (!status)

@@ -78,6 +78,9 @@ int job_graph(const struct job *j, struct xt_graph **out)
     free(given);
     if (status)
         return status;
+    if (xt_input_count(*out) != j->n)
+        return fail("the chain has %d input%s, and %d file%s given", xt_input_count(*out),
+                    xt_input_count(*out) == 1 ? "" : "s", j->n, j->n == 1 ? " is" : "s are");
     for (int i = 0; i < j->n && i < xt_input_count(*out) && !s; i++) {
         struct xt_node_info info = {.size = sizeof info};
         s = xt_node_get(*out, xt_input_node(*out, i), &info);
@@ -131,9 +134,6 @@ static int compile(struct job *j)
     j->info.size = sizeof j->info;
     j->result.size = sizeof j->result;
     int status = xt_ctx_new(NULL, &j->ctx) ? fail_last("run") : job_graph(j, &g);
-    if (!status && xt_input_count(g) != j->n)
-        status = fail("run: the chain has %d input%s, and %d file%s given", xt_input_count(g),
-                      xt_input_count(g) == 1 ? "" : "s", j->n, j->n == 1 ? " is" : "s are");
     if (!status && xt_output_get(g, &o))
         status = fail_last("run");
     struct xt_compile_options opt = j->opt;
@@ -201,9 +201,8 @@ static int cmd_run(int argc, char **argv)
         return fail_usage(&run_command, "the chain comes first, and '%s' is a file", argv[first]);
     j.chain = argv[first];
     j.n = argc - first - 1;
-    if (!j.n && !strchr(j.chain, ';'))
-        return fail_usage(&run_command,
-                          "the chain ends at '%s', and no file follows: put it in single quotes", j.chain);
+    if (fail_cut("run", j.chain, j.n, argv + first + 1))
+        return EXIT_BAD_INPUT;
     if (!j.n)
         return fail_usage(&run_command, "no input file (- is standard input)");
     if (!j.path)

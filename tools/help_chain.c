@@ -1,5 +1,6 @@
 /* help_chain.c: `xt help chain`: the language of chains, and the words of a plan, on one page. */
 #include <stdio.h>
+#include <string.h>
 
 #include "tool.h"
 
@@ -47,7 +48,7 @@ static const char text[] =
     "                cache; walk: any strides; blocks: rows of bytes; splice: lines made of several runs\n"
     "  refused       ways that were asked before, and what each lacks. A run is what is contiguous on both\n"
     "                sides, a unit what a kernel moves at once, a dim one loop of the copy\n"
-    "  choice        the model's, or measured (XT_MEASURE=1)\n"
+    "  choice        by estimate, or measured (XT_MEASURE=1)\n"
     "  estimate      by a model of this processor; in lines of 64 bytes, which counts whole ones\n"
     "  signature     names the kernel in the cache; (built in), (disk), (pack), (built): where it came from\n"
     "  tier          CUDA: any runs every chain, structure takes its numbers as parameters, exact has them\n"
@@ -68,3 +69,14 @@ static const char text[] =
     "  records; contiguous one run; fill; rows; broadcast; reversed; generic all else, element by element\n";
 
 int print_help_chain(void) { return fputs(text, stdout) < 0; }
+
+static bool in_word(char c) { return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z'); }
+
+bool help_chain_has(const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = text; n && (at = strstr(at, word)); at++)
+        if ((at == text || !in_word(at[-1])) && !in_word(at[n]))
+            return true;
+    return false;
+}

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <xt/xt.h>
 
@@ -124,8 +125,47 @@ int fail_chain(const char *name, const char *chain)
     print_line(start, end);
     fprintf(stderr, "%s\n  %*s^\n", cut_end ? ".." : "", width(start, place) + 2 * cut, "");
     if (!strchr(chain, ';'))
-        fprintf(stderr, "  a chain has a ';', at which the shell ends a command: put it in single quotes\n");
+        fprintf(stderr,
+                strpbrk(chain, " \t\n")
+                    ? "  a ';' ends the inputs, as in x: f32[4,6]; x.T\n"
+                    : "  a chain has a ';', at which the shell ends a command: put it in single quotes\n");
     return status;
+}
+
+/* One past the string that begins at s; its end when it is not closed. */
+static const char *past_string(const char *s)
+{
+    const char *end = strchr(s + 1, *s);
+    return end ? end + 1 : s + strlen(s);
+}
+
+/* Brackets that are open at the end; comments and strings are left out. */
+static int open_brackets(const char *s)
+{
+    int n = 0;
+    while (*s) {
+        n += (*s == '(' || *s == '[') - (*s == ')' || *s == ']');
+        s = *s == '#' ? s + strcspn(s, "\n") : *s == '\'' || *s == '"' ? past_string(s) : s + 1;
+    }
+    return n;
+}
+
+int fail_cut(const char *command, const char *chain, int n, char **files)
+{
+    enum { SHOWN = 40 };
+    size_t length = strlen(chain);
+    const char *tail = length > SHOWN ? chain + length - SHOWN : chain, *dots = length > SHOWN ? ".." : "";
+    const char *end = strrchr(chain, ';');
+    if (end ? !end[1 + strspn(end + 1, " \t\n")] : !strpbrk(chain, " \t\n."))
+        return fail("%s: the chain ends at '%s%s': put all of it in single quotes, as in xt %s 'x; x.T'",
+                    command, dots, tail, command);
+    for (int i = 0; i < n && open_brackets(chain) > 0; i++)
+        if (strcmp(files[i], "-") && access(files[i], F_OK))
+            return fail(
+                "%s: the chain ends at '%s%s', inside a bracket; inside its single quotes it has double "
+                "ones",
+                command, dots, tail);
+    return 0;
 }
 
 /* ------------------------------------------------------------------------------- the word that was meant */

@@ -18,6 +18,9 @@ int fail_last(const char *where);          /* "xt: WHERE: <xt_last_error>" */
 /* The same of xt_parse(chain), and below it the chain's line with a caret under the place; of a chain without
  * a ';' that the shell may have cut it. name: of one chain of several; NULL: "chain". */
 int fail_chain(const char *name, const char *chain);
+/* Says so of the argument of a command that is what the shell leaves of a chain without quotes, or with
+ * quotes inside the same quotes, when one of the n files behind it is none. 0: it is none such. */
+int fail_cut(const char *command, const char *chain, int n, char **files);
 
 /* Text that others wrote, for a terminal: control characters (C0, DEL, C1) and bytes that are no UTF-8 become
  * \x1b. Returns dst: NUL-terminated, cut at size, at least 1. */

@@ -16,6 +16,7 @@ extern const struct command run_command, explain_command, emit_command, bench_co
 int parse_backend(const char *s, xt_backend *out); /* NULL: XT_AUTO. 0, or EXIT_BAD_INPUT */
 
 int print_help_chain(void); /* the language of chains. 0, or not: standard output fails (help_chain.c) */
+bool help_chain_has(const char *word); /* does that text tell of it? */
 
 /* The text of what is given, by the function of its header, with these flags: malloc'ed; NULL after a
  * message. One of the three is not NULL. */

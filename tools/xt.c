@@ -49,6 +49,8 @@ static int fail_unknown(const char *name, const char *topic)
     if (strchr(name, ';'))
         return fail("a chain wants a command before it: xt run 'CHAIN' IN.npy .. -o OUT.npy, or xt explain "
                     "'CHAIN'");
+    if (topic && help_chain_has(name))
+        return fail("'%s' is told by `xt help chain`", name);
     for (int i = 0; i < COMMANDS; i++)
         meant_look(&m, commands[i]->name);
     if (topic)

@@ -32,7 +32,7 @@ void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" *
  * bytes read and written" */
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
 const char *xti_kernel_way(const struct xt_kernel *k); /* "a transpose" */
-/* "a transpose: runs of 4 bytes of a 64-byte line, so squares are turned in registers; 1 thread" */
+/* "a transpose: runs of 4 bytes of a 64-byte line, so small squares are transposed in registers; 1 thread" */
 void xti_explain_way(const struct xt_kernel *k, struct xti_str *b);
 
 /* A line of its own before the line's end: why this way. Nothing where nothing is copied, or by definition.
@@ -61,7 +61,7 @@ struct xti_place {
     bool whole;   /* all points of these axes */
 };
 struct xti_place xti_place_of(const struct xti_layout *l, int64_t n, int64_t st);
-/* "axis 0, backwards"; "steps of 4 places over axes 1-2"; "the same again" */
+/* "axis 0, backwards"; "axes 1-2, every 4th"; "the same again" */
 void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xti_str *b);
 
 /* What one call of a CPU step's kernel, or of what fills its buffer, moves: as runs of memory on either side.
@@ -84,7 +84,7 @@ void xti_explain_svg(const struct xt_kernel *k, struct xti_str *b);
 #define XTI_NO_AXES "no axes: divisions or conditions say where an element comes from, as in tril or a window"
 /* "runs of 4 bytes; the next one is 24 bytes back in x, 4 bytes on in the result". p: affine, reads */
 void xti_explain_walk(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b);
-/* "64 stretches of 8000 bytes are read, ..": nothing where there are no tiles. */
+/* "64 times 8000 contiguous bytes are read, ..": nothing where there are no tiles. */
 void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b);
 
 /* Tensors that are small enough to show each element: for each of the result's the input (-1: of a fill) and

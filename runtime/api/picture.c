@@ -155,7 +155,8 @@ static void column_of(const struct xt_kernel *k, int input, const struct xti_cel
         xti_str_add(&c->title, xti_piece_from(k->map, -1) ? ": where each element comes from; . is filled"
                                                           : ": where each element comes from");
     int cells = (int)last_axis(&c->l) * (3 + letters(k));
-    c->width = cells > (int)c->title.n + 1 ? cells : (int)c->title.n + 1;
+    c->width =
+        cells > (int)c->title.n + 1 || input < 0 ? cells : (int)c->title.n + 1; /* the result's is last */
 }
 
 static void small_text(const struct xt_kernel *k, const struct xti_cell *cell, struct xti_str *b)
@@ -193,7 +194,7 @@ static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, stru
     struct xti_layout in, out;
     xti_packed_output(k->packed, &out);
     xti_packed_input(k->packed, p->src, &in);
-    xti_str_addf(b, "  axes     length  in %-23s in the result", xti_packed_name(k->packed, p->src));
+    xti_str_addf(b, "  axes     length  in %-27s in the result", xti_packed_name(k->packed, p->src));
     if (k->map->n_pieces > 1 && xti_piece_affine(p)) {
         xti_str_add(b, "   (");
         xti_share_text(k->map, &out, p, b);
@@ -207,7 +208,7 @@ static void axes_text(const struct xt_kernel *k, const struct xti_piece *p, stru
     for (int i = 0; i < p->n_dims; i++) {
         struct xti_str place = {0};
         xti_place_text(&in, p->dim[i].n, p->dim[i].s, &place);
-        xti_str_addf(b, "  %15" PRId64 "  %-26s ", p->dim[i].n, place.s ? place.s : "");
+        xti_str_addf(b, "  %15" PRId64 "  %-30s ", p->dim[i].n, place.s ? place.s : "");
         xti_place_text(&out, p->dim[i].n, p->dim[i].d, b);
         xti_str_add(b, "\n");
         b->failed |= place.failed;
@@ -242,10 +243,12 @@ void xti_explain_walk(const struct xt_kernel *k, const struct xti_piece *p, stru
     step_text(p->dim[next].d * e, "the result", b);
 }
 
-static void stretches_text(int64_t n, int64_t bytes, struct xti_str *b)
+/* "16 times 64 contiguous bytes"; "96 contiguous bytes" */
+static void times_text(int64_t n, int64_t bytes, struct xti_str *b)
 {
-    xti_str_addf(b, "%" PRId64 " stretch%s of ", n, n == 1 ? "" : "es");
-    xti_add_bytes((double)bytes, b);
+    if (n > 1)
+        xti_str_addf(b, "%" PRId64 " times ", n);
+    xti_str_addf(b, "%" PRId64 " contiguous byte%s", bytes, bytes == 1 ? "" : "s");
 }
 
 void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
@@ -256,10 +259,10 @@ void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
     if (s && xti_tile_of(k, s, &t)) {
         double tiles = (double)s->bytes / (double)t.bytes;
         if (t.reads) {
-            stretches_text(t.reads, t.read_bytes, b);
-            xti_str_add(b, t.reads == 1 ? " is read, " : " are read, ");
+            times_text(t.reads, t.read_bytes, b);
+            xti_str_add(b, " are read, ");
         }
-        stretches_text(t.writes, t.write_bytes, b);
+        times_text(t.writes, t.write_bytes, b);
         if (tiles > 1)
             xti_str_addf(b, " written; %.*f such tiles", tiles < 99 && tiles > floor(tiles), tiles);
         else

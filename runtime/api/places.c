@@ -126,33 +126,29 @@ static const char *ordinal(uint64_t n)
     return n % 100 / 10 == 1 || n % 10 > 3 ? ends[0] : ends[n % 10];
 }
 
-static void steps_of(uint64_t n, struct xti_str *b)
-{
-    xti_str_addf(b, "steps of %" PRIu64 " place%s", n, n == 1 ? "" : "s");
-}
-
 void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xti_str *b)
 {
     struct xti_place p = xti_place_of(l, n, st);
-    uint64_t step = xti_abs64(p.step);
+    bool none = p.last < p.first;
+    uint64_t step = xti_abs64(none ? st : p.step);
+    int64_t points = 1;
     if (!st) {
         xti_str_add(b, "the same again");
         return;
     }
-    if (p.last < p.first) {
-        steps_of(xti_abs64(st), b);
-    } else if (p.first < p.last) {
-        if (!p.whole)
-            steps_of(step, b);
-        xti_str_addf(b, p.whole ? "axes %d-%d" : " over axes %d-%d", p.first, p.last);
-    } else {
+    for (int i = p.first; i <= p.last; i++)
+        points *= l->shape[i];
+    if (none)
+        xti_str_add(b, "several axes at once");
+    else if (p.first < p.last)
+        xti_str_addf(b, "axes %d-%d", p.first, p.last);
+    else
         xti_str_addf(b, "axis %d", p.last);
-        if (step > 1)
-            xti_str_addf(b, ", every %" PRIu64 "%s", step, ordinal(step));
-        else if (!p.whole)
-            xti_str_addf(b, ", %" PRId64 " of %" PRId64, n, l->shape[p.last]);
-    }
-    xti_str_add(b, (p.last < p.first ? st : p.step) < 0 ? ", backwards" : "");
+    if (step > 1)
+        xti_str_addf(b, ", every %" PRIu64 "%s", step, ordinal(step));
+    else if (!p.whole && !none)
+        xti_str_addf(b, ", %" PRId64 " of %" PRId64, n, points);
+    xti_str_add(b, (none ? st : p.step) < 0 ? ", backwards" : "");
 }
 
 const struct xti_step *xti_main_step(const struct xt_kernel *k)

@@ -185,15 +185,12 @@ static bool is_backwards(const struct xti_layout *in, const struct xti_piece *q,
     return false;
 }
 
-/* "axis 2 (64)"; "6 steps of 4 places over axes 0-1"; "axis 1, 510 of 512" */
+/* "axis 2 (64)"; "axes 0-1, every 4th (6)"; "axis 1, 510 of 512" */
 static void result_text(const struct xti_layout *out, const struct xti_dim *d, struct xti_str *b)
 {
     struct xti_place to = xti_place_of(out, d->n, d->d);
-    bool steps = to.first != to.last && !to.whole, length = to.whole || to.step > 1 || to.step < -1;
-    if (steps)
-        xti_str_addf(b, "%" PRId64 " ", d->n);
     xti_place_text(out, d->n, d->d, b);
-    if (!steps && length)
+    if (to.last < to.first || to.whole || to.step > 1 || to.step < -1)
         xti_str_addf(b, " (%" PRId64 ")", d->n);
     xti_str_add(b, d->s ? "" : ", repeated");
 }
@@ -235,19 +232,6 @@ static void axes(struct page *p, const struct xti_piece *q)
     xti_str_free(&text);
 }
 
-/* Does the result's side of a piece speak of places rather than of axes? */
-static bool has_steps(const struct page *p, const struct xti_piece *q)
-{
-    struct xti_layout out;
-    xti_packed_output(p->k->packed, &out);
-    for (int i = 0; i < q->n_dims; i++) {
-        struct xti_place to = xti_place_of(&out, q->dim[i].n, q->dim[i].d);
-        if (to.first != to.last && !to.whole)
-            return true;
-    }
-    return false;
-}
-
 static void heading(struct page *p, const char *text)
 {
     put(p, "k", MARGIN, p->y, text, strlen(text));
@@ -260,22 +244,14 @@ static void all_axes(struct page *p)
     struct xti_str filled = {0};
     const struct xti_map *m = p->k->map;
     int above = p->y;
-    bool steps = false;
     for (int i = 0; i < m->n_srcs && i < XTI_INPUTS_SHOWN; i++) {
         const struct xti_piece *q = xti_piece_from(m, i);
         if (q && p->y == above)
             heading(p, "Where each axis goes (in brackets its length)");
-        if (q && xti_piece_affine(q)) {
+        if (q && xti_piece_affine(q))
             axes(p, q);
-            steps |= has_steps(p, q);
-        } else if (q) {
+        else if (q)
             paragraph(p, "s", XTI_NO_AXES, CHARS, 2);
-        }
-    }
-    if (steps) {
-        p->y -= 8;
-        paragraph(p, "s", "steps: the chain cuts axes anew; places are elements of the result, row by row",
-                  CHARS, 1);
     }
     p->y += p->y > above ? 12 : 0;
     xti_filled_text(m, &filled);

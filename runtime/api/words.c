@@ -130,7 +130,7 @@ static void threads_text(const struct xt_kernel *k, struct xti_str *b)
     xti_str_addf(b, "; %d thread%s", n, n == 1 ? "" : "s");
 }
 
-/* "; 6 % of the bytes by a fill with one value": what else there is, the same words once. */
+/* "; 6 % of the bytes by a fill": what else there is, the same words once. */
 static void others_text(const struct xt_kernel *k, const char *main, double all, struct xti_str *b)
 {
     enum { MOST = 4 };

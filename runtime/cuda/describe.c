@@ -33,7 +33,7 @@ struct xti_cuda_words xti_cuda_family_words(enum xti_cuda_family f)
         [XTI_CUDA_SEGMENTS] = {"rows from several places", "threads store 16 aligned bytes at a time"},
         [XTI_CUDA_PACKED] = {"short records of several parts", "they are put together in shared memory"},
         [XTI_CUDA_CONTIGUOUS] = {"a plain copy", "it is copied whole"},
-        [XTI_CUDA_FILL] = {"a fill with one value", NULL},
+        [XTI_CUDA_FILL] = {"a fill", NULL},
         [XTI_CUDA_ROWS] = {"a copy of runs", "each run is copied by wide accesses"},
         [XTI_CUDA_BROADCAST] = {"a broadcast", "each element is repeated along the row that it fills"},
         [XTI_CUDA_REVERSED] = {"a reversed copy", "wide accesses are reversed in registers"},

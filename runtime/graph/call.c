@@ -141,8 +141,10 @@ static xt_node build_repeat(struct xti_args *b)
     /* repeat(2,1) of a matrix is a call of both, and not the same; (n,0) is PyTorch's of an empty result. */
     if (rank(b) == 2 && axis == 1 && !b->p->item[b->slot[1].a].key.n &&
         xti_word_in("repeat", b->at.s, b->at.n)) {
-        snprintf(text, sizeof text, "write repeat(%" PRId64 ", axis=1), NumPy's, or tile(%" PRId64
-                 ",1), which is PyTorch's repeat(%" PRId64 ",1)", reps, reps, reps);
+        snprintf(text, sizeof text,
+                 "write repeat(%" PRId64 ", axis=1), NumPy's, or tile(%" PRId64
+                 ",1), which is PyTorch's repeat(%" PRId64 ",1)",
+                 reps, reps, reps);
         xti_args_fail(b, XT_EINVAL, text, "", 0);
         return -1;
     }

@@ -129,7 +129,8 @@ bool xti_build_axis(struct xti_build *b, int *axis, int rank)
     char x[XTI_SHAPE_TEXT];
     xti_shape_text(x, sizeof x, b->x->rank, b->x->shape);
     if (rank)
-        xti_build_fail(b, XT_ERANGE, *axis, "there is no axis %d: those of %s are %d to %d", *axis, x, -rank, rank - 1);
+        xti_build_fail(b, XT_ERANGE, *axis, "there is no axis %d: those of %s are %d to %d", *axis, x, -rank,
+                       rank - 1);
     else
         xti_build_fail(b, XT_ERANGE, *axis, "there is no axis %d: %s has none", *axis, x);
     return false;

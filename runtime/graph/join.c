@@ -70,8 +70,10 @@ static bool check_shapes(struct xti_build *b, int but, int n, const xt_node *xs)
         }
         for (int a = 0; a < y->rank; a++) {
             if (a != but && y->shape[a] != b->x->shape[a]) {
-                xti_build_fail(b, XT_ESHAPE, a, but < 0 ? "%s and %s differ on axis %d" : "%s and %s differ on axis %d: only axis %d may", s,
-                               t, a, but);
+                xti_build_fail(b, XT_ESHAPE, a,
+                               but < 0 ? "%s and %s differ on axis %d"
+                                       : "%s and %s differ on axis %d: only axis %d may",
+                               s, t, a, but);
                 return false;
             }
         }

@@ -82,8 +82,10 @@ xt_node xti_build_pad(struct xti_args *b)
     if (one) {
         n = spread(b, 1, v);
     } else if (n == 2 && rank(b) > 1) {
-        xti_args_fail(b, XT_ERANK, "one pair for several axes: np.pad repeats it, F.pad pads the last one: give each its pair",
-                      "", 0);
+        xti_args_fail(
+            b, XT_ERANK,
+            "one pair for several axes: np.pad repeats it, F.pad pads the last one: give each its pair", "",
+            0);
         return -1;
     } else if (n > 2 && is_flat(b, n)) {
         if (!turn_round(b, &n, v))

@@ -169,13 +169,12 @@ static bool declare(struct xti_parser *p, struct xti_token name)
             "input %.*s has no element type and shape: %d %s given, for the input%s before it", width(name),
             name.s, p->n_given, p->n_given == 1 ? "is" : "are", p->n_given == 1 ? "" : "s");
     if (!d.dtype && d.rank < 0)
-        return xti_parse_fail(
-            p, XT_ESYNTAX, name.s,
-            "input %.*s has no element type and shape, as in x: f32[2,3]",
-            width(name), name.s);
+        return xti_parse_fail(p, XT_ESYNTAX, name.s,
+                              "input %.*s has no element type and shape, as in x: f32[2,3]", width(name),
+                              name.s);
     if (!d.dtype || d.rank < 0)
-        return xti_parse_fail(p, XT_ESYNTAX, name.s, "input %.*s has no %s, as in x: f32[2,3]",
-                              width(name), name.s, d.dtype ? "shape" : "element type");
+        return xti_parse_fail(p, XT_ESYNTAX, name.s, "input %.*s has no %s, as in x: f32[2,3]", width(name),
+                              name.s, d.dtype ? "shape" : "element type");
     memcpy(text, name.s, name.n);
     text[name.n] = 0;
     if (p->mesh) { /* the layout is that of local arrays */

@@ -49,12 +49,6 @@ static void row_text(struct xti_str *b, int64_t c, int n_x, const int64_t *x, in
     end_sum(&t, c);
 }
 
-static void value_hex(struct xti_str *b, const struct xti_piece *p, int esize)
-{
-    for (int i = 0; i < esize; i++)
-        xti_str_addf(b, "%02x", p->value[i]);
-}
-
 static void dst_text(struct xti_str *b, const struct xti_piece *p)
 {
     struct sum t = {b, false};
@@ -68,8 +62,9 @@ static void dst_text(struct xti_str *b, const struct xti_piece *p)
 static void src_text(struct xti_str *b, const struct xti_piece *p, int esize)
 {
     if (p->src < 0) {
-        xti_str_add(b, "fill 0x"); /* bytes in memory order */
-        value_hex(b, p, esize);
+        xti_str_add(b, "fill 0x"); /* as a number: 0x3f800000 is 1 of f32 */
+        for (int i = esize - 1; i >= 0; i--)
+            xti_str_addf(b, "%02x", p->value[i]);
         return;
     }
     struct sum t = {b, false};
@@ -118,8 +113,9 @@ static void json_head(struct xti_str *b, const struct xti_piece *p, int esize)
     if (p->src >= 0) {
         xti_str_addf(b, "{\"source\":%d,\"value\":null,\"soff\":%" PRId64, p->src, p->soff);
     } else {
-        xti_str_add(b, "{\"source\":null,\"value\":\"");
-        value_hex(b, p, esize);
+        xti_str_add(b, "{\"source\":null,\"value\":\""); /* bytes in memory order */
+        for (int i = 0; i < esize; i++)
+            xti_str_addf(b, "%02x", p->value[i]);
         xti_str_add(b, "\",\"soff\":0");
     }
     xti_str_addf(b, ",\"doff\":%" PRId64 ",\"dims\":[", p->doff);

@@ -177,7 +177,7 @@ void xti_choice_text(struct xti_choice c, struct xti_str *b)
                                                        "order by both"};
     const char *comma = "";
     if (xti_choice_is_model(c))
-        xti_str_add(b, "the model's");
+        xti_str_add(b, "by estimate");
     comma = without_text(c.without, comma, b);
     if (c.stream)
         xti_str_addf(b, "%s%s", comma, c.stream > 0 ? "streaming stores" : "no streaming stores"),

@@ -24,7 +24,7 @@ bool xti_choice_is_model(struct xti_choice c);
  */
 bool xti_choice_without(const char *names, uint64_t *out);
 
-/* "streaming stores, source order, rows x 4"; "the model's". */
+/* "streaming stores, source order, rows x 4"; "by estimate". */
 void xti_choice_text(struct xti_choice c, struct xti_str *b);
 
 #endif

@@ -10,7 +10,7 @@
 /* clang-format off */
 const struct xti_strategy xti_cpu_strategies[XTI_N_STRATEGIES] = {
     {"memcpy", "a plain copy", "it is copied whole", xti_memcpy_applies, xti_rows_make},
-    ROW(fill, "a fill with one value", NULL),
+    ROW(fill, "a fill", NULL),
     ROW(mirror, "pixels in reverse order", "groups of elements are put in reverse in registers"),
     ROW(braid, "runs gathered from several places",
         "lines are put together from several streams of the source"),
@@ -26,9 +26,9 @@ const struct xti_strategy xti_cpu_strategies[XTI_N_STRATEGIES] = {
     ROW(reverse, "a reversed copy", "vectors are reversed in registers"),
     ROW(tile, "a copy in tiles", "tiles as wide as lines on either side go through registers"),
     ROW(broadcast, "a broadcast", "each element is repeated along the lines that it fills"),
-    ROW(transpose, "a transpose", "squares are turned in registers"),
+    ROW(transpose, "a transpose", "small squares are transposed in registers"),
     ROW(gather, "a gather", "each line is collected by a list of places"),
     ROW(strided, "every n-th element", "these are picked out in registers"),
-    ROW(general, "a copy row by row", "rows, or what conditions leave of them, follow each other"),
+    ROW(general, "a copy row by row", "rows follow each other"),
 };
 /* clang-format on */

@@ -289,7 +289,7 @@ struct xti_nest;
 typedef void xti_strategy_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
 struct xti_strategy {
     const char *name;
-    /* For people: "a transpose", "squares are turned in registers"; how NULL: what says it all. */
+    /* For people: "a transpose", "small squares are transposed in registers"; how NULL: what says it all. */
     const char *what, *how;
     bool (*applicable)(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
     /* Fills the step of this piece; cannot fail once applicable said yes. */
