@@ -21,7 +21,7 @@ void xti_add_bytes(double bytes, struct xti_str *b)
     xti_str_addf(b, "%.*f %s", bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, bytes, unit[i]);
 }
 
-/* " copies once, too"; " copies 2 times, 384 bytes read and written" */
+/* " copies once, too"; " copies 2 times, 384 bytes" */
 static void times_text(const struct xti_copies *c, double moved, const char *verb, struct xti_str *b)
 {
     if (c->n == 1 && c->bytes == moved) {
@@ -30,10 +30,9 @@ static void times_text(const struct xti_copies *c, double moved, const char *ver
     }
     xti_str_addf(b, c->n == 1 ? "%s once, " : "%s %d times, ", verb, c->n);
     xti_add_bytes(c->bytes, b);
-    xti_str_add(b, " read and written");
 }
 
-/* "; NumPy copies once, too; PyTorch 2 times, 384 bytes read and written". Of one operation nothing where
+/* "; NumPy copies once, too; PyTorch 2 times, 384 bytes". Of one operation nothing where
  * they copy once. */
 static void libraries_text(const struct xti_cost_of_steps *s, double moved, struct xti_str *b)
 {
@@ -62,12 +61,11 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
     }
     if (steps.operations > 1)
         xti_str_addf(b, "%d operations in ", steps.operations);
+    double moved = (double)info.bytes_read + (double)info.bytes_written;
     xti_str_add(b, "one copy: ");
-    xti_add_bytes((double)info.bytes_read, b);
-    xti_str_add(b, " read, ");
-    xti_add_bytes((double)info.bytes_written, b);
-    xti_str_add(b, " written");
-    libraries_text(&steps, (double)info.bytes_read + (double)info.bytes_written, b);
+    xti_add_bytes(moved, b);
+    xti_str_add(b, " read and written");
+    libraries_text(&steps, moved, b);
 }
 
 /* ---- the way */
