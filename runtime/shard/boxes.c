@@ -305,7 +305,7 @@ xt_status xti_boxes_plan_make(const struct xti_boxed *x, int64_t rank, const str
                               int64_t most_bytes, const struct xti_near *near, struct xti_shard_plan *p,
                               struct xti_err *err)
 {
-    struct boxer b = {.x = x, .parts = {.p = p, .direct = true, .err = err}};
+    struct boxer b = {.x = x, .parts = {.p = p, .direct = true, .plain = true, .err = err}};
     int64_t elements;
     *p = (struct xti_shard_plan){.rank = rank, .target = *target, .near = *near, .boxes = true};
     xt_status s = whole_tensor(x, p, err);

@@ -9,6 +9,7 @@ struct xti_parts {
     struct xti_shard_plan *p;
     int group;   /* of boxes: equal ones of a group share stencils */
     bool direct; /* of this group: better copied from place to place */
+    bool plain;  /* of this group: its boxes are the same on both ranks, without divs and guards */
     struct xti_err *err;
 };
 

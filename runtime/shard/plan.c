@@ -154,6 +154,7 @@ static void next_group(struct planner *b, const struct xti_piece *p)
     b->parts.group++;
     b->order = XTI_BY_DESTINATION;
     b->ordered = b->parts.direct = p->n_divs || p->n_guards;
+    b->parts.plain = !b->ordered;
 }
 
 static xt_status read_all(struct planner *b, const struct xti_map *m, int64_t from, int64_t to)
@@ -343,7 +344,9 @@ void xti_shard_plan_free(struct xti_shard_plan *p)
     free_traffic(&p->send);
     free_traffic(&p->receive);
     free_traffic(&p->pull);
+    free_traffic(&p->fetch);
     xti_free(p->pulled_by);
+    xti_free(p->pulls);
     xt_graph_free(p->graph);
     xti_mesh_free(&p->mesh);
     xti_arena_free(&p->arena);

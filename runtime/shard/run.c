@@ -150,45 +150,74 @@ static bool release_near(struct xt_shard *p, int i)
     return true;
 }
 
-/* The next of the near ranks whose arrays are read in their place, if one has begun. */
-static bool pull(struct xt_shard *p)
+/* What of a peer's is copied from its place. */
+static void pull_seen(struct xt_shard *p, int near)
 {
     const struct xti_traffic *t = &p->plan.pull;
     for (int i = 0; i < t->n; i++) {
         const struct xti_message *m = &t->message[i];
-        enum xti_shows shows = p->pulled[i] ? XTI_NOT_BEGUN : xti_near_shows(p, m->near);
-        if (shows == XTI_NOT_BEGUN)
-            continue;
-        for (int k = m->first; shows == XTI_SHOWS && k < m->first + m->n; k++)
-            move(p, &t->part[k], XTI_WITHIN, xti_near_source(p, m->near, t->part[k].input), NULL);
-        if (shows == XTI_SHOWS)
-            xti_near_pulled(p, m->near);
-        p->pulled[i] = true;
-        return true;
+        for (int k = m->first; m->near == near && k < m->first + m->n; k++)
+            move(p, &t->part[k], XTI_WITHIN, xti_near_source(p, near, t->part[k].input), NULL);
     }
-    return false;
+}
+
+/* seen: what is better copied from its place was. */
+static xt_status pull_fetched(struct xt_shard *p, int near, bool seen)
+{
+    const struct xti_traffic *t = &p->plan.fetch;
+    for (int i = 0; i < t->n; i++) {
+        const struct xti_message *m = &t->message[i];
+        for (int k = m->first; m->near == near && !(m->direct && seen) && k < m->first + m->n; k++) {
+            if (xti_near_fetch(p, near, &t->part[k])) {
+                char text[80];
+                snprintf(text, sizeof text, "the memory of rank %lld cannot be read", (long long)m->peer);
+                return broken(p, fail(XT_ECOMM, text));
+            }
+            move(p, &t->part[k], XTI_UNPACK, NULL, p->fetched);
+        }
+    }
+    return XT_OK;
+}
+
+/* Reads what it does of the next near rank that has begun; by distance, so that not all read the same one. */
+static xt_status pull(struct xt_shard *p, bool *any)
+{
+    for (int i = 1; i < p->plan.near.n; i++) {
+        int near = (p->me + p->plan.near.n - i) % p->plan.near.n;
+        if (!p->plan.pulls[near] || p->pulled[near] || xti_near_shows(p, near) == XTI_NOT_BEGUN)
+            continue;
+        bool seen = xti_near_shows(p, near) == XTI_SHOWS;
+        if (seen)
+            pull_seen(p, near);
+        xt_status s = pull_fetched(p, near, seen);
+        if (s)
+            return s;
+        xti_near_pulled(p, near);
+        p->pulled[near] = *any = true;
+        return XT_OK;
+    }
+    return XT_OK;
 }
 
 /* Has this rank read what it reads, and have those who read its own? */
 static bool pulls_are_done(struct xt_shard *p)
 {
-    for (int i = 0; i < p->plan.pull.n; i++)
-        if (!p->pulled[i])
+    for (int i = 0; i < p->plan.near.n; i++) {
+        bool read = p->plan.pulled_by[i] & XTI_PULLS_FETCHED ||
+                    (p->plan.pulled_by[i] && xti_near_shows(p, p->me) == XTI_SHOWS);
+        if ((p->plan.pulls[i] && !p->pulled[i]) || (read && !xti_near_has_pulled(p, i)))
             return false;
-    for (int i = 0; i < p->plan.near.n; i++)
-        if (p->plan.pulled_by[i] && xti_near_shows(p, p->me) == XTI_SHOWS && !xti_near_has_pulled(p, i))
-            return false;
+    }
     return true;
 }
 
-static bool go_near(struct xt_shard *p)
+static xt_status go_near(struct xt_shard *p, bool *any)
 {
-    bool any = false;
     for (int i = 0; i < XTI_EACH_WAY && p->plan.near.n; i++) {
-        any |= take_near(p, i);
-        any |= release_near(p, i);
+        *any |= take_near(p, i);
+        *any |= release_near(p, i);
     }
-    return any || pull(p);
+    return *any ? XT_OK : pull(p, any);
 }
 
 /* ---- all of it */
@@ -249,9 +278,12 @@ static xt_status advance(struct xt_shard *p, bool block)
         xt_status s = post_receives(p);
         if (!s)
             s = post_sends(p);
+        bool any = false;
+        if (!s)
+            s = go_near(p, &any);
         if (s)
             return s;
-        bool any = go_near(p), near = waits_for_near(p); /* before it may become done meanwhile */
+        bool near = waits_for_near(p); /* before it may become done meanwhile */
         if (is_done(p))
             break;
         s = go_far(p, block && !any && !near, &any);
@@ -277,9 +309,27 @@ static xt_status take_buffers(struct xt_shard *p, struct xti_lane *l, struct xti
     return XT_OK;
 }
 
+static xt_status take_fetch_buffer(struct xt_shard *p, struct xti_err *err)
+{
+    enum { LINE = 64 };
+    const struct xti_traffic *t = &p->plan.fetch;
+    int64_t most = 0;
+    for (int i = 0; i < t->n_parts; i++)
+        if (p->plan.stencil[t->part[i].stencil].elements > most)
+            most = p->plan.stencil[t->part[i].stencil].elements;
+    p->fetch_bytes = most * p->plan.esize;
+    if (!most || p->fetch_room)
+        return XT_OK;
+    p->fetch_room = xti_alloc((size_t)p->fetch_bytes + LINE);
+    p->fetched = (char *)p->fetch_room + -(uintptr_t)p->fetch_room % LINE;
+    return p->fetch_room ? XT_OK : xti_fail(err, XT_ENOMEM, "staging buffers of a plan over a mesh");
+}
+
 xt_status xti_shard_ready(struct xt_shard *p, struct xti_err *err)
 {
     xt_status s = xti_shard_kernels(&p->plan, err);
+    if (!s)
+        s = take_fetch_buffer(p, err);
     if (!s)
         s = take_buffers(p, &p->receive, err);
     return s ? s : take_buffers(p, &p->send, err);

@@ -32,7 +32,10 @@ struct xt_shard {
     int me;                /* which of the near ranks */
     uint64_t run, *expected;
     unsigned char *shows; /* [near.n] enum xti_shows */
-    bool *pulled;         /* [pull.n] what is done of it */
+    bool *pulled;         /* [near.n] of whom all is read that is read */
+    char *fetched;        /* what is fetched at a time; */
+    void *fetch_room;     /* aligned in this */
+    int64_t fetch_bytes;
 };
 
 /* As xt_shard_new, with messages of at most so many bytes, the same on all ranks. */
