@@ -62,7 +62,8 @@ static bool has_writer(const struct xt_graph *g)
 
 /* ---- views: what NumPy and PyTorch make of the graph */
 
-/* The strides of a node's array, and whether it lies in an array of its own rather than in an input. */
+/* The strides of a node's array, or the nearest that fit where extents are huge, and whether it lies in an
+ * array of its own rather than in an input. */
 struct view {
     bool used, own;
     int64_t st[XT_MAX_RANK];
@@ -74,10 +75,10 @@ static bool split_run(const int64_t *n, const int64_t *st, int i1, int i, const 
                       int64_t *to)
 {
     for (int a = i; a + 1 < i1; a++)
-        if (st[a] != n[a + 1] * st[a + 1])
+        if (st[a] != xti_mul_most(n[a + 1], st[a + 1]))
             return false;
     for (int b = j1 - 1; b >= j; b--)
-        to[b] = b == j1 - 1 ? st[i1 - 1] : to_n[b + 1] * to[b + 1];
+        to[b] = b == j1 - 1 ? st[i1 - 1] : xti_mul_most(to_n[b + 1], to[b + 1]);
     return true;
 }
 
@@ -87,23 +88,24 @@ static bool view_reshape(const struct xti_node *x, const struct xti_node *from, 
 {
     int64_t n[XT_MAX_RANK], s[XT_MAX_RANK];
     int rank = 0, i = 0, j = 0;
+    bool empty = false; /* then any strides say it */
     for (int a = 0; a < from->rank; a++)
         if (from->shape[a] != 1) {
             n[rank] = from->shape[a];
             s[rank++] = st[a];
         }
-    for (int b = 0; b < x->rank; b++)
+    for (int b = 0; b < x->rank; b++) {
         to[b] = 0;
-    while (i < rank && j < x->rank) {
+        empty = empty || x->shape[b] == 0;
+    }
+    while (!empty && i < rank && j < x->rank) {
         int i1 = i + 1, j1 = j + 1;
         int64_t old = n[i], new = x->shape[j];
-        if (!old || !new)
-            return true;
-        while (old != new &&i1 <= rank && j1 <= x->rank) {
+        while (old != new) {
             if (new < old)
-                new *= x->shape[j1++];
+                new = xti_mul_most(new, x->shape[j1++]);
             else
-                old *= n[i1++];
+                old = xti_mul_most(old, n[i1++]);
         }
         if (!split_run(n, s, i1, i, x->shape, j1, j, to))
             return false;
@@ -131,7 +133,7 @@ static void view_index(const struct xti_node *x, const int64_t *st, int64_t *to)
         else if (item[0] == XT_AT)
             st++;
         else
-            *to++ = item[3] * *st++;
+            *to++ = xti_mul_most(item[3], *st++);
     }
 }
 
@@ -141,7 +143,7 @@ static void view_diagonal(const struct xti_node *x, const struct xti_node *from,
     for (int j = 0; j < from->rank; j++)
         if (j != x->attr[1] && j != x->attr[2])
             *to++ = st[j];
-    *to = st[x->attr[1]] + st[x->attr[2]];
+    *to = xti_add_most(st[x->attr[1]], st[x->attr[2]]);
 }
 
 static bool goes_backwards(const struct xti_node *x)
@@ -177,10 +179,10 @@ static bool view_of(const struct xt_graph *g, const struct xti_node *x, const in
         for (int j = 0; j < from->rank; j++)
             to[j] = st[j];
         for (int k = 0; k < x->n_attrs && x->op == XT_OP_FLIP; k++)
-            to[x->attr[k]] = -to[x->attr[k]];
+            to[x->attr[k]] = xti_mul_most(-1, to[x->attr[k]]);
         if (x->op == XT_OP_UNFOLD) {
             to[x->rank - 1] = st[x->attr[0]];
-            to[x->attr[0]] = st[x->attr[0]] * x->attr[2];
+            to[x->attr[0]] = xti_mul_most(st[x->attr[0]], x->attr[2]);
         }
     } else {
         return false;
@@ -200,7 +202,7 @@ static void keep_order(const struct xti_node *x, int64_t *to)
                 next = j;
         placed[next] = true;
         to[next] = step;
-        step *= x->shape[next] > 1 ? x->shape[next] : 1;
+        step = xti_mul_most(step, x->shape[next] > 1 ? x->shape[next] : 1);
     }
 }
 

@@ -231,11 +231,12 @@ struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit)
 /* ---- steps */
 
 /* Does the place of i + j * step lie as far from that of i as the place of j * step from 0, for all i < step?
- * grain: then the digits that change do so by multiples of it. */
+ * grain: then the digits that change do so by multiples of it; 0: there are none. */
 static bool is_additive(const struct xti_box *b, enum xti_box_of f, int64_t step, int64_t *grain)
 {
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     int n = xti_box_digits(b, f, order);
+    *grain = 0;
     for (int k = 0; k < n; k++) {
         int64_t points = xti_box_points(b, f, order[k], k);
         int64_t skew = order[k]->skew && f != XTI_BOX_RUN ? INT64_C(1) << order[k]->skew : 1;
