@@ -210,6 +210,24 @@ START_TEST(digests_are_the_standards)
 }
 END_TEST
 
+START_TEST(sha256_is_the_same_by_instructions_and_in_c)
+{
+    unsigned char block[5 * XTI_SHA256_BLOCK + 3];
+    uint64_t x = 1;
+    for (size_t i = 0; i < sizeof block; i++)
+        block[i] = (unsigned char)((x = x * 6364136223846793005u + 1442695040888963407u) >> 56);
+    for (size_t n = 0; n <= 5; n++)
+        for (size_t at = 0; at <= 3; at++) {
+            uint32_t a[8], b[8];
+            for (uint32_t i = 0; i < 8; i++)
+                a[i] = b[i] = 0x9e3779b9u * (i + 1);
+            xti_sha256_blocks(a, block + at, n);
+            xti_sha256_blocks_c(b, block + at, n);
+            ck_assert_mem_eq(a, b, sizeof a);
+        }
+}
+END_TEST
+
 START_TEST(numbers_in_the_environment)
 {
     static const struct {
@@ -278,6 +296,7 @@ int main(void)
     tcase_add_test(t, vectors_double_or_stay_as_they_were);
     tcase_add_test(t, every_one_of_the_allocations_can_fail);
     tcase_add_test(t, digests_are_the_standards);
+    tcase_add_test(t, sha256_is_the_same_by_instructions_and_in_c);
     tcase_add_test(t, numbers_in_the_environment);
     tcase_add_test(t, topics_of_the_log_are_a_list);
     tcase_add_test(t, a_line_of_the_log_is_one_line_of_stderr);
