@@ -20,6 +20,7 @@ enum {
     LEAST_RUNS = 4,
     OFTEN = 3,
     MOST_LANES = 8,
+    MOST_LAYOUTS = 96,
     TABLE_BYTES = 8 << 10,
     ROW_BITS = 24, /* strides of the source's run are smaller */
     KNOWN_LAYOUTS = 128
@@ -68,52 +69,69 @@ static int log2_of(int64_t n)
 
 /* ---- what warps ask for */
 
-/* Lanes that ask together: of each the digits of its place, and bytes more. */
+/* Lanes that ask together: of each its point in each dim, and bytes more. All that says where they lie has 16
+ * bits, as shared memory is smaller: a vector of the processor holds many lanes. */
 struct request {
     int lanes;
     bool chunks; /* of rows, which begin within their first one */
-    short digit[WARP][XTI_CUDA_BOX_DIMS];
-    int more[WARP];
+    uint16_t point[XTI_CUDA_BOX_DIMS][WARP];
+    uint16_t more[WARP];
 };
 
 struct probes {
-    int n_chunks, n_units, chunk_lanes, unit_lanes;
-    struct request chunk[PROBES], unit[PROBES];
+    int n, first; /* which is counted first */
+    int chunk_lanes, unit_lanes;
+    struct request request[2 * PROBES];
 };
 
-static void put_digits(const struct xti_box *b, enum xti_box_of f, int64_t i, short *digit)
+/* The digits of a number, fastest first: how many values, of which dim, times what. */
+struct digits {
+    int n, dim[XTI_CUDA_BOX_DIMS], times[XTI_CUDA_BOX_DIMS];
+    int64_t points[XTI_CUDA_BOX_DIMS];
+};
+
+static void list_digits(const struct xti_box *b, enum xti_box_of f, struct digits *d)
 {
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
-    int n = xti_box_digits(b, f, order);
-    for (int k = 0; k < n; k++) {
-        int64_t points = xti_box_points(b, f, order[k], k);
-        digit[order[k] - b->dim] =
-            (short)((k + 1 < n ? i % points : i) * (f == XTI_BOX_RUN && !k ? b->group : 1));
-        i /= points;
+    d->n = xti_box_digits(b, f, order);
+    for (int k = 0; k < d->n; k++) {
+        d->dim[k] = (int)(order[k] - b->dim);
+        d->points[k] = k + 1 < d->n ? xti_box_points(b, f, order[k], k) : INT64_MAX;
+        d->times[k] = f == XTI_BOX_RUN && !k ? b->group : 1;
+    }
+}
+
+static void put_digits(const struct digits *d, int64_t i, int lane, struct request *r)
+{
+    for (int k = 0; k < d->n; k++) {
+        r->point[d->dim[k]][lane] = (uint16_t)(i % d->points[k] * d->times[k]);
+        i /= d->points[k];
     }
 }
 
 /* Of a run within its first word, as if all strides that are no multiples of that were odd: then all these
  * share a layout, and a kernel. Of runs that go from row to row not by 1: units of neighbouring runs would
  * meet in no bank, as with most others they do. */
-static int64_t units_within(const struct xti_box *b, const short *digit, int64_t of)
+static int64_t units_within(const struct xti_box *b, const struct request *r, int lane, int64_t of)
 {
     int64_t at = 0, odd = b->n_b == 1 && xti_box_is_row(&b->dim[0]) ? 3 : 1;
     for (int j = 0; j < b->n; j++)
         if (!b->dim[j].in_b && b->dim[j].d % of)
-            at += odd * digit[j];
+            at += odd * r->point[j][lane];
     return at % of;
 }
 
 static void ask_for_chunks(const struct xti_box *b, int64_t first, struct request *r)
 {
+    struct digits row;
+    list_digits(b, XTI_BOX_ROW, &row);
     memset(r, 0, sizeof *r);
     r->chunks = true;
     for (; r->lanes < WARP && first + r->lanes < b->rows * b->chunks && first + r->lanes < b->row_active;
          r->lanes++) {
         int64_t e = first + r->lanes;
-        put_digits(b, XTI_BOX_ROW, e / b->chunks, r->digit[r->lanes]);
-        r->more[r->lanes] = (int)(e % b->chunks * 16);
+        put_digits(&row, e / b->chunks, r->lanes, r);
+        r->more[r->lanes] = (uint16_t)(e % b->chunks * 16);
     }
 }
 
@@ -122,29 +140,33 @@ static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int 
 {
     int64_t units = b->word / unit, outs = b->outs / b->group;
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    struct digits run, points;
+    list_digits(b, XTI_BOX_RUN, &run);
+    list_digits(b, XTI_BOX_POINT, &points);
     memset(r, 0, sizeof *r);
     for (; r->lanes < WARP && first + r->lanes < b->steps.active && first + r->lanes < outs * b->vectors;
          r->lanes++) {
-        short *digit = r->digit[r->lanes];
         int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units + k;
-        put_digits(b, XTI_BOX_RUN, e / b->lanes % outs, digit);
+        put_digits(&run, e / b->lanes % outs, r->lanes, r);
         if (!b->destination_aligned)
-            point += last->back * last->d - units_within(b, digit, units);
-        put_digits(b, XTI_BOX_POINT, point < 0 ? 0 : point, digit);
+            point += last->back * last->d - units_within(b, r, r->lanes, units);
+        put_digits(&points, point < 0 ? 0 : point, r->lanes, r);
     }
 }
 
 static void ask(const struct xti_box *b, int unit, struct probes *p)
 {
     int units = b->word / unit;
-    p->n_chunks = p->n_units = p->chunk_lanes = p->unit_lanes = 0;
+    p->n = p->first = p->chunk_lanes = p->unit_lanes = 0;
     for (int w = 0; w < PROBES; w++) {
-        ask_for_chunks(b, w * WARP, &p->chunk[w]);
-        ask_for_units(b, unit, w * WARP, w * 5 % units, &p->unit[w]);
-        p->n_chunks += p->chunk[w].lanes > 0;
-        p->n_units += p->unit[w].lanes > 0;
-        p->chunk_lanes += p->chunk[w].lanes;
-        p->unit_lanes += p->unit[w].lanes;
+        ask_for_units(b, unit, w * WARP, w * 5 % units, &p->request[p->n]);
+        p->unit_lanes += p->request[p->n].lanes;
+        p->n += p->request[p->n].lanes > 0;
+    }
+    for (int w = 0; w < PROBES; w++) {
+        ask_for_chunks(b, w * WARP, &p->request[p->n]);
+        p->chunk_lanes += p->request[p->n].lanes;
+        p->n += p->request[p->n].lanes > 0;
     }
 }
 
@@ -165,58 +187,91 @@ static int64_t base_of(const struct xti_box *b)
     return base;
 }
 
-static int64_t place_of(const struct xti_box *b, int64_t base, const short *digit)
+/* Where each lane's bytes lie, `base` first. */
+static void list_places(const struct xti_box *b, const struct request *r, int64_t base, uint16_t at[WARP])
 {
-    int64_t at = base;
-    for (int j = 0; j < b->n; j++)
-        at += digit[j] * b->dim[j].shared;
-    return b->dim[0].skew ? at + (digit[0] >> b->dim[0].skew) * b->dim[0].skew_bytes : at;
+    for (int l = 0; l < WARP; l++)
+        at[l] = (uint16_t)base;
+    for (int j = 0; j < b->n; j++) {
+        uint16_t bytes = (uint16_t)b->dim[j].shared;
+        for (int l = 0; l < WARP; l++)
+            at[l] = (uint16_t)(at[l] + (uint32_t)r->point[j][l] * bytes);
+    }
+    for (int l = 0; l < WARP && b->dim[0].skew; l++)
+        at[l] = (uint16_t)(at[l] + (r->point[0][l] >> b->dim[0].skew) * b->dim[0].skew_bytes);
+    uint16_t kept = r->chunks && b->shifts == 2 ? 0xfff0 : 0xffff;
+    for (int l = 0; l < WARP; l++)
+        at[l] = (uint16_t)((at[l] & kept) + r->more[l]);
+    for (int l = 0; l < WARP && b->spread; l++)
+        at[l] = (uint16_t)(at[l] + (at[l] >> b->every) * b->spread);
 }
 
-/* The largest number of different words in one bank, of each group of lanes that go together: 64-bit requests
- * are served a half warp at a time, 128-bit ones a quarter warp. */
-static int count_waves(const struct xti_box *b, const struct request *r, int64_t base, int bytes, int *ideal)
+/* The largest number of different words in one bank. */
+static int most_in_a_bank(const uint16_t *word, int n, int banks)
 {
-    int words = bytes < WORD ? 1 : bytes / WORD, together = WARP / words, waves = 0;
-    *ideal = 0;
+    uint16_t known[BANKS][WARP];
+    int have[BANKS] = {0}, most = 0;
+    for (int l = 0; l < n; l++) {
+        int bank = word[l] & (banks - 1), i = 0;
+        while (i < have[bank] && known[bank][i] != word[l])
+            i++;
+        known[bank][i] = word[l];
+        have[bank] += i == have[bank];
+        most = have[bank] > most ? have[bank] : most;
+    }
+    return most;
+}
+
+/* Lanes that go together: 64-bit requests are served a half warp at a time, 128-bit ones a quarter warp. */
+static int together_of(int bytes) { return bytes < WORD ? WARP : LINE / bytes; }
+
+static int groups_of(const struct request *r, int bytes)
+{
+    return (r->lanes + together_of(bytes) - 1) / together_of(bytes);
+}
+
+/* Their words begin at multiples of their bytes, and take so many banks side by side. */
+static int count_waves(const struct xti_box *b, const struct request *r, int64_t base, int bytes)
+{
+    int together = together_of(bytes), shift = log2_of(LINE / together), waves = 0;
+    uint16_t at[WARP];
+    list_places(b, r, base, at);
+    for (int l = 0; l < WARP; l++)
+        at[l] = (uint16_t)(at[l] >> shift);
     for (int first = 0; first < r->lanes; first += together) {
-        int64_t known[BANKS][WARP];
-        int n[BANKS] = {0}, most = 0;
-        for (int l = first; l < first + together && l < r->lanes; l++) {
-            int64_t at = place_of(b, base, r->digit[l]);
-            at = spread(b, (r->chunks && b->shifts == 2 ? at & ~INT64_C(15) : at) + r->more[l]) / WORD;
-            for (int k = 0; k < words; k++, at++) {
-                int bank = (int)((uint64_t)at % BANKS), i = 0;
-                while (i < n[bank] && known[bank][i] != at)
-                    i++;
-                known[bank][i] = at;
-                n[bank] += i == n[bank];
-                most = n[bank] > most ? n[bank] : most;
-            }
+        int n = r->lanes - first < together ? r->lanes - first : together;
+        uint32_t met = 0, again = 0;
+        for (int l = first; l < first + n; l++) {
+            uint32_t bank = UINT32_C(1) << (at[l] & (together - 1));
+            again |= met & bank;
+            met |= bank;
         }
-        waves += most;
-        ++*ideal;
+        waves += again ? most_in_a_bank(at + first, n, together) : 1;
     }
     return waves;
 }
 
-/* Counting ends where more than `most` are taken. */
-static struct xti_box_waves count_probes(const struct xti_box *b, int unit, const struct probes *p,
-                                         double most)
+/* Of each of its requests at least one for each group of lanes; counting ends where more than `most` are
+ * taken, which the requests that ended it last time show soonest. */
+static struct xti_box_waves count_probes(const struct xti_box *b, int unit, struct probes *p, double most)
 {
     struct xti_box_waves w = {0, 0};
-    double chunks = (double)(b->rows * b->chunks), words = (double)(b->outs / b->group * b->vectors);
+    double chunks = (double)(b->rows * b->chunks) / p->chunk_lanes * (16 / b->store_bytes),
+           words = (double)(b->outs / b->group * b->vectors) / p->unit_lanes * (b->word / unit);
     int64_t base = base_of(b);
-    int ideal;
-    for (int i = 0; i < p->n_units && w.taken <= most; i++) {
-        double times = words / p->unit_lanes * (b->word / unit);
-        w.taken += times * count_waves(b, &p->unit[i], base, unit * b->group, &ideal);
-        w.ideal += times * ideal;
+    int bytes[] = {unit * b->group, b->store_bytes};
+    for (int i = 0; i < p->n; i++) {
+        const struct request *r = &p->request[i];
+        w.ideal += (r->chunks ? chunks : words) * groups_of(r, bytes[r->chunks]);
     }
-    for (int i = 0; i < p->n_chunks && w.taken <= most; i++) {
-        double times = chunks / p->chunk_lanes * (16 / b->store_bytes);
-        w.taken += times * count_waves(b, &p->chunk[i], 0, b->store_bytes, &ideal);
-        w.ideal += times * ideal;
+    w.taken = w.ideal;
+    for (int k = 0; k < p->n && w.taken <= most; k++) {
+        int i = (p->first + k) % p->n;
+        const struct request *r = &p->request[i];
+        int more = count_waves(b, r, r->chunks ? 0 : base, bytes[r->chunks]) - groups_of(r, bytes[r->chunks]);
+        w.taken += (r->chunks ? chunks : words) * more;
+        if (w.taken > most)
+            p->first = i;
     }
     return w;
 }
@@ -414,7 +469,7 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
         d->ragged = b->shifts == 2 && within_chunk(d, unit);
         d->shared = at + (d->ragged ? odd_bytes(unit) : 0);
         d->skew = j == 0 && units > 1 && y->word ? log2_of(units) : 0;
-        d->skew_bytes = y->grain * y->word;
+        d->skew_bytes = d->skew ? y->grain * y->word : 0;
         at = (at + (d->ragged ? 16 : 0)) * read_points(d) +
              (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
         at += n++ == y->after ? y->grain * y->dim : 0;
@@ -464,6 +519,27 @@ static bool next_layout(int i, int unit, struct layout *y)
     return true;
 }
 
+/* Those that this box tells apart, in that order: numbers that say nothing of it are 0. */
+static int list_layouts(const struct xti_box *b, int unit, struct layout list[MOST_LAYOUTS])
+{
+    int rows = 0, n = 0;
+    for (int j = 0; j < b->n; j++)
+        rows += xti_box_is_row(&b->dim[j]);
+    bool words = xti_box_is_row(&b->dim[0]) && b->word > unit;
+    for (int i = 0; next_layout(i, unit, &list[n]); i++) {
+        struct layout *y = &list[n];
+        int k = 0;
+        y->row = rows ? y->row : 0;
+        y->word = words ? y->word : 0;
+        y->dim = y->after + 1 < rows ? y->dim : 0;
+        y->after = y->dim ? y->after : 0;
+        while (memcmp(&list[k], y, sizeof *y))
+            k++;
+        n += k == n && (y->grain == 16 || (b->shifts < 2 && y->grain >= unit * b->group));
+    }
+    return n;
+}
+
 /* Of a word of the destination: loads from shared memory, and putting their units together. */
 static double gather_instructions(const struct xti_box *b, int unit)
 {
@@ -499,7 +575,7 @@ double xti_box_instructions(const struct xti_box *b, int unit)
  * what a processor has no time for. Where it has time, conflicts count a little. A word that asks for less
  * than a line does so with lines that others ask for. INFINITY: no less than `least`, found without counting
  * all wavefronts. */
-static double price(const struct xti_box *b, int unit, const struct probes *p, double least, bool *ideal)
+static double price(const struct xti_box *b, int unit, struct probes *p, double least, bool *ideal)
 {
     double share = b->word / 16.0, sixteens = (double)(b->outs * b->vectors) * share,
            work = pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5), least_lines = 4 * share,
@@ -537,21 +613,20 @@ struct found {
     double price;
 };
 
-/* The layouts for b->lanes. True: no other lanes can be better. */
-static bool search_layouts(struct xti_box *b, int unit, struct found *best)
+/* Of n layouts those for b->lanes. True: no other lanes can be better. */
+static bool search_layouts(struct xti_box *b, int unit, int n, const struct layout *list, struct found *best)
 {
     struct probes p = {0};
-    struct layout y;
     bool ideal = false;
-    for (int i = 0; !ideal && next_layout(i, unit, &y); i++) {
-        lay_out(b, unit, &y);
-        if (b->bytes > SHARED_BYTES || (y.grain < 16 && (b->shifts == 2 || y.grain < unit * b->group)))
+    for (int i = 0; i < n && !ideal; i++) {
+        lay_out(b, unit, &list[i]);
+        if (b->bytes > SHARED_BYTES)
             continue;
-        if (!p.n_chunks)
+        if (!p.n)
             ask(b, unit, &p);
         double cost = price(b, unit, &p, best->price, &ideal);
         if (cost < best->price)
-            *best = (struct found){y, b->lanes, cost};
+            *best = (struct found){list[i], b->lanes, cost};
     }
     return ideal;
 }
@@ -559,12 +634,13 @@ static bool search_layouts(struct xti_box *b, int unit, struct found *best)
 static struct found search(struct xti_box *b, int unit)
 {
     struct found best = {.lanes = b->vectors, .price = INFINITY};
+    struct layout list[MOST_LAYOUTS];
     int64_t lanes[MOST_LANES];
     bool ideal = false;
-    int n = list_lanes(b, lanes);
+    int n = list_lanes(b, lanes), n_layouts = list_layouts(b, unit, list);
     for (int k = 0; k < n && !ideal; k++) {
         b->lanes = lanes[k];
-        ideal = search_layouts(b, unit, &best);
+        ideal = search_layouts(b, unit, n_layouts, list, &best);
     }
     return best;
 }
