@@ -239,7 +239,10 @@ $(XT_CC): $(B)/obj/tools/xt-cc.o $(LIB_A)
 $(B)/tests/%: $(B)/obj/tests/%.o $(TEST_OBJECTS) $(B)/obj/bench/workloads.o $(B)/obj/bench/chains.o $(B)/gen/bench_workloads_text.o $(B)/gen/bench_report_html.o $(LIB_A) | $(XT_CC)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter-out %.a,$^) $(LIB_A) $(CHECK_LIBS) $(LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter-out %.a %.so,$^) $(LIB_A) $(CHECK_LIBS) $(LIBS)
+
+# Tests that run on a driver, or on a compiler, that is not there.
+$(patsubst %,$(B)/tests/test_%,any contexts cuda_api driver pack structure tiers): $(DOUBLES)
 
 # Tests of what the command is made of.
 $(B)/tests/test_npy: $(patsubst %,$(B)/obj/tools/%.o,npy input output guard)

@@ -168,6 +168,7 @@ def main():
     head = {k: v for k, v in head[0].items() if k != "part"}
     head.update(commit=commit(), date=time.strftime("%Y-%m-%d"), double=head["device"] == "double")
     print(f"{head['device']}, sm_{head['sm']}: {opt.seconds:.0f} s")
+    os.makedirs(opt.out, exist_ok=True)
     run = Run(opt)
     run.check(15, "equal", "equal")
     run.sanitizer(6)

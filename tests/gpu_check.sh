@@ -11,7 +11,7 @@ if ! [ -e "$B/tests/libcuda_double.so" ] || ! [ -e "$B/tests/gpu_check" ] ||
     echo "skipped: gpu-check on the driver double: no double, or no NVRTC"
     exit 0
 fi
-B=$B "$python" tests/gpu_check.py --small --seconds 25 --out "$dir" \
+B=$B "$python" tests/gpu_check.py --small --seconds 25 --out "$dir/made/for" \
     --double "$(cd "$B" && pwd)/tests/libcuda_double.so" >"$dir/log" 2>&1
 echo "exit status $?" >>"$dir/log"
 PYTHONPATH=tests "$python" - "$dir" <<'END' || cat "$dir/log"
@@ -27,7 +27,7 @@ def check(what, true):
 
 log = open(sys.argv[1] + "/log").read()
 check("it ends well", "exit status 0" in log)
-files = glob.glob(sys.argv[1] + "/gpu-double-*.json")
+files = glob.glob(sys.argv[1] + "/made/for/gpu-double-*.json")
 check("one report, named after the device and the commit", len(files) == 1)
 report = json.load(open(files[0])) if files else {"rows": [], "parts": []}
 table = open(files[0][:-4] + "md").read() if files else ""
