@@ -10,7 +10,8 @@ no() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
 expect() { if eval "$2"; then ok; else no "$1: $2"; fi; }
 
 # bad NAME WORDS ARGS..: exit status 2, one line to stderr with all the words, nothing on stdout. Below a line
-# that names a column of the chain: the chain, and a caret under that column; of a chain without a ';' a hint.
+# that names a column of the chain: the chain, and a caret under that column; of a chain without a ';', and of an
+# operation that is near none, a hint.
 bad() {
     name=$1 words=$2
     shift 2
@@ -24,7 +25,7 @@ bad() {
         caret=$(printf '%*s^' $((column + 1)) '')
         [ "$(sed -n 3p "$dir/err")" = "$caret" ] || { no "$name: caret"; return; }
     fi
-    grep -q "^  a \(chain has a \)\?';'" "$dir/err" && want=$((want + 1))
+    grep -q -e "^  a \(chain has a \)\?';'" -e '^  `xt help' "$dir/err" && want=$((want + 1))
     [ "$(wc -l <"$dir/err")" -eq $want ] || { no "$name: $(wc -l <"$dir/err") lines"; return; }
     [ -s "$dir/out" ] && { no "$name: wrote to stdout"; return; }
     for w in $words; do
@@ -122,6 +123,8 @@ bad 'explained on too many files' '1 input 2 files' explain 'x; x.T' "$dir/a.npy
 bad 'no chain' 'chain' explain
 expect 'no chain wants no quotes' '! grep -q quotes "$dir/err"'
 bad 'a typo of a topic' "'chain'?" help chian
+"$xt" explain 'x: f32[2]; x.frob()' 2>"$dir/err"
+expect 'an operation that is near none' 'sed -n 4p "$dir/err" | grep -q "xt help chain"'
 bad 'an operation is no topic' '`xt help chain`' help permute
 bad 'no output' '-o' run 'x; x' "$dir/a.npy"
 bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu

@@ -105,6 +105,12 @@ static void print_line(const char *s, const char *end)
     }
 }
 
+/* And neither what was meant nor why not. */
+static bool says_no_operation(const char *message)
+{
+    return strstr(message, "there is no operation '") && message[strlen(message) - 1] == '\'';
+}
+
 int fail_chain(const char *name, const char *chain)
 {
     enum { BEFORE = 60, COLUMNS = 100 }; /* of a long line */
@@ -124,6 +130,8 @@ int fail_chain(const char *name, const char *chain)
     fprintf(stderr, "  %s", cut ? ".." : "");
     print_line(start, end);
     fprintf(stderr, "%s\n  %*s^\n", cut_end ? ".." : "", width(start, place) + 2 * cut, "");
+    if (says_no_operation(xt_last_error()->message))
+        fprintf(stderr, "  `xt help chain` lists them\n");
     if (!strchr(chain, ';'))
         fprintf(stderr,
                 strpbrk(chain, " \t\n")

@@ -28,7 +28,8 @@ bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out)
 /* ---- words.c: the first two lines, without the line's end */
 
 void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" */
-/* "3 operations in one copy: 192 bytes read and written; NumPy copies once, too; PyTorch 2 times, 384 bytes"
+/* "3 operations in one copy: 96 bytes read, 96 bytes written; NumPy copies once, too; PyTorch
+ * 2 times, 384 bytes in all"
  */
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
 const char *xti_kernel_way(const struct xt_kernel *k); /* "a transpose" */
@@ -48,8 +49,10 @@ const struct xti_piece *xti_piece_from(const struct xti_map *m, int src);
 /* "the largest of 2 pieces, 66.7 % of the result" */
 void xti_share_text(const struct xti_map *m, const struct xti_layout *result, const struct xti_piece *p,
                     struct xti_str *b);
-/* "11.1 % of the result"; nothing where nothing is filled, or conditions say what is. */
-void xti_filled_text(const struct xti_map *m, struct xti_str *b);
+/* "7"; "0, 7": the values of fills, three at most, then "..". */
+void xti_fills_text(const struct xt_kernel *k, struct xti_str *b);
+/* "11.1 % of the result with 7"; nothing where nothing is filled, or conditions say what is. */
+void xti_filled_text(const struct xt_kernel *k, struct xti_str *b);
 enum { XTI_INPUTS_SHOWN = 4 };
 /* Elements that are side by side on both sides. */
 int64_t xti_common_run(const struct xti_piece *p);

@@ -152,8 +152,11 @@ static void column_of(const struct xt_kernel *k, int input, const struct xti_cel
         c->cell[i] = input < 0 ? result[i] : (struct xti_cell){input, i};
     title_text(k, input, &c->title);
     if (input < 0)
-        xti_str_add(&c->title, xti_piece_from(k->map, -1) ? ": where each element comes from; . is filled"
-                                                          : ": where each element comes from");
+        xti_str_add(&c->title, ": where each element comes from");
+    if (input < 0 && xti_piece_from(k->map, -1)) {
+        xti_str_add(&c->title, "; . is ");
+        xti_fills_text(k, &c->title);
+    }
     int cells = (int)last_axis(&c->l) * (3 + letters(k));
     c->width =
         cells > (int)c->title.n + 1 || input < 0 ? cells : (int)c->title.n + 1; /* the result's is last */
@@ -267,7 +270,7 @@ void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
             xti_str_addf(b, " written; %.*f such tiles", tiles < 99 && tiles > floor(tiles), tiles);
         else
             xti_str_add(b, k->plan->n_steps == 1 ? " written: the whole copy"
-                                                 : " written: all of the largest part");
+                                                 : " written: all of the largest part that is copied");
     } else if (c && c->family == XTI_CUDA_TILE) {
         xti_str_add(b, "a box of ");
         xti_cuda_box_text(k->cuda, c, b);
@@ -308,7 +311,7 @@ void xti_explain_picture(const struct xt_kernel *k, struct xti_str *b)
     }
     if (k->map->n_srcs > XTI_INPUTS_SHOWN)
         xti_str_addf(b, "  .. and of %d more inputs\n", k->map->n_srcs - XTI_INPUTS_SHOWN);
-    xti_filled_text(k->map, &filled);
+    xti_filled_text(k, &filled);
     if (filled.s)
         xti_str_addf(b, "  filled   %s\n", filled.s);
     if (p->src >= 0 && xti_piece_affine(p))

@@ -2,8 +2,10 @@
 #include "api/explain.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/num.h"
+#include "graph/value.h"
 
 const struct xti_piece *xti_main_piece(const struct xti_map *m)
 {
@@ -68,16 +70,44 @@ void xti_share_text(const struct xti_map *m, const struct xti_layout *result, co
     from_text(result, p->doff, b);
 }
 
-void xti_filled_text(const struct xti_map *m, struct xti_str *b)
+void xti_fills_text(const struct xt_kernel *k, struct xti_str *b)
 {
+    enum { MOST = 3 };
+    const struct xti_map *m = k->map;
+    const unsigned char *value[MOST];
+    struct xti_layout out;
+    int n = 0;
+    xti_packed_output(k->packed, &out);
+    for (int i = 0; i < m->n_pieces; i++) {
+        const struct xti_piece *p = &m->piece[i];
+        bool known = p->src >= 0 || n > MOST;
+        for (int j = 0; j < n && !known; j++)
+            known = !memcmp(value[j], p->value, (size_t)m->esize);
+        if (known)
+            continue;
+        if (n < MOST)
+            value[n] = p->value;
+        n++;
+        xti_str_add(b, n > MOST ? ", .." : n > 1 ? ", " : "");
+        if (n <= MOST)
+            xti_value_print(out.dtype, p->value, b);
+    }
+}
+
+void xti_filled_text(const struct xt_kernel *k, struct xti_str *b)
+{
+    const struct xti_map *m = k->map;
     double filled = 0;
     bool affine = true;
     for (int i = 0; i < m->n_pieces; i++) {
         filled += m->piece[i].src < 0 ? (double)xti_piece_numel(&m->piece[i]) : 0;
         affine &= xti_piece_affine(&m->piece[i]);
     }
-    if (filled > 0 && affine)
+    if (filled > 0 && affine) {
         percent(filled, m, b);
+        xti_str_add(b, " with ");
+        xti_fills_text(k, b);
+    }
 }
 
 int64_t xti_common_run(const struct xti_piece *p)

@@ -254,9 +254,9 @@ static void all_axes(struct page *p)
             paragraph(p, "s", XTI_NO_AXES, CHARS, 2);
     }
     p->y += p->y > above ? 12 : 0;
-    xti_filled_text(m, &filled);
+    xti_filled_text(p->k, &filled);
     if (filled.s) {
-        xti_str_add(&filled, " is filled with a value");
+        xti_str_add(&filled, " is filled");
         paragraph(p, "s", filled.s, CHARS, 1);
         p->y += 12;
     }

@@ -21,7 +21,7 @@ void xti_add_bytes(double bytes, struct xti_str *b)
     xti_str_addf(b, "%.*f %s", bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, bytes, unit[i]);
 }
 
-/* " copies once, too"; " copies 2 times, 384 bytes" */
+/* " copies once, too"; " copies 2 times, 384 bytes in all" */
 static void times_text(const struct xti_copies *c, double moved, const char *verb, struct xti_str *b)
 {
     if (c->n == 1 && c->bytes == moved) {
@@ -30,9 +30,10 @@ static void times_text(const struct xti_copies *c, double moved, const char *ver
     }
     xti_str_addf(b, c->n == 1 ? "%s once, " : "%s %d times, ", verb, c->n);
     xti_add_bytes(c->bytes, b);
+    xti_str_add(b, " in all");
 }
 
-/* "; NumPy copies once, too; PyTorch 2 times, 384 bytes". Of one operation nothing where
+/* "; NumPy copies once, too; PyTorch 2 times, 384 bytes in all". Of one operation nothing where
  * they copy once. */
 static void libraries_text(const struct xti_cost_of_steps *s, double moved, struct xti_str *b)
 {
@@ -61,11 +62,12 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
     }
     if (steps.operations > 1)
         xti_str_addf(b, "%d operations in ", steps.operations);
-    double moved = (double)info.bytes_read + (double)info.bytes_written;
     xti_str_add(b, "one copy: ");
-    xti_add_bytes(moved, b);
-    xti_str_add(b, " read and written");
-    libraries_text(&steps, moved, b);
+    xti_add_bytes((double)info.bytes_read, b);
+    xti_str_add(b, " read, ");
+    xti_add_bytes((double)info.bytes_written, b);
+    xti_str_add(b, " written");
+    libraries_text(&steps, (double)info.bytes_read + (double)info.bytes_written, b);
 }
 
 /* ---- the way */
@@ -151,13 +153,25 @@ static void others_text(const struct xt_kernel *k, const char *main, double all,
     }
 }
 
-/* The largest step of the way that writes the most bytes; of very many steps, the largest. */
+static bool fills(const struct xt_kernel *k, int i)
+{
+    return k->backend == XT_CUDA ? k->cuda->step[i].family == XTI_CUDA_FILL
+                                 : k->plan->map.piece[k->plan->step[i].piece].src < 0;
+}
+
+/* The largest step of the way that writes the most bytes, of those that copy where there are any; of very
+ * many steps, the largest. */
 static int main_step(const struct xt_kernel *k)
 {
     enum { MANY = 256 };
     double most = -1, largest = -1;
     int best = 0, n = n_steps(k);
+    bool copies = false;
+    for (int i = 0; i < n; i++)
+        copies |= !fills(k, i);
     for (int i = 0; i < n; i++) {
+        if (copies && fills(k, i))
+            continue;
         double own = step_bytes(k, i), all = own;
         for (int j = 0; j < n && n <= MANY; j++)
             all += j != i && words_of(k, j).what == words_of(k, i).what ? step_bytes(k, j) : 0;
