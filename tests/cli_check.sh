@@ -10,8 +10,8 @@ no() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$*"; }
 expect() { if eval "$2"; then ok; else no "$1: $2"; fi; }
 
 # bad NAME WORDS ARGS..: exit status 2, one line to stderr with all the words, nothing on stdout. Below a line
-# that names a column of the chain: the chain, and a caret under that column; of a chain without a ';', and of an
-# operation that is near none, a hint.
+# that names a column of the chain: the chain, and a caret under that column; of a chain without a ';', and of
+# an operation that is near none, a hint.
 bad() {
     name=$1 words=$2
     shift 2
