@@ -85,6 +85,39 @@ files 2 '37,53 r(1)' '53 r(7),37'
 files 3 '37 r(balanced),53' '53,37 r'
 files 4 '37 r(2),53' '53 r(balanced),37'
 files 8 '37 r,53' '53,37 r(11)'
+
+# Files that do not fit in --mem: their tiles are dealt among the ranks. What an ended run has done is kept,
+# whoever did it and however many ranks go on.
+big=$dir/big.npy chain='x: f32[1024 r,700]; x[::-1].T -> [700 r,1024]'
+python3 - "$big" <<'PYTHON'
+import random, struct, sys
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (1024, 700), }".ljust(117) + "\n"
+with open(sys.argv[1], "wb") as f:
+    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode())
+    f.write(random.Random(7).randbytes(4 * 1024 * 700))
+PYTHON
+"$B/xt" run 'x; x[::-1].T' "$big" -o "$dir/want.npy"
+tiles() { # ranks, XT_SHIM
+    LD_PRELOAD=${2:+$dir/disk.so} XT_SHIM=${2:-} timeout -k 10 60 "$MPIRUN" -n "$1" \
+        "$B/xt-mpi" run "mesh r[$1]; $chain" "$big" -o "$dir/tiled.npy" --mem 1M -v >"$out" 2>&1
+}
+is_whole() { # the same elements; the header is a page
+    "$B/xt" run 'x; x' "$dir/tiled.npy" -o "$dir/same.npy" && cmp "$dir/same.npy" "$dir/want.npy" >>"$out" &&
+        [ "$(find "$dir" -name 'tiled*')" = "$dir/tiled.npy" ]
+}
+for n in 1 2 3 5; do
+    rm -f "$dir/tiled.npy"
+    tiles $n && grep -q ' tiles, 0 of them done before, ' "$out" && is_whole
+    check "tiles by $n ranks" $?
+done
+rm -f "$dir/tiled.npy"
+"${CC:-cc}" -shared -fPIC -O1 -D_GNU_SOURCE tests/files/shim.c -o "$dir/disk.so" -ldl || exit 1
+! tiles 3 'fdatasync EIO 4' && [ -e "$dir/tiled.npy.xt-part" ] && [ ! -e "$dir/tiled.npy" ]
+check 'a disk that fails while ranks make tiles' $?
+! tiles 3 'fdatasync KILL 6' && [ -e "$dir/tiled.npy.xt-part" ] && [ ! -e "$dir/tiled.npy" ]
+check 'ranks that are killed while they make tiles' $?
+tiles 4 && grep -q ' tiles, [1-9][0-9]* of them done before, ' "$out" && is_whole
+check 'a run of 3 ranks is taken up by 4' $?
 refused() { # words, arguments of xt-mpi run
     words=$1
     shift
@@ -100,7 +133,7 @@ refused 'the mesh has 3 ranks, the communicator 2' 'mesh r[3]; x: i32[37 r,53]; 
 refused 'column 29: input y' "$x; y" "$dir/x.npy" -o "$no"
 refused 'the chain has 1 input, and 2 files are given' "$x; x" "$dir/x.npy" "$dir/x.npy" -o "$no"
 refused 'there is no such directory' "$x; x" "$dir/x.npy" -o "$dir/none/no.npy"
-refused 'run: --mem wants a size' "$x; x" "$dir/x.npy" -o "$no" --mem much
+refused "'much' is no size" "$x; x" "$dir/x.npy" -o "$no" --mem much
 [ -z "$(find "$dir" -name 'no.npy' -o -name '.xt-*')" ]
 check 'nothing is left of a run that was refused' $?
 

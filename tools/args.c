@@ -145,3 +145,23 @@ int fail_usage(const struct command *c, const char *fmt, ...)
     va_end(ap);
     return fail("%s: %s; want: xt %s %s", c->name, why, c->name, c->synopsis);
 }
+
+int take_size(const char *option, const char *s, int64_t *out)
+{
+    static const char units[] = "KMGT";
+    char *end = NULL;
+    double v = s ? strtod(s, &end) : 0, unit = 1;
+    if (!s)
+        return 0;
+    const char *u = end > s && *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
+    if (u) {
+        bool ten = (end[1] == 'B' || end[1] == 'b') && !end[2], two = !end[1] || !strcmp(end + 1, "iB");
+        for (const char *p = units; p <= u; p++)
+            unit *= ten ? 1000 : 1024;
+        end += ten || two ? strlen(end) : 0;
+    }
+    if (end == s || *end || !(v * unit >= 1) || v * unit > 9e18)
+        return fail("%s: '%.40s' is no size, as 256M or 2GB", option, s);
+    *out = (int64_t)(v * unit);
+    return 0;
+}

@@ -3,6 +3,7 @@
 #define XT_TOOLS_ARGS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct command {
     const char *name;                  /* "run"; NULL: xt itself */
@@ -28,5 +29,9 @@ int take_options(const struct command *c, const struct option_row *rows, int n, 
 
 /* fail(), and behind it what the command wants. */
 int fail_usage(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The value of an option that is a size; NULL: *out stays. "256M": 2^20, as "256MiB"; "256MB": 10^6. 0, or
+ * EXIT_BAD_INPUT after a message. */
+int take_size(const char *option, const char *s, int64_t *out);
 
 #endif

@@ -22,27 +22,6 @@ bool files_wanted(const struct files_options *o, int n, char **inputs, const cha
     return wanted;
 }
 
-/* "256M": 2^20, as "256MiB"; "256MB": 10^6. */
-static int parse_size(const char *option, const char *s, int64_t *out)
-{
-    static const char units[] = "KMGT";
-    char *end = NULL;
-    double v = s ? strtod(s, &end) : 0, unit = 1;
-    if (!s)
-        return 0;
-    const char *u = end > s && *end ? strchr(units, *end >= 'a' ? *end - 32 : *end) : NULL;
-    if (u) {
-        bool ten = (end[1] == 'B' || end[1] == 'b') && !end[2], two = !end[1] || !strcmp(end + 1, "iB");
-        for (const char *p = units; p <= u; p++)
-            unit *= ten ? 1000 : 1024;
-        end += ten || two ? strlen(end) : 0;
-    }
-    if (end == s || *end || !(v * unit >= 1) || v * unit > 9e18)
-        return fail("%s: '%.40s' is no size, as 256M or 2GB", option, s);
-    *out = (int64_t)(v * unit);
-    return 0;
-}
-
 static int parse_chunks(const char *s, int64_t *chunk, int *rank)
 {
     char *end = NULL;
@@ -65,9 +44,9 @@ static int parse_digit(const char *option, const char *s, const char *of, int *o
 static int parse_options(const struct files_options *o, struct xt_files_options *out, int64_t *chunk)
 {
     *out = (struct xt_files_options){.size = sizeof *out, .chunk = chunk, .restart = o->restart};
-    int status = parse_size("--mem", o->mem, &out->mem_bytes);
+    int status = take_size("--mem", o->mem, &out->mem_bytes);
     if (!status)
-        status = parse_size("--tile", o->tile, &out->tile_bytes);
+        status = take_size("--tile", o->tile, &out->tile_bytes);
     if (!status)
         status = parse_chunks(o->chunks, chunk, &out->chunk_rank);
     if (!status)

@@ -30,6 +30,9 @@ extern "C" {
  * written, in two passes half of all that is. Not 0: the run ends with XT_ESTOPPED, to be taken up later. */
 typedef int (*xt_files_progress)(void *arg, int64_t done, int64_t total);
 
+/* All shares of a run call it, and none goes on before all have: whether one of them has failed. */
+typedef int (*xt_files_meet)(void *arg, int failed);
+
 struct xt_files_options {
     size_t size;        /* sizeof(struct xt_files_options) */
     int64_t mem_bytes;  /* buffers and page cache together; 0: 256 MiB */
@@ -43,6 +46,11 @@ struct xt_files_options {
     int buffered;       /* 1: by the page cache, also where O_DIRECT is possible */
     xt_files_progress progress; /* may be NULL */
     void *arg;
+    /* The tiles of one run are dealt among processes that see the same files: this one is share `share` of
+     * `shares`. Others are opened, with the same line, paths and options, when share 0 has begun. 0: alone */
+    int share, shares;
+    xt_files_meet meet;
+    void *meet_arg;
 };
 
 struct xt_files;
@@ -58,9 +66,12 @@ XT_API xt_status xt_files_new(const char *line, int n, const char *const *inputs
                               const struct xt_files_options *opt, struct xt_files **out);
 XT_API void xt_files_free(struct xt_files *f);
 
+/* What xt_files_run does first, where it was not called: the journal and the result's file are there. */
+XT_API xt_status xt_files_begin(struct xt_files *f);
+
 /* post: OUT holds what the chain gives, bit for bit; on failure what was there before is untouched, and what
  * is done already is kept for the next call. XT_EIO: a read or a write failed, the disk is full, an input
- * changed; XT_ESTOPPED: progress asked for it. Once. */
+ * changed; XT_ESTOPPED: progress asked for it; XT_EPEER: another share failed. Once. */
 XT_API xt_status xt_files_run(struct xt_files *f);
 
 struct xt_files_info {

@@ -89,6 +89,9 @@ XT_API xt_status xt_shard_boxes(xt_dtype dtype, int rank, const int64_t *shape, 
 
 XT_API void xt_shard_free(struct xt_shard *p); /* no run is under way */
 
+/* The chain on whole tensors, without the mesh, as xt_parse takes it. As xt_print. */
+XT_API xt_status xt_shard_whole(const struct xt_shard *p, char *buf, size_t size, size_t *need);
+
 XT_API int64_t xt_shard_ranks(const struct xt_shard *p); /* of the mesh */
 XT_API int xt_shard_inputs(const struct xt_shard *p);
 

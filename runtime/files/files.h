@@ -21,6 +21,8 @@ struct xt_files {
     double other_seconds;   /* of the other number of passes; 0: it has no room, or is not asked for */
     int64_t other_requests; /* 0: its seconds are what it takes at least */
     struct xti_journal_head head;
+    struct xti_journal made; /* of a run that has begun */
+    bool begun, parted;      /* parted: a share has failed, and they meet no more */
     int64_t kernels, resumed, opened_ns;
     bool imagined; /* there are no input files */
     bool changed;  /* a chunk of an input, during a run */

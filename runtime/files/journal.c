@@ -1,4 +1,5 @@
-/* journal.c: a head that says which run it is, with a checksum, then a bit a tile. Layer 6. */
+/* journal.c: a head that says which run it is, with a checksum, then a byte a tile: shares of a run write
+ * theirs without each other. Layer 6. */
 #include "files/journal.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 #include "base/num.h"
 
-static const char magic[8] = "xtpart1";
+static const char magic[8] = "xtpart2";
 
 static void sum_of(const struct xti_journal_head *h, unsigned char out[XTI_SHA256_BYTES])
 {
@@ -42,17 +43,19 @@ xt_status xti_journal_peek(const char *path, struct xti_journal_head *head, bool
     return s;
 }
 
-static int64_t bit_of(const struct xti_journal *j, int pass, int64_t tile)
+static int64_t place_of(const struct xti_journal *j, int pass, int64_t tile)
 {
     return (pass ? j->head.tiles[0] : 0) + tile;
 }
 
-static int64_t count_bits(const struct xti_journal *j)
+static xt_status read_marks(struct xti_journal *j, struct xti_err *err)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < j->bytes; i++)
-        n += __builtin_popcount(j->bits[i]);
-    return n;
+    if (pread(j->fd, j->mark, (size_t)j->n, sizeof j->head) != j->n)
+        return xti_fail(err, XT_EINVAL, "%s: is cut short: remove it to begin anew", j->path);
+    j->set = 0;
+    for (int64_t i = 0; i < j->n; i++)
+        j->set += j->mark[i] = j->mark[i] == 1;
+    return XT_OK;
 }
 
 static xt_status differs(const char *path, const struct xti_journal_head *old,
@@ -77,30 +80,48 @@ static xt_status take_up(struct xti_journal *j, bool restart, bool *resumed, str
         return XT_OK;
     if (memcmp(&old, &j->head, sizeof old))
         return differs(j->path, &old, &j->head, err);
-    ssize_t n = pread(j->fd, j->bits, (size_t)j->bytes, sizeof old);
-    if (n != j->bytes)
-        return xti_fail(err, XT_EINVAL, "%s: is cut short: remove it to begin anew", j->path);
-    j->set = count_bits(j);
-    return XT_OK;
+    return read_marks(j, err);
+}
+
+static xt_status new_journal(struct xti_journal *j, const char *path, const struct xti_journal_head *head,
+                             struct xti_err *err)
+{
+    *j = (struct xti_journal){.head = *head, .fd = -1};
+    memcpy(j->head.magic, magic, sizeof magic);
+    sum_of(&j->head, j->head.sum);
+    j->n = head->tiles[0] + head->tiles[1];
+    j->path = xti_strdup(path);
+    j->mark = xti_alloc((size_t)j->n);
+    return j->path && j->mark ? XT_OK : xti_fail(err, XT_ENOMEM, "%s: out of memory", path);
 }
 
 xt_status xti_journal_open(const char *path, const struct xti_journal_head *head, bool restart,
                            struct xti_journal *j, bool *resumed, struct xti_err *err)
 {
-    *j = (struct xti_journal){.head = *head, .fd = -1};
     *resumed = false;
-    memcpy(j->head.magic, magic, sizeof magic);
-    sum_of(&j->head, j->head.sum);
-    j->bytes = (head->tiles[0] + head->tiles[1] + 7) / 8;
-    j->path = xti_strdup(path);
-    j->bits = xti_alloc((size_t)j->bytes);
-    xt_status s = j->path && j->bits ? XT_OK : xti_fail(err, XT_ENOMEM, "%s: out of memory", path);
+    xt_status s = new_journal(j, path, head, err);
     if (!s && (j->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0)
         s = xti_file_fail(err, path, "cannot be written", errno);
     if (!s && flock(j->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         s = xti_fail(err, XT_EIO, "%s: another run is making this result", path);
     if (!s)
         s = take_up(j, restart, resumed, err);
+    if (s)
+        xti_journal_close(j, false);
+    return s;
+}
+
+xt_status xti_journal_join(const char *path, const struct xti_journal_head *head, struct xti_journal *j,
+                           struct xti_err *err)
+{
+    bool there = false;
+    xt_status s = new_journal(j, path, head, err);
+    if (!s && (j->fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
+        s = xti_file_fail(err, path, "cannot be opened", errno);
+    if (!s)
+        s = take_up(j, false, &there, err);
+    if (!s && !there)
+        s = xti_fail(err, XT_EINVAL, "%s: share 0 has not begun", path);
     if (s)
         xti_journal_close(j, false);
     return s;
@@ -115,37 +136,43 @@ static xt_status put(struct xti_journal *j, const void *data, size_t bytes, off_
 
 xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err)
 {
-    memset(j->bits, 0, (size_t)j->bytes);
+    memset(j->mark, 0, (size_t)j->n);
     j->set = 0;
     sum_of(&j->head, j->head.sum);
     if (ftruncate(j->fd, 0))
         return xti_file_fail(err, j->path, "cannot be written", errno);
-    xt_status s = put(j, j->bits, (size_t)j->bytes, sizeof j->head, err);
+    xt_status s = put(j, j->mark, (size_t)j->n, sizeof j->head, err);
     if (!s)
         s = put(j, &j->head, sizeof j->head, 0, err);
-    j->changed = true;
-    return s ? s : xti_journal_commit(j, err);
+    return s || !fdatasync(j->fd) ? s : xti_file_fail(err, j->path, "cannot be written", errno);
+}
+
+xt_status xti_journal_pass(struct xti_journal *j, int pass, int share, int shares, struct xti_err *err)
+{
+    int64_t n = j->head.tiles[pass], each = n / shares, more = n % shares;
+    j->from = each * share + (share < more ? share : more);
+    j->to = j->from + each + (share < more);
+    return shares > 1 ? read_marks(j, err) : XT_OK;
 }
 
 bool xti_journal_has(const struct xti_journal *j, int pass, int64_t tile)
 {
-    int64_t i = bit_of(j, pass, tile);
-    return j->bits[i / 8] >> i % 8 & 1;
+    return j->mark[place_of(j, pass, tile)];
 }
 
 void xti_journal_set(struct xti_journal *j, int pass, int64_t tile)
 {
-    int64_t i = bit_of(j, pass, tile);
     j->set += !xti_journal_has(j, pass, tile);
-    j->bits[i / 8] |= (unsigned char)(1 << i % 8);
+    j->mark[place_of(j, pass, tile)] = 1;
     j->changed = true;
 }
 
-xt_status xti_journal_commit(struct xti_journal *j, struct xti_err *err)
+xt_status xti_journal_commit(struct xti_journal *j, int pass, struct xti_err *err)
 {
+    int64_t at = place_of(j, pass, j->from);
     if (!j->changed)
         return XT_OK;
-    xt_status s = put(j, j->bits, (size_t)j->bytes, sizeof j->head, err);
+    xt_status s = put(j, j->mark + at, (size_t)(j->to - j->from), (off_t)sizeof j->head + at, err);
     if (!s && fdatasync(j->fd))
         s = xti_file_fail(err, j->path, "cannot be written", errno);
     j->changed = s != XT_OK;
@@ -156,9 +183,9 @@ void xti_journal_close(struct xti_journal *j, bool remove)
 {
     if (remove && j->path)
         unlink(j->path);
-    if (j->path && j->fd >= 0)
+    if (j->fd >= 0)
         close(j->fd);
     xti_free(j->path);
-    xti_free(j->bits);
+    xti_free(j->mark);
     *j = (struct xti_journal){.fd = -1};
 }

@@ -1,4 +1,5 @@
-/* journal.h: OUT.xt-part: what a run makes and what of it is done, for the run that takes it up. Layer 6. */
+/* journal.h: OUT.xt-part: what a run makes and what of it is done, for the run that takes it up, and for the
+ * shares of one run, each of which writes of its own tiles. Layer 6. */
 #ifndef XTI_FILES_JOURNAL_H
 #define XTI_FILES_JOURNAL_H
 
@@ -21,9 +22,9 @@ struct xti_journal {
     char *path;
     int fd; /* < 0: not open */
     struct xti_journal_head head;
-    unsigned char *bits; /* of all passes */
-    int64_t bytes;       /* of bits */
-    int64_t set;         /* that are set */
+    unsigned char *mark; /* [n] of the tiles of all passes: 1: done */
+    int64_t n, set;      /* set: that are done, as far as this share knows */
+    int64_t from, to;    /* tiles [from, to) of the pass at hand are this share's */
     bool changed;        /* since the last commit */
 };
 
@@ -31,17 +32,22 @@ struct xti_journal {
  * journal. */
 xt_status xti_journal_peek(const char *path, struct xti_journal_head *head, bool *there, struct xti_err *err);
 
-/* Opens and locks it: XT_EIO when another run has it. *resumed: it has this head, and j its bits. Else it is
+/* Opens and locks it: XT_EIO when another run has it. *resumed: it has this head, and j its marks. Else it is
  * begun anew, where `restart`, or where nothing is there; else it is XT_EINVAL. */
 xt_status xti_journal_open(const char *path, const struct xti_journal_head *head, bool restart,
                            struct xti_journal *j, bool *resumed, struct xti_err *err);
-/* Writes head and bits, all clear. */
+/* The same of one that share 0 has open. */
+xt_status xti_journal_join(const char *path, const struct xti_journal_head *head, struct xti_journal *j,
+                           struct xti_err *err);
+/* Writes head and marks, all clear. */
 xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err);
+/* A pass begins, of whose tiles this is a share: what the others have made before is read. */
+xt_status xti_journal_pass(struct xti_journal *j, int pass, int share, int shares, struct xti_err *err);
 
 bool xti_journal_has(const struct xti_journal *j, int pass, int64_t tile);
 void xti_journal_set(struct xti_journal *j, int pass, int64_t tile);
 /* Makes what was set durable. What the tiles wrote is so already. */
-xt_status xti_journal_commit(struct xti_journal *j, struct xti_err *err);
+xt_status xti_journal_commit(struct xti_journal *j, int pass, struct xti_err *err);
 void xti_journal_close(struct xti_journal *j, bool remove); /* accepts one that is not open */
 
 #endif

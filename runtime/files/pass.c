@@ -69,7 +69,7 @@ static bool halve(struct run *r, const struct box *b)
 static xt_status take_tile(struct run *r, struct slot *s, bool *any)
 {
     struct xti_pass *p = r->p;
-    while (!r->n_parts && r->next < p->cut->tiles) {
+    while (!r->n_parts && r->next < p->journal->to) {
         int64_t number = r->next++;
         if (xti_journal_has(p->journal, p->number, number))
             continue;
@@ -131,7 +131,7 @@ static xt_status commit(struct run *r)
     xt_status s = xti_array_sync(r->p->task->out, r->err);
     r->set_bytes = 0;
     r->commit_ns = xti_now_ns();
-    return s ? s : xti_journal_commit(r->p->journal, r->err);
+    return s ? s : xti_journal_commit(r->p->journal, r->p->number, r->err);
 }
 
 static xt_status tell(struct run *r)
@@ -260,7 +260,7 @@ static void share_room(struct run *r)
 
 xt_status xti_pass_run(struct xti_pass *p, struct xti_err *err)
 {
-    struct run r = {.p = p, .err = err, .commit_ns = xti_now_ns()};
+    struct run r = {.p = p, .err = err, .next = p->journal->from, .commit_ns = xti_now_ns()};
     share_room(&r);
     r.commit_bytes = p->task->out->elements * p->task->out->esize / COMMITS + 1;
     int64_t written = 0;

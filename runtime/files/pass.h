@@ -18,8 +18,8 @@ struct xti_pass {
     int64_t done, total; /* bytes that are written, before this pass; of all passes */
 };
 
-/* post: every tile that the journal does not have is written, durable, and in the journal. On failure some
- * are. */
+/* post: every tile of this share that the journal does not have is written, durable, and in the journal. On
+ * failure some are. */
 xt_status xti_pass_run(struct xti_pass *p, struct xti_err *err);
 
 #endif

@@ -139,6 +139,11 @@ xt_status xt_shard_fail(xt_status s, const char *message)
     return s ? fail(s, message ? message : "") : xti_publish(XT_OK, NULL);
 }
 
+xt_status xt_shard_whole(const struct xt_shard *p, char *buf, size_t size, size_t *need)
+{
+    return p ? xt_print(p->plan.graph, buf, size, need) : fail(XT_EINVAL, "the plan is NULL");
+}
+
 int64_t xt_shard_ranks(const struct xt_shard *p) { return p ? p->plan.mesh.ranks : 0; }
 int xt_shard_inputs(const struct xt_shard *p) { return p ? p->plan.mesh.n_inputs : 0; }
 

@@ -131,7 +131,7 @@ static void as_journal(const uint8_t *data, size_t size)
     struct xt_files *f = made(line, at("in.npy"), at("out.npy"));
     must(f);
     memcpy(journal, &f->head, sizeof f->head);
-    memcpy(journal, "xtpart1", 8);
+    memcpy(journal, "xtpart2", 8);
     memcpy(journal + from, data, size < room ? size : room);
     xti_sha256_of(journal, to, journal + to);
     size_t rest = size > room ? size - room : 0;

@@ -30,6 +30,11 @@ int end_load(const struct mpi_job *j, struct end *e);
 /* Writes this rank's elements; collective. A file of all ranks is made by rank 0. */
 int end_store(const struct mpi_job *j, struct end *e);
 
+/* The chain on files of whole tensors within `mem` bytes on a rank, whose tiles are dealt among the ranks; no
+ * messages. Collective. */
+int tiles_run(const struct mpi_job *j, int n, char **paths, const char *output, int64_t mem, bool restart,
+              bool verbose);
+
 /* Is it so on a rank? Then on all: EXIT_BAD_INPUT. Collective. */
 int any_failed(int status);
 

@@ -20,33 +20,20 @@ static void say_first(void) { say_name = me ? NULL : "xt-mpi"; }
 
 /* ---- run */
 
-/* "2G" */
-static int parse_bytes(const char *s, int64_t *out)
-{
-    static const char unit[] = "KMGT";
-    char *end = NULL;
-    double v = strtod(s, &end);
-    const char *u = *end ? strchr(unit, *end) : NULL;
-    for (int i = u ? (int)(u - unit) + 1 : 0; i > 0; i--)
-        v *= 1024;
-    *out = (int64_t)v;
-    return end == s || (*end && (!u || end[1])) || !(v >= 1 && v < 9e18)
-               ? fail("run: --mem wants a size, as in --mem 2G, got '%.40s'", s)
-               : 0;
-}
-
 struct running {
     struct xt_mpi_plan *plan;
     struct mpi_job job;
     int n;
     struct end in[MAX_FILES], out;
     const void *src[MAX_FILES];
+    int64_t most; /* bytes on a rank; 0: any */
+    bool tiles;   /* arrays would be more on some rank: all go tile by tile */
     double seconds;
 };
 
 static int64_t held(const struct end *e) { return e->here.to_bytes; }
 
-static int describe(struct running *r, char **paths, const char *output, int64_t mem)
+static int describe(struct running *r, char **paths, const char *output)
 {
     struct xt_shard_info i = {.size = sizeof i};
     int64_t need = 0;
@@ -61,9 +48,12 @@ static int describe(struct running *r, char **paths, const char *output, int64_t
         status = end_describe(&r->job, &r->out, output);
     xt_shard_get(r->job.shard, &i);
     need += held(&r->out) + i.staging_bytes + i.plan_bytes;
-    if (!status && mem && need > mem)
-        status = fail("run: %lld bytes are needed on this rank, --mem allows %lld: more ranks need less each",
-                      (long long)need, (long long)mem);
+    r->tiles = r->most && need > r->most;
+    for (int k = 0; k <= r->n && r->tiles && !status; k++)
+        if ((k < r->n ? &r->in[k] : &r->out)->parts)
+            status = fail("run: %lld bytes are needed on this rank, --mem allows %lld: more ranks need less "
+                          "each, and files of whole tensors are taken tile by tile",
+                          (long long)need, (long long)r->most);
     return status;
 }
 
@@ -125,22 +115,31 @@ static void tell(const struct running *r)
                 all[0] / 1e6, ranks, seconds * 1e3, all[0] / 1e9 / seconds, all[1] / 1e6);
 }
 
+static int in_memory(struct running *r)
+{
+    int status = open_files(r);
+    if (!status && !(status = load(r)) && !(status = carry_out(r)))
+        status = end_store(&r->job, &r->out);
+    return status;
+}
+
 static int cmd_run(int argc, char **argv)
 {
     static struct running r;
     const char *output = NULL, *mem = NULL;
-    bool verbose = false;
-    int64_t most = 0;
+    bool verbose = false, restart = false;
     const struct option_row rows[] = {
         {"output", 'o', "OUT.npy", "where the result goes; with %r in it a file a rank", &output, NULL},
-        {"mem", 'm', "SIZE", "at most so much memory on a rank, as 2G", &mem, NULL},
+        {"mem", 'm', "SIZE", "at most so much memory on a rank, as 2G: else tile by tile", &mem, NULL},
+        {"restart", 0, NULL, "tile by tile: what an ended run has left is thrown away", NULL, &restart},
         {"verbose", 'v', NULL, "says how long it took, and GB/s", NULL, &verbose},
     };
     int first = take_options(&run_command, rows, sizeof rows / sizeof *rows, argc, argv);
-    if (first < 0 || (mem && parse_bytes(mem, &most)))
+    if (first < 0 || take_size("--mem", mem, &r.most))
         return EXIT_BAD_INPUT;
     if (first == argc || !output)
         return fail_usage(&run_command, first == argc ? "no chain" : "no -o");
+    char **paths = argv + first + 1;
     r.n = argc - first - 1;
     if (r.n > MAX_FILES)
         return fail_usage(&run_command, "more than %d files", MAX_FILES);
@@ -153,10 +152,10 @@ static int cmd_run(int argc, char **argv)
                       r.n, r.n == 1 ? " is" : "s are");
     say_all();
     if (!status)
-        status = any_failed(describe(&r, argv + first + 1, output, most));
-    if (!status && !(status = open_files(&r)) && !(status = load(&r)) && !(status = carry_out(&r)))
-        status = end_store(&r.job, &r.out);
-    if (!status && verbose)
+        status = any_failed(describe(&r, paths, output));
+    if (!status && any_failed(r.tiles))
+        status = tiles_run(&r.job, r.n, paths, output, r.most, restart, verbose);
+    else if (!status && !(status = in_memory(&r)) && verbose)
         tell(&r);
     for (int k = 0; k < r.n; k++) {
         input_close(&r.in[k].in);
@@ -171,7 +170,9 @@ static const struct command run_command = {
     "run", "'CHAIN' IN.npy .. -o OUT.npy", "runs a chain over the ranks of an MPI job on .npy files",
     "Files are whole tensors, of which each rank reads and writes its own elements; with %r in its name a "
     "file\n"
-    "is one rank's array, of the extents that it holds.\n"
+    "is one rank's array, of the extents that it holds. Where arrays do not fit in --mem, the tiles of whole "
+    "files\n"
+    "are dealt among the ranks, and a run that was ended is taken up, by as many ranks as there are then.\n"
     "\n"
     "  mpirun -n 4 xt-mpi run 'mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]' in.npy -o out.npy\n"
     "  mpirun -n 4 xt-mpi run 'mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]' in-%r.npy -o "

@@ -1,0 +1,245 @@
+/* run.c: carries a run out: journal, passes, and the result in its place. Its shares meet behind each pass.
+ * Layer 6. */
+#include "files/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/os.h"
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    return remove(path), 0;
+}
+
+static void remove_data(const struct xt_files *f)
+{
+    nftw(f->out.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    unlink(f->tiles.path);
+}
+
+/* All shares are here: has one of them failed? */
+static xt_status meet(struct xt_files *f, xt_status s, struct xti_err *err)
+{
+    if (f->opt.shares == 1 || f->parted)
+        return s;
+    f->parted = f->opt.meet(f->opt.meet_arg, s != XT_OK);
+    return f->parted && !s ? xti_fail(err, XT_EPEER, "another share of the run has failed") : s;
+}
+
+static bool all_done(const struct xti_journal *j, int pass)
+{
+    for (int64_t i = 0; i < j->head.tiles[pass]; i++)
+        if (!xti_journal_has(j, pass, i))
+            return false;
+    return true;
+}
+
+/* A run that was ended after its data had been put in place has left its journal: it is begun anew. */
+static bool is_kept(const struct xt_files *f, const struct xti_journal *j)
+{
+    bool tiles = f->passes == 2 && !all_done(j, 1);
+    return !j->set || (!access(f->out.path, F_OK) && (!tiles || !access(f->tiles.path, F_OK)));
+}
+
+static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
+{
+    struct xti_io *io;
+    struct xti_threads *threads = xti_threads_new();
+    int64_t done = 0, total = 0;
+    char *buffer = xti_io_buffer(f->room);
+    xt_status s = xti_io_new(f->requests, f->curve.piece_bytes, &io, err);
+    if (!s && !buffer)
+        s = xti_fail(err, XT_ENOMEM, "%lld bytes of buffers", (long long)f->room);
+    for (int i = 0; i < f->passes; i++)
+        total += f->task[i].out->elements * f->task[i].out->esize;
+    if (j->n)
+        done = (int64_t)((double)total * (double)j->set / (double)(j->head.tiles[0] + j->head.tiles[1]));
+    for (int i = 0; i < f->passes && !s; i++) {
+        if ((s = xti_journal_pass(j, i, f->opt.share, f->opt.shares, err)))
+            break;
+        struct xti_pass p = {.task = &f->task[i],
+                             .cut = &f->cut[i],
+                             .number = i,
+                             .journal = j,
+                             .io = io,
+                             .threads = threads,
+                             .buffer = buffer,
+                             .room = f->room,
+                             .progress = f->opt.progress,
+                             .arg = f->opt.arg,
+                             .done = done,
+                             .total = total};
+        if (!all_done(j, i))
+            s = xti_pass_run(&p, err);
+        done = p.done;
+        f->kernels += f->task[i].made;
+        s = meet(f, s, err);
+    }
+    f->changed = xti_io_saw_change(io);
+    xti_io_free(io);
+    xti_io_buffer_free(buffer, f->room);
+    xti_threads_unref(threads);
+    return s;
+}
+
+static xt_status make_result(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    if (f->passes == 2 && !all_done(j, 0))
+        s = xti_array_create(&f->tiles, err);
+    if (!s)
+        s = xti_array_create(&f->out, err);
+    if (!s)
+        s = run_passes(f, j, err);
+    for (int i = 0; i < f->n && !s; i++)
+        s = xti_array_same(&f->in[i], err);
+    return s;
+}
+
+static xt_status sync_folder(const char *path, const char *said, struct xti_err *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) + 1 : 0;
+    if (n >= sizeof folder)
+        return XT_OK;
+    memcpy(folder, path, n);
+    strcpy(folder + n, n ? "" : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool bad = fd >= 0 && fsync(fd) && errno != EINVAL;
+    int e = errno;
+    if (fd >= 0)
+        close(fd);
+    return bad ? xti_file_fail(err, said, "cannot be written", e) : XT_OK;
+}
+
+/* The old file's mode stays. */
+static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
+{
+    struct stat st;
+    char *data = xti_strdup(f->out.path);
+    if (!data)
+        return xti_fail(err, XT_ENOMEM, "%s: out of memory", f->out.said);
+    size_t n = strlen(data);
+    data[n - 1] = data[n - 1] == '/' ? 0 : data[n - 1];
+    bool bad = !xti_array_is_zarr(&f->out) && !stat(f->target, &st) && chmod(data, st.st_mode & 0777);
+    xt_status s = bad || rename(data, f->target)
+                      ? xti_file_fail(err, f->out.said, "cannot be put in its place", errno)
+                      : sync_folder(f->target, f->out.said, err);
+    xti_free(data);
+    return s;
+}
+
+/* A run that got nothing done leaves nothing behind, and one of another input's bytes neither. */
+static void clear_away(struct xt_files *f, struct xti_journal *j)
+{
+    struct xti_err ignored = {0};
+    bool useless = !j->set || f->changed;
+    for (int i = 0; i < f->n; i++)
+        useless |= xti_array_same(&f->in[i], &ignored) != XT_OK;
+    if (useless)
+        remove_data(f);
+    xti_journal_close(j, useless);
+}
+
+/* The journal is there, and this run's. */
+static xt_status begin(struct xt_files *f, struct xti_err *err)
+{
+    struct xti_journal *j = &f->made;
+    bool resumed = true;
+    xt_status s = f->opt.share ? xti_journal_join(f->journal, &f->head, j, err)
+                               : xti_journal_open(f->journal, &f->head, f->opt.restart, j, &resumed, err);
+    if (s)
+        return s;
+    f->begun = true;
+    if (!f->opt.share && (!resumed || !is_kept(f, j))) {
+        remove_data(f);
+        j->head.since_ns = f->opened_ns;
+        s = xti_journal_begin(j, err);
+    }
+    f->resumed = j->set;
+    for (int i = 0; i < f->n; i++)
+        f->in[i].since_ns = j->head.since_ns;
+    return s;
+}
+
+static xt_status finish(struct xt_files *f, struct xti_err *err)
+{
+    xt_status s = xti_array_sync(&f->out, err);
+    if (s)
+        return s;
+    unlink(f->tiles.path); /* killed between these two, a run leaves its journal alone */
+    return put_in_place(f, err);
+}
+
+static xt_status run(struct xt_files *f, struct xti_err *err)
+{
+    struct xti_journal *j = &f->made;
+    int64_t since = xti_now_ns();
+    double seconds = f->passes ? f->cut[0].seconds + (f->passes > 1 ? f->cut[1].seconds : 0) : 0;
+    xt_status s = f->begun ? XT_OK : begin(f, err);
+    bool opened = f->begun;
+    if (!s)
+        s = make_result(f, j, err);
+    s = meet(f, s, err); /* nobody writes any more */
+    if (!s && !f->opt.share)
+        s = finish(f, err);
+    s = meet(f, s, err);
+    if (opened && !f->opt.share && s)
+        clear_away(f, j);
+    else
+        xti_journal_close(j, opened && !f->opt.share);
+    f->begun = false;
+    if (!s && !f->resumed && seconds > 0 && f->opt.shares == 1)
+        xti_curve_learn(f->target, f->opt.buffered, f->out.elements * f->out.esize, &f->curve,
+                        1e-9 * (double)(xti_now_ns() - since) / seconds);
+    return s;
+}
+
+xt_status xt_files_begin(struct xt_files *f)
+{
+    struct xti_err err = {0};
+    if (!f)
+        return xti_fail_null("xt_files_begin", "the run");
+    if (f->imagined)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_begin: no files were given"), &err);
+    return xti_publish(f->begun ? XT_OK : begin(f, &err), &err);
+}
+
+xt_status xt_files_run(struct xt_files *f)
+{
+    struct xti_err err = {0};
+    if (!f)
+        return xti_fail_null("xt_files_run", "the run");
+    if (f->imagined)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_run: no files were given"), &err);
+    return xti_publish(run(f, &err), &err);
+}
+
+void xt_files_free(struct xt_files *f)
+{
+    if (!f)
+        return;
+    for (int i = 0; i < 2; i++)
+        xti_task_free(&f->task[i]);
+    for (int i = 0; f->in && i < f->n; i++)
+        xti_array_free(&f->in[i]);
+    xti_array_free(&f->out);
+    xti_array_free(&f->tiles);
+    if (f->begun && !f->opt.share)
+        clear_away(f, &f->made);
+    xti_journal_close(&f->made, false);
+    xt_graph_free(f->chain);
+    xti_free(f->in);
+    xti_free(f->in_list);
+    xti_free(f->line);
+    xti_free(f->target);
+    xti_free(f->journal);
+    xti_free(f);
+}
