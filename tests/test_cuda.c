@@ -815,6 +815,42 @@ START_TEST(a_device_of_few_processors_gets_few_larger_blocks)
 }
 END_TEST
 
+static int boxes_of(const struct xti_cuda_plan *p, const char *line)
+{
+    int n = 0;
+    for (int i = 0; i < p->n_steps; i++) {
+        const struct xti_box *b = p->step[i].box;
+        ck_assert_msg(!b || (b->bytes > 0 && b->bytes <= 48 << 10 && b->store_bytes > 0), "%s: %lld bytes",
+                      line, b ? (long long)b->bytes : 0);
+        n += b != NULL;
+    }
+    return n;
+}
+
+/* Most rows are short, and begin anywhere within 16 bytes. */
+START_TEST(rows_of_every_box_fit_in_shared_memory)
+{
+    static const char *const forms[] = {"x: %s[%d,%d]; x[:, 1:]", "x: %s[%d,%d]; x[:, :2]",
+                                        "x: %s[%d,%d]; x.T", "x: %s[7,%d,%d]; x[:, :, 1:3].permute(1,0,2)"};
+    int boxes = 0;
+    for (int i = 0; i < 4 * N_DTYPES; i++)
+        for (int k = 0; k < 3; k++) {
+            static const int channels[] = {4, 5, 9};
+            struct xti_cuda_target t = {.sm = 90, .n_sms = 132};
+            struct xti_cuda_plan p;
+            struct xti_map m;
+            char line[128];
+            snprintf(line, sizeof line, forms[i % 4], dtypes[i / 4], 226128, channels[k]);
+            map_of(line, &m);
+            ck_assert_int_eq(XT_OK, xti_cuda_plan_make(&m, &t, &p, NULL));
+            boxes += boxes_of(&p, line) + boxes_of(p.elem, line);
+            xti_cuda_plan_free(&p);
+            xti_map_free(&m);
+        }
+    ck_assert_int_gt(boxes, 30);
+}
+END_TEST
+
 static xt_status plan_and_emit(const struct xti_map *m, struct xti_err *err)
 {
     struct xti_cuda_target t = {.sm = 90};
@@ -889,6 +925,7 @@ int main(void)
     tcase_set_timeout(rows, 1800);
     suite_add_tcase(s, rows);
     tcase_add_test(few, a_device_of_few_processors_gets_few_larger_blocks);
+    tcase_add_test(few, rows_of_every_box_fit_in_shared_memory);
     tcase_add_test(few, odd_shapes_in_whole_boxes_copy_every_width);
     tcase_set_timeout(few, test_full() ? 20000 : 1200);
     suite_add_tcase(s, few);

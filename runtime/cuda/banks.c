@@ -484,6 +484,14 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
     choose_table(b, unit);
 }
 
+bool xti_box_fits(const struct xti_box *b, int unit)
+{
+    struct xti_box close = *b;
+    close.lanes = b->vectors;
+    lay_out(&close, unit, &(struct layout){.grain = 16});
+    return close.bytes <= SHARED_BYTES;
+}
+
 /* The i-th way to keep rows apart, those that cost least first; false: there are no more. */
 static bool next_layout(int i, int unit, struct layout *y)
 {

@@ -35,6 +35,7 @@ struct sides {
     int word;           /* the least of the destination */
     bool narrow;        /* its words are of less than 16 bytes: lanes side by side are to have whole lines */
     int processors;     /* of the device: each is to have two boxes */
+    int smaller;        /* boxes are to be so many times smaller than they else would */
     uint64_t turned;    /* bit i: dim[i] was turned round */
     int even_a, even_b; /* boxes begin at multiples of so many bytes of the source, of the destination */
     int64_t least_b;    /* units that runs of the destination are to have, too */
@@ -172,7 +173,7 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
             want_b = RUN_BYTES / unit > x->least_b ? RUN_BYTES / unit : x->least_b,
             limit = total * unit / (2 * x->processors);
     int64_t most = x->n <= FEW_DIMS ? BOX_BYTES : x->n >= MANY_DIMS ? LARGE_BYTES : MEDIUM_BYTES;
-    limit = one_of_few(limit, most);
+    limit = one_of_few(limit, most) / x->smaller;
     bool small = limit < most;
     /* of narrow words; shorter runs would cost more than fewer boxes */
     int64_t lines = RUN_BYTES * 2 * SECTOR / unit;
@@ -484,8 +485,8 @@ static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece 
         *b = longer;
 }
 
-bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
-                  struct xti_why *why)
+static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, int smaller,
+                     struct xti_box *b, struct xti_why *why)
 {
     struct sides x;
     int unit = p->map.esize;
@@ -493,6 +494,7 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int 
     x.unit = unit;
     x.word = word;
     x.processors = xti_cuda_processors(p);
+    x.smaller = smaller;
     x.even_a = x.even_b = SECTOR;
     if (!worth_it(q, &x, unit, why))
         return false;
@@ -511,8 +513,22 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int 
         count_rows(b, unit);
     b->vectors = count_words(b, b->word / unit);
     b->group = group_of(b, unit);
-    int64_t bytes = b->rows * b->chunks * 16;
-    return bytes <= MOST_SHARED || xti_refuse(why, "a box of %lld bytes", (long long)bytes);
+    return true;
+}
+
+/* Rows that begin anywhere have gaps between them, which may not fit: then a smaller box. */
+bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
+                  struct xti_why *why)
+{
+    int64_t bytes = 0;
+    for (int smaller = 1; smaller <= 8 && bytes <= MOST_SHARED; smaller *= 2) {
+        if (!make_box(p, q, word, smaller, b, why))
+            return false;
+        bytes = b->rows * b->chunks * 16;
+        if (bytes <= MOST_SHARED && (b->shifts < 2 || xti_box_fits(b, p->map.esize)))
+            return true;
+    }
+    return xti_refuse(why, "a box of %lld bytes", (long long)bytes);
 }
 
 bool xti_box_split(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)

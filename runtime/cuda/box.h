@@ -81,7 +81,11 @@ int64_t xti_box_count(const struct xti_box *b, int window, int unit);
 
 /* ---- places in shared memory (banks.c) */
 
-/* Chooses them: gaps, spread, lanes and steps. Returns what a box so laid out costs, to compare by. */
+/* Is there room for the rows, as close as they can lie? */
+bool xti_box_fits(const struct xti_box *b, int unit);
+
+/* Chooses them: gaps, spread, lanes and steps. Returns what a box so laid out costs, to compare by: less than
+ * INFINITY where it fits. */
 double xti_box_lay_out(struct xti_box *b, int unit);
 
 /* Wavefronts of shared memory that all of the box takes, and the least that so many requests could, counted
