@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "cuda/describe.h"
 
 /* ---- elements */
@@ -278,15 +279,31 @@ void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
     }
 }
 
-/* "  memory    |+...............| of a line of 64 bytes, # is 4 bytes, + fewer: runs of 2 bytes" */
+/* Bytes from one run to the next of a dim that stays within a line of the source; XTI_LINE: it does not. */
+static int64_t step_in_line(const struct xti_piece *p, int esize)
+{
+    const struct xti_dim *inner = p->n_dims ? &p->dim[p->n_dims - 1] : NULL;
+    bool near = inner && xti_common_run(p) == 1 && inner->n > 1 && inner->s &&
+                xti_abs64(inner->s) < (uint64_t)(XTI_LINE / esize);
+    return near ? (int64_t)xti_abs64(inner->s) * esize : XTI_LINE;
+}
+
+/* "  memory    |+...............| of a line of 64 bytes, # is 4 bytes, + fewer: runs of 2 bytes"; of every
+ * third f32 "|#..#..#..#..#..#|". */
 static void memory_text(const struct xt_kernel *k, const struct xti_piece *p, struct xti_str *b)
 {
-    int64_t run = xti_common_run(p) * k->map->esize;
+    int64_t run = xti_common_run(p) * k->map->esize, step = step_in_line(p, k->map->esize);
+    int64_t n = step < XTI_LINE ? p->dim[p->n_dims - 1].n : 1;
+    bool fewer = false;
     xti_str_add(b, "  memory   |");
-    for (int i = 0; i < XTI_LINE; i += 4)
-        xti_str_add(b, i + 4 <= run ? "#" : i < run ? "+" : ".");
-    xti_str_addf(b, "| of a line of %d bytes, # is 4 bytes%s: ", XTI_LINE,
-                 run < XTI_LINE && run % 4 ? ", + fewer" : "");
+    for (int cell = 0; cell < XTI_LINE; cell += 4) {
+        int used = 0;
+        for (int i = cell; i < cell + 4; i++)
+            used += i % step < run && i / step < n;
+        fewer |= used % 4 != 0;
+        xti_str_add(b, used == 4 ? "#" : used ? "+" : ".");
+    }
+    xti_str_addf(b, "| of a line of %d bytes, # is 4 bytes%s: ", XTI_LINE, fewer ? ", + fewer" : "");
     xti_explain_walk(k, p, b);
     xti_str_add(b, "\n");
 }

@@ -161,13 +161,10 @@ void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xt
     struct xti_place p = xti_place_of(l, n, st);
     bool none = p.last < p.first;
     uint64_t step = xti_abs64(none ? st : p.step);
-    int64_t points = 1;
     if (!st) {
         xti_str_add(b, "the same again");
         return;
     }
-    for (int i = p.first; i <= p.last; i++)
-        points *= l->shape[i];
     if (none)
         xti_str_add(b, "several axes at once");
     else if (p.first < p.last)
@@ -176,8 +173,10 @@ void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xt
         xti_str_addf(b, "axis %d", p.last);
     if (step > 1)
         xti_str_addf(b, ", every %" PRIu64 "%s", step, ordinal(step));
+    else if (!p.whole && !none && p.first < p.last)
+        xti_str_addf(b, ", %" PRId64 " in a row", n);
     else if (!p.whole && !none)
-        xti_str_addf(b, ", %" PRId64 " of %" PRId64, n, points);
+        xti_str_addf(b, ", %" PRId64 " of %" PRId64, n, l->shape[p.last]);
     xti_str_add(b, (none ? st : p.step) < 0 ? ", backwards" : "");
 }
 

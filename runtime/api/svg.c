@@ -256,7 +256,7 @@ static void all_axes(struct page *p)
     p->y += p->y > above ? 12 : 0;
     xti_filled_text(p->k, &filled);
     if (filled.s) {
-        xti_str_add(&filled, " is filled");
+        xti_str_add(&filled, ": filled");
         paragraph(p, "s", filled.s, CHARS, 1);
         p->y += 12;
     }

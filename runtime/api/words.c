@@ -21,7 +21,7 @@ void xti_add_bytes(double bytes, struct xti_str *b)
     xti_str_addf(b, "%.*f %s", bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, bytes, unit[i]);
 }
 
-/* " copies once, too"; " copies 2 times, 384 bytes in all" */
+/* " copies once, too"; " copies 2 times, 384 bytes" */
 static void times_text(const struct xti_copies *c, double moved, const char *verb, struct xti_str *b)
 {
     if (c->n == 1 && c->bytes == moved) {
@@ -30,16 +30,20 @@ static void times_text(const struct xti_copies *c, double moved, const char *ver
     }
     xti_str_addf(b, c->n == 1 ? "%s once, " : "%s %d times, ", verb, c->n);
     xti_add_bytes(c->bytes, b);
-    xti_str_add(b, " in all");
 }
 
-/* "; NumPy copies once, too; PyTorch 2 times, 384 bytes in all". Of one operation nothing where
+/* ", 192 bytes in all; NumPy copies once, too; PyTorch 2 times, 384 bytes". Of one operation nothing where
  * they copy once. */
 static void libraries_text(const struct xti_cost_of_steps *s, double moved, struct xti_str *b)
 {
     bool same = s->numpy.n == s->pytorch.n && s->numpy.bytes == s->pytorch.bytes;
     if (same && s->numpy.n == 1 && s->operations < 2)
         return;
+    if (s->numpy.n != 1 || s->numpy.bytes != moved || !same) {
+        xti_str_add(b, ", ");
+        xti_add_bytes(moved, b);
+        xti_str_add(b, " in all");
+    }
     xti_str_add(b, same ? "; NumPy and PyTorch" : "; NumPy");
     times_text(&s->numpy, moved, same ? " copy" : " copies", b);
     if (same)
