@@ -165,7 +165,7 @@ static int64_t try_one(uint64_t seed)
     for (int i = 0; i < RANKS; i++)
         shows[i] = (unsigned char)random_below(&s, 2);
     if (ranks > 1 && random_below(&s, 2))
-        mailbox_near(m, 0, 1 + (int)random_below(&s, ranks), shows, (int)random_below(&s, 2));
+        mailbox_near(m, 0, 1 + (int)random_below(&s, ranks), shows);
     o = (struct one){.esize = (int)xt_dtype_bytes(x.dtype)};
     o.whole = random_bytes((int64_t)NUMEL * o.esize, seed);
     for (int r = 0; r < ranks; r++) {

@@ -1,8 +1,8 @@
 /* bench_mpi.c: tensors whose axes are permuted while they move from blocks of one axis to blocks of another:
  * xt beside what MPI and FFTW have for it. Run by mpirun; `bench_mpi [ROW ..] [-w WAY] [-r rounds]`, of ways
- * those with WAY in their names. Prints
- * milliseconds of the slowest rank, the best of the rounds and the median; every way's result is compared,
- * all bytes. */
+ * those with WAY in their names. The ways take turns, round by round. Prints milliseconds of the slowest
+ * rank, the best of the rounds and the median, and how the best other way whose source lies in the same kind
+ * of memory compares; every way's result is compared, all bytes. */
 #include <xt/xt_mpi.h>
 
 #include <stdio.h>
@@ -186,6 +186,17 @@ static void cleanup(struct problem *p)
     xt_mpi_release(p->seen);
 }
 
+/* ---- what a way has made: all of a row's are there at once, and their rounds take turns */
+
+struct made {
+    struct xt_mpi_plan *plan;
+    MPI_Datatype send_type[MAX_PEERS], recv_type[MAX_PEERS];
+    int one_or_none[2][MAX_PEERS];
+    struct xt_kernel *pack[MAX_PEERS], *unpack[MAX_PEERS];
+    int counts[2][MAX_PEERS], starts[2][MAX_PEERS];
+};
+static struct made *m; /* of the way at hand */
+
 /* ---- xt over the mesh */
 
 static void list(char *text, int n, const int64_t *shape, int cut)
@@ -195,8 +206,6 @@ static void list(char *text, int n, const int64_t *shape, int cut)
         sprintf(text + strlen(text), "%s%lld%s", i ? "," : "", (long long)shape[i], i == cut ? " r" : "");
     strcat(text, "]");
 }
-
-static struct xt_mpi_plan *plan;
 
 static int make_xt(struct problem *p)
 {
@@ -212,21 +221,21 @@ static int make_xt(struct problem *p)
     }
     strcat(line, ") -> ");
     list(line, r->rank, out, r->to);
-    if (xt_mpi_plan(line, world, &plan))
+    if (xt_mpi_plan(line, world, &m->plan))
         die(line);
     return 1;
 }
 static void run_xt(struct problem *p)
 {
-    if (xt_mpi_run(plan, p->dst, (const void *[]){p->src}))
+    if (xt_mpi_run(m->plan, p->dst, (const void *[]){p->src}))
         die("xt_mpi_run");
 }
 static void run_xt_seen(struct problem *p)
 {
-    if (xt_mpi_run(plan, p->dst, (const void *[]){p->seen}))
+    if (xt_mpi_run(m->plan, p->dst, (const void *[]){p->seen}))
         die("xt_mpi_run");
 }
-static void free_xt(void) { xt_mpi_free(plan); }
+static void free_xt(void) { xt_mpi_free(m->plan); }
 
 /* ---- boxes between ranks, as MPI and hand-written packing want them */
 
@@ -289,19 +298,19 @@ static MPI_Datatype strided_type(const struct problem *p, const struct box *x, c
     return u;
 }
 
-static MPI_Datatype send_type[MAX_PEERS], recv_type[MAX_PEERS];
-static int one_or_none[2][MAX_PEERS], zero[MAX_PEERS];
+static int zero[MAX_PEERS];
 
 static void run_w(struct problem *p, char *to)
 {
-    MPI_Alltoallw(p->src, one_or_none[0], zero, send_type, to, one_or_none[1], zero, recv_type, world);
+    MPI_Alltoallw(p->src, m->one_or_none[0], zero, m->send_type, to, m->one_or_none[1], zero, m->recv_type,
+                  world);
 }
 
 static void free_types(void)
 {
     for (int i = 0; i < ranks; i++) {
-        MPI_Type_free(&send_type[i]);
-        MPI_Type_free(&recv_type[i]);
+        MPI_Type_free(&m->send_type[i]);
+        MPI_Type_free(&m->recv_type[i]);
     }
 }
 
@@ -319,10 +328,10 @@ static int make_types(struct problem *p)
         order[i] = i;
     for (int i = 0; i < ranks; i++) {
         struct box s = between(p, me, i), d = between(p, i, me);
-        send_type[i] = strided_type(p, &s, s.src_st, order, s.src_off);
-        recv_type[i] = strided_type(p, &d, d.dst_st, order, d.dst_off);
-        one_or_none[0][i] = s.elements > 0;
-        one_or_none[1][i] = d.elements > 0;
+        m->send_type[i] = strided_type(p, &s, s.src_st, order, s.src_off);
+        m->recv_type[i] = strided_type(p, &d, d.dst_st, order, d.dst_off);
+        m->one_or_none[0][i] = s.elements > 0;
+        m->one_or_none[1][i] = d.elements > 0;
     }
     return 1;
 }
@@ -331,8 +340,6 @@ static void run_types(struct problem *p) { run_w(p, p->dst); }
 /* ---- xt's kernels around MPI's collectives */
 
 static struct xt_ctx *ctx;
-static struct xt_kernel *pack[MAX_PEERS], *unpack[MAX_PEERS];
-static int counts[2][MAX_PEERS], starts[2][MAX_PEERS];
 
 static struct xt_kernel *copy_of(const struct problem *p, const struct box *x, const int64_t *src_st,
                                  int64_t src_off, const int64_t *dst_st, int64_t dst_off)
@@ -371,13 +378,13 @@ static void make_kernels(struct problem *p, int sender)
     for (int i = 0; i < ranks; i++) {
         struct box s = between(p, me, i), d = between(p, i, me);
         box_strides(p, &s, order, st);
-        pack[i] = copy_of(p, &s, s.src_st, s.src_off, st, at[0]);
+        m->pack[i] = copy_of(p, &s, s.src_st, s.src_off, st, at[0]);
         box_strides(p, &d, order, st);
-        unpack[i] = copy_of(p, &d, st, at[1], d.dst_st, d.dst_off);
-        counts[0][i] = (int)(s.elements * (int64_t)p->size);
-        counts[1][i] = (int)(d.elements * (int64_t)p->size);
-        starts[0][i] = (int)(at[0] * (int64_t)p->size);
-        starts[1][i] = (int)(at[1] * (int64_t)p->size);
+        m->unpack[i] = copy_of(p, &d, st, at[1], d.dst_st, d.dst_off);
+        m->counts[0][i] = (int)(s.elements * (int64_t)p->size);
+        m->counts[1][i] = (int)(d.elements * (int64_t)p->size);
+        m->starts[0][i] = (int)(at[0] * (int64_t)p->size);
+        m->starts[1][i] = (int)(at[1] * (int64_t)p->size);
         at[0] += s.elements;
         at[1] += d.elements;
     }
@@ -385,9 +392,9 @@ static void make_kernels(struct problem *p, int sender)
 static void free_kernels(void)
 {
     for (int i = 0; i < ranks; i++) {
-        xt_kernel_free(pack[i]);
-        xt_kernel_free(unpack[i]);
-        pack[i] = unpack[i] = NULL;
+        xt_kernel_free(m->pack[i]);
+        xt_kernel_free(m->unpack[i]);
+        m->pack[i] = m->unpack[i] = NULL;
     }
 }
 static void run_kernels(struct xt_kernel **k, char *dst, const char *src)
@@ -401,10 +408,10 @@ static int make_sender(struct problem *p) { return make_kernels(p, 1), 1; }
 static int make_receiver(struct problem *p) { return make_kernels(p, 0), 1; }
 static void run_v(struct problem *p)
 {
-    run_kernels(pack, p->buf[0], p->src);
-    MPI_Alltoallv(p->buf[0], counts[0], starts[0], MPI_BYTE, p->buf[1], counts[1], starts[1], MPI_BYTE,
-                  world);
-    run_kernels(unpack, p->dst, p->buf[1]);
+    run_kernels(m->pack, p->buf[0], p->src);
+    MPI_Alltoallv(p->buf[0], m->counts[0], m->starts[0], MPI_BYTE, p->buf[1], m->counts[1], m->starts[1],
+                  MPI_BYTE, world);
+    run_kernels(m->unpack, p->dst, p->buf[1]);
 }
 
 /* Subarrays out of the source, then xt permutes. */
@@ -415,21 +422,21 @@ static int make_subarrays(struct problem *p)
     source_order(p, order);
     for (int i = 0; i < ranks; i++) {
         struct box s = between(p, me, i);
-        int at = starts[1][i];
+        int at = m->starts[1][i];
         MPI_Datatype t;
-        send_type[i] = strided_type(p, &s, s.src_st, order, s.src_off);
-        MPI_Type_create_hindexed(1, &counts[1][i], (MPI_Aint[]){at}, MPI_BYTE, &t);
+        m->send_type[i] = strided_type(p, &s, s.src_st, order, s.src_off);
+        MPI_Type_create_hindexed(1, &m->counts[1][i], (MPI_Aint[]){at}, MPI_BYTE, &t);
         MPI_Type_commit(&t);
-        recv_type[i] = t;
-        one_or_none[0][i] = s.elements > 0;
-        one_or_none[1][i] = counts[1][i] > 0;
+        m->recv_type[i] = t;
+        m->one_or_none[0][i] = s.elements > 0;
+        m->one_or_none[1][i] = m->counts[1][i] > 0;
     }
     return 1;
 }
 static void run_subarrays(struct problem *p)
 {
     run_w(p, p->buf[1]);
-    run_kernels(unpack, p->dst, p->buf[1]);
+    run_kernels(m->unpack, p->dst, p->buf[1]);
 }
 static void free_subarrays(void)
 {
@@ -592,20 +599,21 @@ static const struct way {
     void (*finish)(struct problem *p);
     void (*free)(void);
     int alone; /* by rank 0 */
+    int seen;  /* 1: its source has to lie in memory that the ranks share */
 } ways[] = {
-    {"xt, arrays of malloc", make_xt, run_xt, NULL, free_xt, 0},
-    {"xt, shared arrays", make_xt, run_xt_seen, NULL, free_xt, 0},
-    {"Alltoallw, permuting types", make_types, run_types, NULL, free_types, 0},
-    {"Alltoallw, subarrays; xt", make_subarrays, run_subarrays, NULL, free_subarrays, 0},
-    {"xt permutes; Alltoallv; xt", make_sender, run_v, NULL, free_kernels, 0},
-    {"xt; Alltoallv; xt permutes", make_receiver, run_v, NULL, free_kernels, 0},
-    {"shared window, one kernel of xt", make_window, run_window, NULL, free_window, 0},
+    {"xt, arrays of malloc", make_xt, run_xt, NULL, free_xt, 0, 0},
+    {"xt, shared arrays", make_xt, run_xt_seen, NULL, free_xt, 0, 1},
+    {"Alltoallw, permuting types", make_types, run_types, NULL, free_types, 0, 0},
+    {"Alltoallw, subarrays; xt", make_subarrays, run_subarrays, NULL, free_subarrays, 0, 0},
+    {"xt permutes; Alltoallv; xt", make_sender, run_v, NULL, free_kernels, 0, 0},
+    {"xt; Alltoallv; xt permutes", make_receiver, run_v, NULL, free_kernels, 0, 0},
+    {"shared window, one kernel of xt", make_window, run_window, NULL, free_window, 0, 1},
 #ifdef WITH_FFTW
-    {"FFTW-MPI", make_fftw, run_fftw, finish_fftw, free_fftw, 0},
+    {"FFTW-MPI", make_fftw, run_fftw, finish_fftw, free_fftw, 0, 0},
 #endif
-    {"one process of xt", make_alone, run_alone, NULL, free_alone, 1},
+    {"one process of xt", make_alone, run_alone, NULL, free_alone, 1, 0},
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+enum { WAYS = sizeof ways / sizeof *ways, XT_WAYS = 2 /* the first: of malloc, and shared */ };
 
 static double now(void)
 {
@@ -645,50 +653,82 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Makes a way and compares its result, all bytes. 0: not for this row. */
+static int try_way(const struct way *w, struct problem *p)
+{
+    if (!w->make(p))
+        return 0;
+    memset(p->dst, 1, (size_t)p->dst_n * p->size);
+    once(w, p);
+    if (w->finish)
+        w->finish(p);
+    int bad = !w->alone && is_wrong(p), all = 0;
+    MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_SUM, world);
+    if (all && !me)
+        fprintf(stderr, "%s: %s: WRONG\n", p->row->name, w->name);
+    return 1;
+}
+
+struct times {
+    int n; /* rounds; the same on all ranks, as the times are */
+    double t[MAX_ROUNDS], spent;
+};
+
+static void tell_row(const struct row *r, struct times *of, const char *of_ways)
+{
+    double best[2] = {1e9, 1e9}, middle[2] = {1e9, 1e9};
+    printf("%s: %s", r->name, r->dtype);
+    for (int i = 0; i < r->rank; i++)
+        printf("%s%lld%s", i ? "," : "[", (long long)r->shape[i], i == r->from ? " r" : "");
+    printf("] permute(");
+    for (int i = 0; i < r->rank; i++)
+        printf("%s%d", i ? "," : "", r->perm[i]);
+    printf("), axis %d cut; best ms, median\n", r->to);
+    for (int w = 0; w < WAYS; w++) {
+        struct times *x = &of[w];
+        if (!x->n)
+            continue;
+        qsort(x->t, (size_t)x->n, sizeof *x->t, by_size);
+        printf("  %-32s %8.2f %8.2f\n", ways[w].name, x->t[0] * 1e3, x->t[x->n / 2] * 1e3);
+        if (w < XT_WAYS || ways[w].alone)
+            continue;
+        best[ways[w].seen] = x->t[0] < best[ways[w].seen] ? x->t[0] : best[ways[w].seen];
+        middle[ways[w].seen] = x->t[x->n / 2] < middle[ways[w].seen] ? x->t[x->n / 2] : middle[ways[w].seen];
+    }
+    for (int k = 0; k < XT_WAYS && !*of_ways; k++)
+        printf("  best other / xt, %s: %.2f, of medians %.2f\n", k ? "shared arrays" : "arrays of malloc",
+               best[k] / of[k].t[0], middle[k] / of[k].t[of[k].n / 2]);
+    fflush(stdout);
+}
+
 static void measure(const struct row *r, const char *of_ways, int rounds)
 {
-    double best[WAYS], median[WAYS], t[MAX_ROUNDS], least = 1e9;
+    static struct made made[WAYS];
+    static struct times of[WAYS];
     struct problem p;
+    int there[WAYS];
     setup(r, &p);
+    memset(of, 0, sizeof of);
     for (int w = 0; w < WAYS; w++) {
-        int bad = 0, all = 0;
-        best[w] = -1;
-        if (!strstr(ways[w].name, of_ways) || !ways[w].make(&p))
-            continue;
-        memset(p.dst, 1, (size_t)p.dst_n * p.size);
-        once(&ways[w], &p);
-        if (ways[w].finish)
-            ways[w].finish(&p);
-        bad = !ways[w].alone && is_wrong(&p);
-        MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_SUM, world);
-        if (all && !me)
-            fprintf(stderr, "%s: %s: WRONG\n", r->name, ways[w].name);
-        int n = 0; /* the same on all ranks: so are the times */
-        for (double spent = 0; n < rounds && (n < 3 || spent < MOST_SECONDS); spent += t[n++])
-            t[n] = once(&ways[w], &p);
-        qsort(t, (size_t)n, sizeof *t, by_size);
-        best[w] = t[0];
-        median[w] = t[n / 2];
-        if (!ways[w].alone && w > 1 && best[w] < least)
-            least = best[w];
-        ways[w].free();
+        m = &made[w];
+        there[w] = strstr(ways[w].name, of_ways) && try_way(&ways[w], &p);
     }
-    if (!me) {
-        printf("%s: %s", r->name, r->dtype);
-        for (int i = 0; i < r->rank; i++)
-            printf("%s%lld%s", i ? "," : "[", (long long)r->shape[i], i == r->from ? " r" : "");
-        printf("] permute(");
-        for (int i = 0; i < r->rank; i++)
-            printf("%s%d", i ? "," : "", r->perm[i]);
-        printf("), axis %d cut; best ms, median\n", r->to);
-        for (int w = 0; w < WAYS; w++)
-            if (best[w] > 0)
-                printf("  %-32s %8.2f %8.2f\n", ways[w].name, best[w] * 1e3, median[w] * 1e3);
-        if (!*of_ways)
-            printf("  best of the others / xt: %.2f; shared arrays: %.2f\n", least / best[0],
-                   least / best[1]);
-        fflush(stdout);
+    for (int k = 0; k < rounds; k++)
+        for (int w = 0; w < WAYS; w++) {
+            m = &made[w];
+            if (!there[w] || (k >= 3 && of[w].spent > MOST_SECONDS))
+                continue;
+            double t = once(&ways[w], &p);
+            of[w].t[of[w].n++] = t;
+            of[w].spent += t;
+        }
+    for (int w = 0; w < WAYS; w++) {
+        m = &made[w];
+        if (there[w])
+            ways[w].free();
     }
+    if (!me)
+        tell_row(r, of, of_ways);
     cleanup(&p);
 }
 

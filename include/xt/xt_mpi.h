@@ -47,7 +47,7 @@ XT_API xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out);
 XT_API void xt_mpi_release(void *at); /* collective, before MPI_Finalize. NULL: nothing */
 
 /* Collective, each once on every rank, as xt_shard_run, _start, _test, _wait. Messages have 1 MiB at most,
- * whatever the size of an array; 7 MiB of staging buffers. A fault of the caller's own arguments (XT_EINVAL,
+ * whatever the size of an array; 12 MiB of staging buffers. A fault of the caller's own arguments (XT_EINVAL,
  * XT_EALIAS) is told to him alone, before anything is sent: the others wait for his next call.
  * XT_ECOMM: MPI's text, or which rank's run failed, as that rank has told the others; the result is undefined
  * then, and the plan can only be freed. */

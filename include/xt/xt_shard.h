@@ -47,9 +47,6 @@ struct xt_transport {
      * where here is what rank `peer` calls so. They read it in its place, without a message. NULL: none. */
     int64_t (*name)(void *self, const void *at);
     const void *(*see)(void *self, int64_t peer, int64_t name);
-    /* The near ranks' processes, where all of them may read the others' memory by process_vm_readv: long runs
-     * are fetched so. NULL: they may not, or do not all know that they may. */
-    const int64_t *pid; /* [n_near] */
 };
 
 XT_API size_t xt_shard_board_bytes(int n_near);
@@ -63,7 +60,7 @@ struct xt_shard;
  * to plan the same line with the same version of xt. transport: copied; NULL: the plan is looked at, and run
  * only when it sends and receives nothing. Cost: of the rank's own messages, whatever the mesh: some 100 us.
  * When blocks do not fit each other and reshape lies between them, also some of every rank's. Memory: of the
- * messages, and 5 MiB of staging buffers at most in a run. Fails as xt_parse, and with XT_ERANGE: the mesh
+ * messages, and 4 MiB of staging buffers at most in a run. Fails as xt_parse, and with XT_ERANGE: the mesh
  * has no such rank, XT_EUNSUPPORTED. */
 XT_API xt_status xt_shard_new(const char *line, int64_t rank, const struct xt_transport *transport,
                               struct xt_shard **out);
@@ -127,9 +124,8 @@ struct xt_shard_info {
     int64_t own_bytes, fill_bytes; /* written without a message */
     int64_t kernels;               /* different copies: pack, unpack, within the rank */
     int64_t plan_bytes, staging_bytes;
-    int64_t near_bytes;    /* received by boards .. */
-    int64_t direct_bytes;  /* .. of which these are read in their place, where the sender's arrays are seen */
-    int64_t fetched_bytes; /* read out of near ranks' memory, without messages, where it is not seen */
+    int64_t near_bytes;   /* received by boards .. */
+    int64_t direct_bytes; /* .. of which these are read in their place, where the sender's arrays are seen */
 };
 XT_API xt_status xt_shard_get(const struct xt_shard *p, struct xt_shard_info *out);
 

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #ifndef MADV_COLLAPSE
@@ -180,45 +179,6 @@ void memory_free(struct memory *m)
     free(m->plain);
     free(m);
 }
-
-/* ---- reading */
-
-struct word {
-    int64_t pid;
-    const void *at;
-    uint64_t key;
-};
-
-static int can_read(const struct word *w)
-{
-    uint64_t key = ~w->key;
-    struct iovec to = {&key, sizeof key}, from = {(void *)w->at, sizeof key};
-    return process_vm_readv((pid_t)w->pid, &to, 1, &from, 1, 0) == sizeof key && key == w->key;
-}
-
-int64_t *memory_readers(MPI_Comm node, int n)
-{
-    uint64_t key = 0;
-    struct word mine = {getpid(), &key, 0}, *w = calloc((size_t)n, sizeof *w);
-    int64_t *pid = calloc((size_t)n, sizeof *pid);
-    int drawn = getrandom(&key, sizeof key, 0) == sizeof key;
-    mine.key = key;
-    int ok =
-        all_say(node, w && pid && drawn) &&
-        MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, w, (int)sizeof mine, MPI_BYTE, node) == MPI_SUCCESS;
-    for (int i = 0; i < n && ok; i++) {
-        ok = can_read(&w[i]);
-        pid[i] = w[i].pid;
-    }
-    ok = all_say(node, ok); /* and nobody reads the key any more */
-    free(w);
-    if (ok)
-        return pid;
-    free(pid);
-    return NULL;
-}
-
-/* ---- names */
 
 int64_t memory_name(const void *at, MPI_Group group, int n, const int *ranks)
 {

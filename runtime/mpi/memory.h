@@ -29,9 +29,6 @@ int all_say(MPI_Comm comm, int yes);
 xt_status memory_new(MPI_Comm node, size_t bytes, struct memory **out);
 void memory_free(struct memory *m); /* collective */
 
-/* The processes of a node's ranks, if each of them may read the others' memory; NULL: no. Collective. */
-int64_t *memory_readers(MPI_Comm node, int n);
-
 /* Of memory that xt_mpi_alloc gave: what the ranks of a group call it, if all of them see it. -1: they do
  * not. */
 int64_t memory_name(const void *at, MPI_Group group, int n, const int *ranks);

@@ -17,7 +17,7 @@ struct xt_mpi_plan {
     char words[WORDS];              /* its message */
     struct memory *boards;
     int n_near, *near;
-    int64_t *near64, *pid;
+    int64_t *near64;
     void **board;
     char *told; /* this rank's own message, once its run has failed */
     MPI_Request *telling;
@@ -110,7 +110,6 @@ static void open_boards(struct xt_mpi_plan *p)
         p->board[i] = p->boards->part[i].at;
     }
     p->n_near = n;
-    p->pid = memory_readers(node, n);
 }
 
 /* Tells the others that this rank's run has failed, who would wait for it. */
@@ -246,12 +245,11 @@ static xt_status agree(const struct asked *a, xt_status mine, MPI_Comm comm)
 
 static xt_status plan(const struct asked *a, struct xt_mpi_plan *p)
 {
-    struct xt_transport t = {sizeof t, p, post_recv, post_send, wait_any, 0, NULL, NULL, name, see, NULL};
+    struct xt_transport t = {sizeof t, p, post_recv, post_send, wait_any, 0, NULL, NULL, name, see};
     char words[128];
     t.n_near = p->n_near;
     t.near = p->near64;
     t.board = p->board;
-    t.pid = p->pid;
     xt_status s =
         a->from ? xt_shard_boxes(a->dtype, a->rank, a->shape, a->from, a->to, p->size, p->rank, &t, &p->shard)
                 : xt_shard_new(a->line, p->rank, &t, &p->shard);
@@ -370,7 +368,6 @@ void xt_mpi_free(struct xt_mpi_plan *p)
     MPI_Comm_free(&p->comm);
     free(p->near);
     free(p->near64);
-    free(p->pid);
     free(p->board);
     free(p);
 }

@@ -232,11 +232,11 @@ static xt_status add_common(struct boxer *b, int64_t to, int64_t from)
         if (n > 1)
             dim[box.n_dims++] = (struct xti_dim){n, d < 0 ? -s : s, d < 0 ? -d : d};
     }
-    int64_t elements = xti_box_positions(&box, XTI_BY_DESTINATION, pos);
     if (sender == part.peer)
-        return xti_parts_add(&b->parts, &b->parts.p->own, part, &box, pos, elements);
-    return xti_parts_between(&b->parts, part, b->sending ? part.peer : sender, b->sending, &box, pos,
-                             elements);
+        return xti_parts_add(&b->parts, &b->parts.p->own, part, &box, pos,
+                             xti_box_positions(&box, XTI_BY_DESTINATION, pos));
+    return xti_parts_between(&b->parts, part, b->sending ? part.peer : sender, b->sending, &box,
+                             XTI_BY_DESTINATION);
 }
 
 /* What this rank receives and keeps, or what it sends: pairs in the order of their numbers on both sides. */

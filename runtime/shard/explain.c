@@ -50,15 +50,14 @@ void xti_shard_info(const struct xt_shard *s, struct xt_shard_info *i)
         .receive_in_place = in_place(&p->receive),
         .own_bytes = written(p, &p->own) * p->esize,
         .fill_bytes = written(p, &p->fill) * p->esize,
-        .fetched_bytes = written(p, &p->fetch) * p->esize,
         .kernels = kernels(p),
         .plan_bytes = traffic_bytes(&p->own) + traffic_bytes(&p->fill) + traffic_bytes(&p->send) +
-                      traffic_bytes(&p->receive) + traffic_bytes(&p->pull) + traffic_bytes(&p->fetch) +
+                      traffic_bytes(&p->receive) + traffic_bytes(&p->pull) +
                       (int64_t)sizeof *p->stencil * p->cap_stencils,
     };
     int64_t a = i->send_messages - i->send_in_place, b = i->receive_messages - i->receive_in_place;
-    i->staging_bytes = s->fetch_bytes + s->message_bytes * ((a < XTI_EACH_WAY ? a : XTI_EACH_WAY) +
-                                                            (b < XTI_EACH_WAY ? b : XTI_EACH_WAY));
+    i->staging_bytes =
+        s->message_bytes * ((a < XTI_EACH_WAY ? a : XTI_EACH_WAY) + (b < XTI_EACH_WAY ? b : XTI_EACH_WAY));
     for (int k = 0; k < p->receive.n; k++) {
         const struct xti_message *m = &p->receive.message[k];
         i->near_bytes += m->near < 0 ? 0 : m->elements * p->esize;
@@ -125,9 +124,6 @@ void xti_shard_text(const struct xt_shard *s, struct xti_str *b)
     if (i.near_bytes)
         xti_str_addf(b, "  near      %s through shared memory; read in its place where it is seen: %s\n",
                      xti_size_text(i.near_bytes, a, sizeof a), xti_size_text(i.direct_bytes, c, sizeof c));
-    if (i.fetched_bytes)
-        xti_str_addf(b, "  fetches   %s out of near ranks' memory, which the system reads\n",
-                     xti_size_text(i.fetched_bytes, a, sizeof a));
     xti_str_addf(b, "  keeps     %s by %d fused cop%s", xti_size_text(i.own_bytes, a, sizeof a),
                  s->plan.own.n_parts, s->plan.own.n_parts == 1 ? "y" : "ies");
     if (i.fill_bytes)
@@ -180,7 +176,7 @@ void xti_shard_json(const struct xt_shard *s, struct xti_str *b)
     xti_str_addf(b,
                  ", \"own_bytes\": %" PRId64 ", \"fill_bytes\": %" PRId64 ", \"kernels\": %" PRId64
                  ", \"plan_bytes\": %" PRId64 ", \"staging_bytes\": %" PRId64 ", \"near_bytes\": %" PRId64
-                 ", \"direct_bytes\": %" PRId64 ", \"fetched_bytes\": %" PRId64 "}",
+                 ", \"direct_bytes\": %" PRId64 "}",
                  i.own_bytes, i.fill_bytes, i.kernels, i.plan_bytes, i.staging_bytes, i.near_bytes,
-                 i.direct_bytes, i.fetched_bytes);
+                 i.direct_bytes);
 }

@@ -3,24 +3,22 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/uio.h>
 
-enum { LINE = 64, PAGE = 4096 };
+enum { INPUTS = 64, LINE = 64, PAGE = 4096 };
 
 /* What this rank tells one of the others. */
 struct pair {
     _Alignas(LINE) _Atomic uint64_t sent;
     _Atomic uint64_t taken, pulled; /* messages; the last run whose sources it has read */
-    int slot[XTI_EACH_WAY];         /* of message n: slot[n % XTI_EACH_WAY] */
+    int slot[XTI_NEAR_SLOTS];       /* of message n: slot[n % XTI_NEAR_SLOTS] */
 };
 
 struct board {
     _Alignas(LINE) _Atomic uint64_t begun; /* runs */
     _Atomic int broken;
     int shows;
-    int64_t name[XTI_BOARD_INPUTS];
-    const char *at[XTI_BOARD_INPUTS]; /* in its own process */
-    struct pair pair[];               /* [near ranks] */
+    int64_t name[INPUTS];
+    struct pair pair[]; /* [near ranks] */
 };
 
 static size_t head_bytes(int n)
@@ -31,7 +29,7 @@ static size_t head_bytes(int n)
 
 size_t xt_shard_board_bytes(int n_near)
 {
-    return head_bytes(n_near) + (size_t)XTI_EACH_WAY * XTI_MESSAGE_BYTES;
+    return head_bytes(n_near) + (size_t)XTI_NEAR_SLOTS * XTI_MESSAGE_BYTES;
 }
 
 static struct board *board(const struct xt_shard *p, int near) { return p->transport.board[near]; }
@@ -39,7 +37,8 @@ static struct board *own(const struct xt_shard *p) { return board(p, p->me); }
 
 static char *slot_of(const struct xt_shard *p, int near, int slot)
 {
-    return (char *)board(p, near) + head_bytes(p->plan.near.n) + (size_t)slot * XTI_MESSAGE_BYTES;
+    return (char *)board(p, near) + head_bytes(p->plan.near.n) +
+           (size_t)(slot - XTI_EACH_WAY) * XTI_MESSAGE_BYTES;
 }
 
 xt_status xti_near_open(struct xt_shard *p)
@@ -47,7 +46,7 @@ xt_status xti_near_open(struct xt_shard *p)
     p->me = xti_near_find(&p->plan.near, p->plan.rank);
     p->expected = xti_alloc_array((size_t)p->plan.near.n + 1, sizeof *p->expected);
     p->shows = xti_alloc_array((size_t)p->plan.near.n + 1, sizeof *p->shows);
-    p->pulled = xti_alloc_array((size_t)p->plan.near.n + 1, sizeof *p->pulled);
+    p->pulled = xti_alloc_array((size_t)p->plan.pull.n + 1, sizeof *p->pulled);
     return p->expected && p->shows && p->pulled ? XT_OK : XT_ENOMEM;
 }
 
@@ -61,7 +60,7 @@ void xti_near_close(struct xt_shard *p)
 /* All that this rank holds something of. */
 static bool name_sources(struct xt_shard *p, struct board *b)
 {
-    bool shows = p->transport.name && p->transport.see && p->plan.mesh.n_inputs <= XTI_BOARD_INPUTS;
+    bool shows = p->transport.name && p->transport.see && p->plan.mesh.n_inputs <= INPUTS;
     for (int i = 0; shows && i < p->plan.mesh.n_inputs; i++) {
         struct xt_end_info e = {.size = sizeof e};
         xt_shard_shape(p, i, p->plan.rank, &e);
@@ -80,9 +79,7 @@ void xti_near_begin(struct xt_shard *p)
     p->run++;
     b->shows = name_sources(p, b);
     memset(p->shows, 0, (size_t)p->plan.near.n * sizeof *p->shows);
-    memset(p->pulled, 0, (size_t)p->plan.near.n * sizeof *p->pulled);
-    for (int i = 0; i < p->plan.mesh.n_inputs && i < XTI_BOARD_INPUTS; i++)
-        b->at[i] = p->src[i];
+    memset(p->pulled, 0, (size_t)p->plan.pull.n * sizeof *p->pulled);
     atomic_store_explicit(&b->begun, p->run, memory_order_release);
 }
 
@@ -114,71 +111,13 @@ const void *xti_near_source(const struct xt_shard *p, int near, int input)
     return p->transport.see(p->transport.self, p->plan.near.rank[near], board(p, near)->name[input]);
 }
 
-/* ---- fetching */
-
-struct runs {
-    struct iovec from[64], to[64]; /* as many are read by one call */
-    int n;
-    size_t bytes;
-    pid_t pid;
-};
-
-static bool read_runs(struct runs *r)
-{
-    bool all = !r->n || process_vm_readv(r->pid, r->to, (unsigned long)r->n, r->from, (unsigned long)r->n,
-                                         0) == (ssize_t)r->bytes;
-    r->n = 0;
-    r->bytes = 0;
-    return all;
-}
-
-static bool add_run(struct runs *r, const char *from, char *to, size_t bytes)
-{
-    r->from[r->n] = (struct iovec){(void *)from, bytes};
-    r->to[r->n++] = (struct iovec){to, bytes};
-    r->bytes += bytes;
-    return r->n < (int)(sizeof r->to / sizeof *r->to) || read_runs(r);
-}
-
-xt_status xti_near_fetch(const struct xt_shard *p, int near, const struct xti_shard_part *part)
-{
-    const struct xti_stencil *s = &p->plan.stencil[part->stencil];
-    const struct xti_dim *dim = s->piece.dim;
-    const char *from = board(p, near)->at[part->input] + part->soff * p->plan.esize;
-    struct runs r = {.pid = (pid_t)p->transport.pid[near]};
-    int64_t x[XTI_MAX_DIMS] = {0}, size = p->plan.esize;
-    char *to = p->fetched;
-    int64_t run = 1;
-    bool ok = true;
-    int k;
-    for (k = 0; k < s->piece.n_dims; k++)
-        run += s->inside >> k & 1 ? s->pos[k] * (dim[k].n - 1) : 0;
-    do {
-        ok = add_run(&r, from, to, (size_t)(run * size));
-        for (k = s->piece.n_dims - 1; k >= 0; k--) {
-            if (!s->pos[k] || s->inside >> k & 1)
-                continue;
-            from += dim[k].s * size;
-            to += s->pos[k] * size;
-            if (++x[k] < dim[k].n)
-                break;
-            from -= dim[k].s * dim[k].n * size;
-            to -= s->pos[k] * dim[k].n * size;
-            x[k] = 0;
-        }
-    } while (k >= 0 && ok);
-    return ok && read_runs(&r) ? XT_OK : XT_ECOMM;
-}
-
-/* ---- messages */
-
 char *xti_near_buffer(const struct xt_shard *p, int slot) { return slot_of(p, p->me, slot); }
 
 uint64_t xti_near_send(struct xt_shard *p, int near, int slot)
 {
     struct pair *to = &own(p)->pair[near];
     uint64_t n = atomic_load_explicit(&to->sent, memory_order_relaxed) + 1;
-    to->slot[n % XTI_EACH_WAY] = slot;
+    to->slot[n % XTI_NEAR_SLOTS] = slot;
     atomic_store_explicit(&to->sent, n, memory_order_release);
     return n;
 }
@@ -196,7 +135,7 @@ const char *xti_near_arrived(const struct xt_shard *p, int near, uint64_t ticket
     if (atomic_load_explicit(&own(p)->pair[near].taken, memory_order_relaxed) + 1 != ticket ||
         atomic_load_explicit(&from->sent, memory_order_acquire) < ticket)
         return NULL;
-    return slot_of(p, near, from->slot[ticket % XTI_EACH_WAY]);
+    return slot_of(p, near, from->slot[ticket % XTI_NEAR_SLOTS]);
 }
 
 void xti_near_take(struct xt_shard *p, int near)

@@ -29,9 +29,6 @@ uint64_t xti_near_expect(struct xt_shard *p, int near);
 const char *xti_near_arrived(const struct xt_shard *p, int near, uint64_t ticket);
 void xti_near_take(struct xt_shard *p, int near);
 
-/* Reads a part of plan.fetch out of the memory of `near`, who has begun, into p->fetched. XT_ECOMM */
-xt_status xti_near_fetch(const struct xt_shard *p, int near, const struct xti_shard_part *part);
-
 /* The peer's sources are not needed any more; has it said so of this rank's? */
 void xti_near_pulled(struct xt_shard *p, int near);
 bool xti_near_has_pulled(const struct xt_shard *p, int near);

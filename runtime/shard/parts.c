@@ -27,45 +27,12 @@ xt_status xti_parts_add(struct xti_parts *b, struct xti_traffic *t, struct xti_s
     if (part.stencil < 0)
         return no_memory(b);
     b->p->stencil[part.stencil].direct = b->direct;
-    bool arrives = t == &b->p->receive || t == &b->p->fetch;
-    b->p->stencil[part.stencil].used[t == &b->p->send ? XTI_PACK : arrives ? XTI_UNPACK : XTI_WITHIN] = true;
+    b->p->stencil[part.stencil].used[t == &b->p->send      ? XTI_PACK
+                                     : t == &b->p->receive ? XTI_UNPACK
+                                                           : XTI_WITHIN] = true;
     part.soff = box->soff;
     part.doff = box->doff;
     return add_part(b, t, part);
-}
-
-static struct xti_piece some_of(const struct xti_piece *box, const int64_t *x, const int64_t *n,
-                                struct xti_dim *dim)
-{
-    struct xti_piece some = *box;
-    some.dim = dim;
-    for (int i = 0; i < box->n_dims; i++) {
-        dim[i] = box->dim[i];
-        dim[i].n = dim[i].n - x[i] < n[i] ? dim[i].n - x[i] : n[i];
-        some.soff += x[i] * dim[i].s;
-        some.doff += x[i] * dim[i].d;
-    }
-    return some;
-}
-
-static xt_status add_fetched(struct xti_parts *b, struct xti_shard_part part, const struct xti_piece *box,
-                             const struct xti_fetch *f)
-{
-    struct xti_traffic *t = &b->p->fetch;
-    struct xti_dim dim[XTI_MAX_DIMS];
-    int64_t x[XTI_MAX_DIMS] = {0};
-    int k;
-    do {
-        struct xti_piece some = some_of(box, x, f->n, dim);
-        xt_status s = xti_parts_add(b, t, part, &some, f->pos, f->elements);
-        if (s)
-            return s;
-        struct xti_stencil *st = &b->p->stencil[t->part[t->n_parts - 1].stencil];
-        st->inside = f->inside;
-        for (k = box->n_dims - 1; k >= 0 && (x[k] += f->n[k]) >= box->dim[k].n; k--)
-            x[k] = 0;
-    } while (k >= 0);
-    return XT_OK;
 }
 
 /* Cuts the box until a part fits a message. As deep as it has dims. */
@@ -103,24 +70,64 @@ static xt_status add_cut(struct xti_parts *b, struct xti_traffic *t, struct xti_
     return s;
 }
 
+/* The part of the box from x on. dim: room for its dims. */
+static struct xti_piece share_of(const struct xti_piece *box, const int64_t *x, const int64_t *n,
+                                 struct xti_dim *dim)
+{
+    struct xti_piece share = *box;
+    share.dim = dim;
+    for (int i = 0; i < box->n_dims; i++) {
+        dim[i] = box->dim[i];
+        dim[i].n = dim[i].n - x[i] < n[i] ? dim[i].n - x[i] : n[i];
+        share.soff += x[i] * dim[i].s;
+        share.doff += x[i] * dim[i].d;
+    }
+    return share;
+}
+
+static const int64_t *shares(struct xti_parts *b, const struct xti_piece *box)
+{
+    size_t bytes = (size_t)box->n_dims * sizeof *box->dim;
+    if (b->n_dims != box->n_dims || memcmp(b->dim, box->dim, bytes)) {
+        b->n_dims = box->n_dims;
+        memcpy(b->dim, box->dim, bytes);
+        xti_box_share(box, b->p->esize, b->p->most, b->share);
+    }
+    return b->share;
+}
+
+static xt_status add_shares(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
+                            const struct xti_piece *box, enum xti_message_order order)
+{
+    struct xti_dim dim[XTI_MAX_DIMS];
+    int64_t x[XTI_MAX_DIMS] = {0}, pos[XTI_MAX_DIMS + 1];
+    const int64_t *n = shares(b, box);
+    int k;
+    do {
+        struct xti_piece share = share_of(box, x, n, dim);
+        xt_status s = xti_parts_add(b, t, part, &share, pos, xti_box_positions(&share, order, pos));
+        if (s)
+            return s;
+        for (k = box->n_dims - 1; k >= 0 && (x[k] += n[k]) >= box->dim[k].n; k--)
+            x[k] = 0;
+    } while (k >= 0);
+    return XT_OK;
+}
+
 xt_status xti_parts_between(struct xti_parts *b, struct xti_shard_part part, int64_t peer, bool sending,
-                            const struct xti_piece *box, const int64_t *pos, int64_t elements)
+                            const struct xti_piece *box, enum xti_message_order order)
 {
     struct xti_shard_plan *p = b->p;
-    struct xti_fetch f;
-    int near = xti_near_find(&p->near, peer);
-    bool reads = near >= 0 && p->near.reads && b->plain && p->mesh.n_inputs <= XTI_BOARD_INPUTS;
-    bool fetched = reads && xti_box_fetch(box, p->esize, p->most * p->esize, &f),
-         direct = near >= 0 && b->direct;
+    struct xti_traffic *t = sending ? &p->send : &p->receive;
+    int64_t pos[XTI_MAX_DIMS + 1], elements = xti_box_positions(box, order, pos);
+    int near = b->direct ? xti_near_find(&p->near, peer) : -1;
     part.peer = peer;
     if (near >= 0 && sending)
-        p->pulled_by[near] |= (direct ? XTI_PULLS_SEEN : 0) | (fetched ? XTI_PULLS_FETCHED : 0);
-    else if (near >= 0)
-        p->pulls[near] |= direct || fetched;
-    xt_status s = direct && !sending ? xti_parts_add(b, &p->pull, part, box, pos, elements) : XT_OK;
-    if (!s && fetched)
-        return sending ? XT_OK : add_fetched(b, part, box, &f);
-    return s ? s : add_cut(b, sending ? &p->send : &p->receive, part, box, pos, elements);
+        p->pulled_by[near] = true;
+    xt_status s = near < 0 || sending ? XT_OK : xti_parts_add(b, &p->pull, part, box, pos, elements);
+    if (s)
+        return s;
+    return b->plain ? add_shares(b, t, part, box, order) : add_cut(b, t, part, box, pos, elements);
 }
 
 /* ---- messages */
@@ -188,7 +195,7 @@ static xt_status make_messages(struct xti_parts *b, struct xti_traffic *t, enum 
             m = &t->message[t->n++];
             *m = (struct xti_message){.peer = part->peer, .first = i, .near = near, .direct = direct};
         }
-        part->at = move == XTI_WITHIN ? 0 : m->elements;
+        part->at = m->elements;
         m->in_place = ++m->n == 1 && m->near < 0 && xti_stencil_runs(st, move);
         m->elements += st->elements;
         t->elements += st->elements;
@@ -199,8 +206,7 @@ static xt_status make_messages(struct xti_parts *b, struct xti_traffic *t, enum 
 xt_status xti_parts_begin(struct xti_parts *b)
 {
     b->p->pulled_by = xti_alloc_array((size_t)b->p->near.n + 1, sizeof *b->p->pulled_by);
-    b->p->pulls = xti_alloc_array((size_t)b->p->near.n + 1, sizeof *b->p->pulls);
-    return b->p->pulled_by && b->p->pulls ? XT_OK : no_memory(b);
+    return b->p->pulled_by ? XT_OK : no_memory(b);
 }
 
 xt_status xti_parts_finish(struct xti_parts *b)
@@ -208,9 +214,7 @@ xt_status xti_parts_finish(struct xti_parts *b)
     xt_status s = make_messages(b, &b->p->send, XTI_PACK);
     if (!s)
         s = make_messages(b, &b->p->receive, XTI_UNPACK);
-    if (!s)
-        s = make_messages(b, &b->p->pull, XTI_WITHIN);
-    return s ? s : make_messages(b, &b->p->fetch, XTI_WITHIN);
+    return s ? s : make_messages(b, &b->p->pull, XTI_WITHIN);
 }
 
 xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err)

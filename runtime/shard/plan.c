@@ -108,8 +108,7 @@ static xt_status take_box(void *arg, const struct xti_between *between)
         b->parts.direct = p->near.n && xti_box_direct(box, p->esize, b->order);
         b->ordered = true;
     }
-    int64_t elements = xti_box_positions(box, b->order, pos);
-    return xti_parts_between(&b->parts, part, b->sending ? to : from, b->sending, box, pos, elements);
+    return xti_parts_between(&b->parts, part, b->sending ? to : from, b->sending, box, b->order);
 }
 
 /* ---- maps whose peers are not read off: one map for each receiver */
@@ -344,9 +343,7 @@ void xti_shard_plan_free(struct xti_shard_plan *p)
     free_traffic(&p->send);
     free_traffic(&p->receive);
     free_traffic(&p->pull);
-    free_traffic(&p->fetch);
     xti_free(p->pulled_by);
-    xti_free(p->pulls);
     xt_graph_free(p->graph);
     xti_mesh_free(&p->mesh);
     xti_arena_free(&p->arena);

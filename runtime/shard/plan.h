@@ -11,13 +11,11 @@
 
 /* At most; longer ones are cut. What was packed is still in a second cache when it is sent or unpacked. */
 enum { XTI_MESSAGE_BYTES = 1 << 20 };
-enum { XTI_BOARD_INPUTS = 64 }; /* of as many near ranks tell each other where they are */
 
 /* Ranks that share memory, ascending. */
 struct xti_near {
     int n;
     const int64_t *rank;
-    bool reads; /* they may read each other's memory, by the system: read in place, or fetched */
 };
 int xti_near_find(const struct xti_near *n, int64_t rank); /* which; -1: none of them */
 
@@ -40,7 +38,6 @@ struct xti_stencil {
     int64_t *pos;     /* [n_dims] stride in the message; 0: the dim is not sent */
     int64_t elements; /* of the part in a message */
     bool direct;      /* better copied from place to place, where both are seen */
-    uint64_t inside;  /* fetched: dims within a run */
     bool used[XTI_MOVES];
     struct xti_move_kernel *kernel[XTI_MOVES]; /* NULL: not made */
 };
@@ -80,15 +77,11 @@ struct xti_shard_plan {
     int64_t cap_stencils;
     struct xti_stencil *stencil;
     struct xti_traffic own, fill, send, receive; /* own, fill: parts alone */
-    struct xti_traffic pull;  /* parts by near ranks whose arrays may be read in their place */
-    struct xti_traffic fetch; /* parts that the system reads out of near ranks' memory: fetch.c */
-    unsigned char *pulled_by; /* [near.n] who may read this rank's: enum xti_pulls */
-    bool *pulls;              /* [near.n] of whom this rank reads */
-    bool boxes;               /* not a chain over a mesh, but boxes.h; then, of the input and the result: */
-    int64_t here[2][2];       /* elements [from, to) of this rank's array */
+    struct xti_traffic pull; /* parts by near ranks whose arrays may be read in their place */
+    bool *pulled_by;         /* [near.n] who may read this rank's */
+    bool boxes;              /* not a chain over a mesh, but boxes.h; then, of the input and the result: */
+    int64_t here[2][2];      /* elements [from, to) of this rank's array */
 };
-
-enum xti_pulls { XTI_PULLS_SEEN = 1, XTI_PULLS_FETCHED = 2 }; /* what is shown; in any case */
 
 /* Plans the line for a rank. On failure *p is zeroed. target: as of xti_cpu_target. most_bytes: of a message,
  * the same on all ranks, and an element at least. near: kept.
@@ -101,23 +94,16 @@ void xti_shard_plan_free(struct xti_shard_plan *p);
 /* Makes the kernels that the plan's messages need. */
 xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err);
 
-/* ---- fetch.c */
+/* ---- share.c */
 
-/* How a box is read out of a near rank's memory, some of it at a time, into a buffer, where it is unpacked
- * from: runs of the source, gaps and all. Counts elements. */
-struct xti_fetch {
-    int64_t n[XTI_MAX_DIMS]; /* at a time */
-    int64_t pos[XTI_MAX_DIMS], elements, run;
-    uint64_t inside; /* dims within a run */
-};
-/* Whether that is cheaper than messages of most_bytes through a board. The same on both ranks. */
-bool xti_box_fetch(const struct xti_piece *box, int esize, int64_t most_bytes, struct xti_fetch *out);
+/* What of a box without divs and guards goes into one message of `most` elements: at most n[n_dims] along
+ * each dim. */
+void xti_box_share(const struct xti_piece *box, int esize, int64_t most, int64_t *n);
 
 /* ---- stencil.c */
 
-/* In which order a message has its elements. Of the middle: the dims that are contiguous on either side come
- * last, so that what a long box is cut into has whole lines of both. */
-enum xti_message_order { XTI_BY_DESTINATION, XTI_BY_SOURCE, XTI_BY_MIDDLE, XTI_MESSAGE_ORDERS };
+/* In which order a message has its elements. */
+enum xti_message_order { XTI_BY_DESTINATION, XTI_BY_SOURCE };
 /* How a box lies in a message: pos[n_dims] as in a stencil; gives its elements. */
 int64_t xti_box_positions(const struct xti_piece *box, enum xti_message_order order, int64_t *pos);
 /* The outermost dim of a message, -1: it is one element. */

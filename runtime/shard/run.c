@@ -45,9 +45,11 @@ static xt_status broken(struct xt_shard *p, xt_status s)
     return xt_last_error()->status == s ? s : fail(s, "the transport failed");
 }
 
+/* For the next message. */
 static int free_slot(const struct xti_lane *l)
 {
-    for (int i = 0; i < XTI_EACH_WAY; i++)
+    bool near = l->traffic->message[l->next].near >= 0;
+    for (int i = near ? XTI_EACH_WAY : 0; i < (near ? XTI_LANE_SLOTS : XTI_EACH_WAY); i++)
         if (l->at[i] < 0)
             return i;
     return -1;
@@ -132,7 +134,7 @@ static bool take_near(struct xt_shard *p, int i)
 {
     struct xti_lane *l = &p->receive;
     const struct xti_message *m = l->at[i] < 0 ? NULL : &l->traffic->message[l->at[i]];
-    const char *at = m && m->near >= 0 ? xti_near_arrived(p, m->near, l->ticket[i]) : NULL;
+    const char *at = m ? xti_near_arrived(p, m->near, l->ticket[i]) : NULL;
     if (!at)
         return false;
     finish_slot(p, l, i, (char *)at);
@@ -144,80 +146,51 @@ static bool release_near(struct xt_shard *p, int i)
 {
     struct xti_lane *l = &p->send;
     const struct xti_message *m = l->at[i] < 0 ? NULL : &l->traffic->message[l->at[i]];
-    if (!m || m->near < 0 || !xti_near_taken(p, m->near, l->ticket[i]))
+    if (!m || !xti_near_taken(p, m->near, l->ticket[i]))
         return false;
     finish_slot(p, l, i, NULL);
     return true;
 }
 
-/* What of a peer's is copied from its place. */
-static void pull_seen(struct xt_shard *p, int near)
+/* The next of the near ranks whose arrays are read in their place, if one has begun. */
+static bool pull(struct xt_shard *p)
 {
     const struct xti_traffic *t = &p->plan.pull;
     for (int i = 0; i < t->n; i++) {
         const struct xti_message *m = &t->message[i];
-        for (int k = m->first; m->near == near && k < m->first + m->n; k++)
-            move(p, &t->part[k], XTI_WITHIN, xti_near_source(p, near, t->part[k].input), NULL);
-    }
-}
-
-/* seen: what is better copied from its place was. */
-static xt_status pull_fetched(struct xt_shard *p, int near, bool seen)
-{
-    const struct xti_traffic *t = &p->plan.fetch;
-    for (int i = 0; i < t->n; i++) {
-        const struct xti_message *m = &t->message[i];
-        for (int k = m->first; m->near == near && !(m->direct && seen) && k < m->first + m->n; k++) {
-            if (xti_near_fetch(p, near, &t->part[k])) {
-                char text[80];
-                snprintf(text, sizeof text, "the memory of rank %lld cannot be read", (long long)m->peer);
-                return broken(p, fail(XT_ECOMM, text));
-            }
-            move(p, &t->part[k], XTI_UNPACK, NULL, p->fetched);
-        }
-    }
-    return XT_OK;
-}
-
-/* Reads what it does of the next near rank that has begun; by distance, so that not all read the same one. */
-static xt_status pull(struct xt_shard *p, bool *any)
-{
-    for (int i = 1; i < p->plan.near.n; i++) {
-        int near = (p->me + p->plan.near.n - i) % p->plan.near.n;
-        if (!p->plan.pulls[near] || p->pulled[near] || xti_near_shows(p, near) == XTI_NOT_BEGUN)
+        enum xti_shows shows = p->pulled[i] ? XTI_NOT_BEGUN : xti_near_shows(p, m->near);
+        if (shows == XTI_NOT_BEGUN)
             continue;
-        bool seen = xti_near_shows(p, near) == XTI_SHOWS;
-        if (seen)
-            pull_seen(p, near);
-        xt_status s = pull_fetched(p, near, seen);
-        if (s)
-            return s;
-        xti_near_pulled(p, near);
-        p->pulled[near] = *any = true;
-        return XT_OK;
+        for (int k = m->first; shows == XTI_SHOWS && k < m->first + m->n; k++)
+            move(p, &t->part[k], XTI_WITHIN, xti_near_source(p, m->near, t->part[k].input), NULL);
+        if (shows == XTI_SHOWS)
+            xti_near_pulled(p, m->near);
+        p->pulled[i] = true;
+        return true;
     }
-    return XT_OK;
+    return false;
 }
 
 /* Has this rank read what it reads, and have those who read its own? */
 static bool pulls_are_done(struct xt_shard *p)
 {
-    for (int i = 0; i < p->plan.near.n; i++) {
-        bool read = p->plan.pulled_by[i] & XTI_PULLS_FETCHED ||
-                    (p->plan.pulled_by[i] && xti_near_shows(p, p->me) == XTI_SHOWS);
-        if ((p->plan.pulls[i] && !p->pulled[i]) || (read && !xti_near_has_pulled(p, i)))
+    for (int i = 0; i < p->plan.pull.n; i++)
+        if (!p->pulled[i])
             return false;
-    }
+    for (int i = 0; i < p->plan.near.n; i++)
+        if (p->plan.pulled_by[i] && xti_near_shows(p, p->me) == XTI_SHOWS && !xti_near_has_pulled(p, i))
+            return false;
     return true;
 }
 
-static xt_status go_near(struct xt_shard *p, bool *any)
+static bool go_near(struct xt_shard *p)
 {
-    for (int i = 0; i < XTI_EACH_WAY && p->plan.near.n; i++) {
-        *any |= take_near(p, i);
-        *any |= release_near(p, i);
+    bool any = false;
+    for (int i = XTI_EACH_WAY; i < XTI_LANE_SLOTS && p->plan.near.n; i++) {
+        any |= take_near(p, i);
+        any |= release_near(p, i);
     }
-    return *any ? XT_OK : pull(p, any);
+    return any || pull(p);
 }
 
 /* ---- all of it */
@@ -234,8 +207,8 @@ static bool waits_for_near(struct xt_shard *p)
     bool any = !pulls_are_done(p);
     for (int k = 0; k < 2; k++) {
         any |= l[k]->next < l[k]->traffic->n && l[k]->traffic->message[l[k]->next].near >= 0;
-        for (int i = 0; i < XTI_EACH_WAY; i++)
-            any |= l[k]->at[i] >= 0 && l[k]->traffic->message[l[k]->at[i]].near >= 0;
+        for (int i = XTI_EACH_WAY; i < XTI_LANE_SLOTS; i++)
+            any |= l[k]->at[i] >= 0;
     }
     return any;
 }
@@ -244,8 +217,7 @@ static bool waits_for_near(struct xt_shard *p)
 static bool is_posted(const struct xt_shard *p, int slot)
 {
     const struct xti_lane *l = slot < XTI_EACH_WAY ? &p->receive : &p->send;
-    int at = slot < XTI_SLOTS ? l->at[slot % XTI_EACH_WAY] : -1;
-    return at >= 0 && l->traffic->message[at].near < 0;
+    return slot < XTI_SLOTS && l->at[slot % XTI_EACH_WAY] >= 0;
 }
 
 static xt_status go_far(struct xt_shard *p, bool block, bool *any)
@@ -278,12 +250,9 @@ static xt_status advance(struct xt_shard *p, bool block)
         xt_status s = post_receives(p);
         if (!s)
             s = post_sends(p);
-        bool any = false;
-        if (!s)
-            s = go_near(p, &any);
         if (s)
             return s;
-        bool near = waits_for_near(p); /* before it may become done meanwhile */
+        bool any = go_near(p), near = waits_for_near(p); /* before it may become done meanwhile */
         if (is_done(p))
             break;
         s = go_far(p, block && !any && !near, &any);
@@ -309,27 +278,9 @@ static xt_status take_buffers(struct xt_shard *p, struct xti_lane *l, struct xti
     return XT_OK;
 }
 
-static xt_status take_fetch_buffer(struct xt_shard *p, struct xti_err *err)
-{
-    enum { LINE = 64 };
-    const struct xti_traffic *t = &p->plan.fetch;
-    int64_t most = 0;
-    for (int i = 0; i < t->n_parts; i++)
-        if (p->plan.stencil[t->part[i].stencil].elements > most)
-            most = p->plan.stencil[t->part[i].stencil].elements;
-    p->fetch_bytes = most * p->plan.esize;
-    if (!most || p->fetch_room)
-        return XT_OK;
-    p->fetch_room = xti_alloc((size_t)p->fetch_bytes + LINE);
-    p->fetched = (char *)p->fetch_room + -(uintptr_t)p->fetch_room % LINE;
-    return p->fetch_room ? XT_OK : xti_fail(err, XT_ENOMEM, "staging buffers of a plan over a mesh");
-}
-
 xt_status xti_shard_ready(struct xt_shard *p, struct xti_err *err)
 {
     xt_status s = xti_shard_kernels(&p->plan, err);
-    if (!s)
-        s = take_fetch_buffer(p, err);
     if (!s)
         s = take_buffers(p, &p->receive, err);
     return s ? s : take_buffers(p, &p->send, err);
@@ -338,7 +289,7 @@ xt_status xti_shard_ready(struct xt_shard *p, struct xti_err *err)
 static void reset(struct xti_lane *l)
 {
     l->next = l->done = 0;
-    for (int i = 0; i < XTI_EACH_WAY; i++)
+    for (int i = 0; i < XTI_LANE_SLOTS; i++)
         l->at[i] = -1;
 }
 

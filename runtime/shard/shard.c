@@ -77,7 +77,7 @@ static xt_status make_shard(const char *line, const struct xti_boxed *x, int64_t
     if (s)
         return xti_publish(s, &err);
     xti_cpu_target(1, &target);
-    const struct xti_near near = {p->transport.n_near, p->transport.near, p->transport.pid != NULL};
+    const struct xti_near near = {p->transport.n_near, p->transport.near};
     s = line ? xti_shard_plan_make(line, rank, &target, most_bytes, &near, &p->plan, &err)
              : xti_boxes_plan_make(x, rank, &target, most_bytes, &near, &p->plan, &err);
     return finish_shard(p, s, &err, out);
@@ -128,7 +128,6 @@ void xt_shard_free(struct xt_shard *p)
         xti_free(p->send.buffer[i]);
     }
     xti_free(p->src_kept);
-    xti_free(p->fetch_room);
     xti_near_close(p);
     xti_shard_plan_free(&p->plan);
     xti_free(p);

@@ -7,17 +7,20 @@
 #include "base/str.h"
 #include "shard/boxes.h"
 
-/* Slots of a transport: receives, then sends. */
-enum { XTI_EACH_WAY = 2, XTI_SLOTS = 2 * XTI_EACH_WAY };
+/* Slots of a transport: receives, then sends. A lane has more, behind those of its own: of messages by
+ * boards, whose buffers together are some second caches long, so that a line has left the reader's when it is
+ * written again. */
+enum { XTI_EACH_WAY = 2, XTI_SLOTS = 2 * XTI_EACH_WAY, XTI_NEAR_SLOTS = 8 };
+enum { XTI_LANE_SLOTS = XTI_EACH_WAY + XTI_NEAR_SLOTS };
 
 /* What is under way of one direction. Messages go in their order, so that two ranks always have the same ones
  * of each other at hand: the first that is not done anywhere is posted on both its sides. */
 struct xti_lane {
     struct xti_traffic *traffic;
     int next, done;
-    int at[XTI_EACH_WAY];          /* message in this slot, -1: free */
-    char *buffer[XTI_EACH_WAY];    /* of messages that no board has */
-    uint64_t ticket[XTI_EACH_WAY]; /* of those by boards (near.h) */
+    int at[XTI_LANE_SLOTS];          /* message in this slot, -1: free */
+    char *buffer[XTI_EACH_WAY];      /* of messages that no board has */
+    uint64_t ticket[XTI_LANE_SLOTS]; /* of those by boards (near.h) */
 };
 
 struct xt_shard {
@@ -32,10 +35,7 @@ struct xt_shard {
     int me;                /* which of the near ranks */
     uint64_t run, *expected;
     unsigned char *shows; /* [near.n] enum xti_shows */
-    bool *pulled;         /* [near.n] of whom all is read that is read */
-    char *fetched;        /* what is fetched at a time; */
-    void *fetch_room;     /* aligned in this */
-    int64_t fetch_bytes;
+    bool *pulled;         /* [pull.n] what is done of it */
 };
 
 /* As xt_shard_new, with messages of at most so many bytes, the same on all ranks. */

@@ -22,24 +22,9 @@ static bool sent(const struct xti_piece *b, int i)
     return any && b->dim[i].n > 1;
 }
 
-/* Is the dim the one with the shortest stride of a side? */
-static bool innermost(const struct xti_piece *b, int i)
-{
-    bool s = true, d = true;
-    for (int k = 0; k < b->n_dims; k++) {
-        if (k == i || !sent(b, k))
-            continue;
-        s &= xti_abs64(b->dim[i].s) < xti_abs64(b->dim[k].s);
-        d &= b->dim[i].d < b->dim[k].d;
-    }
-    return s || d;
-}
-
 static bool before(const struct xti_piece *b, int i, int k, enum xti_message_order order)
 {
     const struct xti_dim *x = &b->dim[i], *y = &b->dim[k];
-    if (order == XTI_BY_MIDDLE && innermost(b, i) != innermost(b, k))
-        return innermost(b, k);
     if (order == XTI_BY_SOURCE && xti_abs64(x->s) != xti_abs64(y->s))
         return xti_abs64(x->s) > xti_abs64(y->s);
     return x->d > y->d;
@@ -173,42 +158,28 @@ static double message_price(const struct xti_piece *box, const int64_t *pos, int
     return seconds[0] < 0 || seconds[1] < 0 ? -1 : seconds[0] + seconds[1];
 }
 
-/* The same for an element, of boxes as they are cut. */
-static double cut_price(const struct xti_piece *box, const int64_t *pos, int64_t elements, int esize,
-                        int64_t most)
+/* The same for an element, of what of a box goes into one message. */
+static double share_price(const struct xti_piece *share, enum xti_message_order order, int esize)
 {
-    struct xti_dim dim[XTI_MAX_DIMS];
-    struct xti_piece some = *box;
-    int k;
-    memcpy(dim, box->dim, (size_t)box->n_dims * sizeof *dim);
-    some.dim = dim;
-    while (elements > most && (k = xti_box_outermost(&some, pos)) >= 0) {
-        dim[k].n = most / pos[k] ? most / pos[k] : 1;
-        elements = pos[k] * dim[k].n;
-    }
-    return message_price(&some, pos, esize) / (double)elements;
+    int64_t pos[XTI_MAX_DIMS + 1], elements = xti_box_positions(share, order, pos);
+    return message_price(share, pos, esize) / (double)elements;
 }
 
 enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int64_t most)
 {
-    int64_t pos[XTI_MESSAGE_ORDERS][XTI_MAX_DIMS];
-    enum xti_message_order best = XTI_BY_DESTINATION;
-    double least = -1;
-    size_t bytes = (size_t)box->n_dims * sizeof **pos;
+    int64_t n[XTI_MAX_DIMS];
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_piece share = *box;
     if (box->n_divs || box->n_guards)
-        return best;
-    for (int i = 0; i < XTI_MESSAGE_ORDERS; i++) {
-        int64_t elements = xti_box_positions(box, (enum xti_message_order)i, pos[i]);
-        bool again = i == XTI_BY_MIDDLE && elements <= most; /* only what is cut gains by it */
-        for (int k = 0; k < i; k++)
-            again |= !memcmp(pos[i], pos[k], bytes);
-        double seconds = again ? -1 : cut_price(box, pos[i], elements, esize, most);
-        if (seconds < 0 || (least >= 0 && seconds >= least))
-            continue;
-        least = seconds;
-        best = (enum xti_message_order)i;
+        return XTI_BY_DESTINATION;
+    xti_box_share(box, esize, most, n);
+    share.dim = dim;
+    for (int i = 0; i < box->n_dims; i++) {
+        dim[i] = box->dim[i];
+        dim[i].n = n[i];
     }
-    return best;
+    double d = share_price(&share, XTI_BY_DESTINATION, esize), s = share_price(&share, XTI_BY_SOURCE, esize);
+    return s >= 0 && (d < 0 || s < d) ? XTI_BY_SOURCE : XTI_BY_DESTINATION;
 }
 
 bool xti_box_direct(const struct xti_piece *box, int esize, enum xti_message_order order)
@@ -271,7 +242,7 @@ int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece
 {
     int low = p->n_stencils > LOOK_BACK ? p->n_stencils - LOOK_BACK : 0;
     for (int i = p->n_stencils - 1; i >= low && p->stencil[i].group == group; i--)
-        if (p->stencil[i].elements == elements && same_numbers(&p->stencil[i].piece, box) &&
+        if (same_numbers(&p->stencil[i].piece, box) &&
             !memcmp(p->stencil[i].pos, pos, (size_t)box->n_dims * sizeof *pos))
             return i;
     struct xti_stencil *v = xti_grown(p->stencil, sizeof *v, p->n_stencils, &p->cap_stencils);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "tests/support/random_graph.h"
 
@@ -144,14 +143,13 @@ static const void *see(void *self, int64_t peer, int64_t what)
     return (const void *)(intptr_t)what;
 }
 
-int mailbox_near(struct mailbox *m, int first, int n, const unsigned char *shows, int reads)
+int mailbox_near(struct mailbox *m, int first, int n, const unsigned char *shows)
 {
-    int64_t *near = calloc((size_t)n * 2, sizeof *near), *pid = near + n;
+    int64_t *near = calloc((size_t)n, sizeof *near);
     void **board = calloc((size_t)n, sizeof *board);
     for (int i = 0; i < n; i++) {
         struct end *e = &m->end[first + i];
         near[i] = first + i;
-        pid[i] = getpid();
         board[i] =
             mmap(NULL, xt_shard_board_bytes(n), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         e->near = i ? NULL : near;
@@ -162,7 +160,6 @@ int mailbox_near(struct mailbox *m, int first, int n, const unsigned char *shows
         e->t.board = board;
         e->t.name = name;
         e->t.see = see;
-        e->t.pid = reads ? pid : NULL;
     }
     return n;
 }
