@@ -332,11 +332,14 @@ proof: ## frama-c proves the checked arithmetic, and the addresses of strided bo
 	@sh tools/bootstrap.sh proof
 	@sh tests/proof/run.sh
 
-# What clang counts in the generated kernels would say nothing: they have tests for all of their shapes.
+# What clang counts in the generated kernels would say nothing: they have tests for all of their shapes. Those of
+# the library are taken.
 COVER := -fprofile-instr-generate -fcoverage-mapping -fcoverage-mcdc
 COVER_TESTS = $(filter-out $(B)/tests/ptx/% %/test_stack %/test_kernels %/test_cuda %/test_structure %/test_transactions %/test_workloads,$(filter $(B)/tests/%,$(TEST_BINS)))
 check-cover: need-test ## branches and conditions (MC/DC) that the tests reach: is a file worse than in tests/coverage.json? UPDATE=1 writes it
 	@sh tools/bootstrap.sh cover
+	+@$(SUBMAKE) lib
+	@mkdir -p $(B)/cover/gen && cp -pu $(B)/gen/kernels* $(B)/cover/gen/
 	+@$(SUBMAKE) B=$(B)/cover PACK=no CC=clang-19 WARNINGS=-w CFLAGS='-O1 -g -DNDEBUG $(COVER)' LDFLAGS=-fprofile-instr-generate \
 	    KERNEL_FLAGS='$(COVER:-f%=-fno-%)' check-cover-run
 

@@ -13,7 +13,10 @@ static void compile(const char *source, const char *name)
     const struct xti_nvrtc *nvrtc = uses++ % 64 ? NULL : xti_nvrtc_for(90, 0, NULL);
     if (!nvrtc)
         return;
-    must(!xti_nvrtc_compile(nvrtc, source, name, 90, &code, &err));
+    xt_status s = xti_nvrtc_compile(nvrtc, source, name, 90, &code, &err);
+    if (s)
+        fprintf(stderr, "%s\n", err.e.message);
+    must(!s);
     xti_code_free(&code);
 }
 
