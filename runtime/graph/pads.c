@@ -58,12 +58,12 @@ static xt_node pad(struct xti_args *b, int n, const int64_t *v)
     unsigned char bytes[16] = {0};
     char mode[XTI_MAX_STRING] = "constant";
     const void *fill;
-    const struct xti_item *second = &b->p->item[b->slot[1].a];
-    if (xti_args_given(b, 1) && second->kind == XTI_ITEM_NUMBER && !second->key.n) {
+    const struct xti_item *second = xti_args_given(b, 1) ? &b->p->item[b->slot[1].a] : NULL;
+    if (second && second->kind == XTI_ITEM_NUMBER && !second->key.n) {
         xti_args_fail_param(b, 0, "wants a pair for each axis, as in (1,1),(0,2); a value has its name");
         return -1;
     }
-    if ((xti_args_given(b, 1) && !xti_args_text(b, 1, mode)) || !xti_args_value(b, 2, bytes, &fill))
+    if ((second && !xti_args_text(b, 1, mode)) || !xti_args_value(b, 2, bytes, &fill))
         return -1;
     if (strcmp(mode, "constant")) {
         xti_args_fail(b, XT_EUNSUPPORTED, "pads with one value alone, not by mode ", mode, strlen(mode));
