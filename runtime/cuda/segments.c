@@ -128,6 +128,17 @@ static int64_t backs(const struct xti_rows *r)
     return bits;
 }
 
+/* Segments that begin, or end, with their rows, whatever guards leave of them. */
+static int64_t reach(const struct xti_rows *r, bool rear)
+{
+    int64_t bits = 0;
+    for (int k = 0; k < r->n_segments; k++)
+        bits |= (int64_t)(rear ? r->segment[k].end == r->length : r->segment[k].begin == 0) << k;
+    for (int i = 0; i < r->n_guards; i++)
+        bits &= (r->guard[i].x[r->n_dims] > 0) == rear ? ~INT64_C(0) : ~INT64_C(1);
+    return bits;
+}
+
 /* Pieces that reach the table of families were not found worth it. */
 static bool applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
 {
@@ -188,11 +199,14 @@ static void define_segment(struct xti_writer *w, int k)
 static void define(struct xti_writer *w)
 {
     const struct xti_rows *r = w->s->rows;
+    xti_write_constant(w, "XT_NUMBERED", w->e->tier == XTI_TIER_STRUCTURE);
     xti_write_constant(w, "XT_LANES", r->lanes);
     xti_write_constant(w, "XT_ALONG", r->along);
     xti_write_constant(w, "XT_ACROSS", r->across);
     xti_write_constant(w, "XT_SEGMENTS", r->n_segments);
     xti_write_constant(w, "XT_BACKS", backs(r));
+    xti_write_constant(w, "XT_FRONTS", reach(r, false));
+    xti_write_constant(w, "XT_REARS", reach(r, true));
     xti_write_constant(w, "XT_GROUND", r->ground >= 0);
     xti_write_constant(w, "XT_SHIFTED", r->shifted);
     xti_write_constant(w, "XT_ALIGNED", r->aligned);
@@ -213,7 +227,9 @@ const struct xti_family xti_cuda_segments = {
     "segments",
     index_rows,
     define,
-    "XT_LANES XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_GROUND XT_SHIFTED XT_ALIGNED XT_GUARDS XT_SIGNS "
+    "XT_NUMBERED XT_LANES XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_FRONTS XT_REARS XT_GROUND XT_SHIFTED "
+    "XT_ALIGNED "
+    "XT_GUARDS XT_SIGNS "
     "XT_POINTS XT_CHUNKS XT_LENGTH XT_SKEW XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_SKEW0 "
     "XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 XT_UNITS1 XT_SKEW1 "
     "XT_BEGIN2 XT_END2 XT_WORDS2 XT_INNER2 XT_UNITS2 XT_SKEW2 "

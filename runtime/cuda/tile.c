@@ -153,9 +153,12 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     write_shared(w, "XT_BACK_SHARED", last);
     xti_write_constant(w, "XT_EVEN",
                        last->cut < 0 || last->d * last->t == b->vectors * (b->word / w->p->map.esize));
-    int64_t run = last->cut >= 0 ? last->d * last->t : last->d * last->n;
-    bool whole = last->cut < 0 || last->n % last->t == 0;
-    xti_write_constant(w, "XT_BRIM", b->destination_aligned && whole && run * w->p->map.esize % b->word == 0);
+    int64_t point = last->d * w->p->map.esize;
+    bool whole = last->cut < 0 || last->n % last->t == 0,
+         uncut = b->destination_aligned && point * last->n % b->word == 0 &&
+                 (last->cut < 0 || point * last->t % b->word == 0);
+    xti_write_constant(w, "XT_UNCUT", uncut);
+    xti_write_constant(w, "XT_BRIM", uncut && whole);
 }
 
 static void put_shared(struct xti_writer *w, const struct xti_box_dim *d, int j)
@@ -237,8 +240,30 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
     }
 }
 
+/* Steps until the fastest dim that they move is through, and until the next one is, too. */
+static void write_turns(struct xti_writer *w, const char *name, enum xti_box_of f, int64_t step)
+{
+    const struct xti_box *b = w->s->box;
+    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
+    char second[32];
+    int n = xti_box_digits(b, f, order), found = 0;
+    int64_t turn[2] = {1, 1}, all = 1;
+    for (int k = 0; k < n && step && found < 2; k++) {
+        int64_t points = xti_box_points(b, f, order[k], k), part = points < step ? points : step;
+        step /= part;
+        if (points == part)
+            continue;
+        turn[found++] = all *= points / part;
+    }
+    snprintf(second, sizeof second, "%s2", name);
+    xti_write_constant(w, name, turn[0]);
+    xti_write_constant(w, second, found < 2 ? turn[0] : turn[1]);
+}
+
 static void define_places(struct xti_writer *w, const struct xti_box *b)
 {
+    write_turns(w, "XT_ROW_TURN", XTI_BOX_ROW, b->row_step);
+    write_turns(w, "XT_RUN_TURN", XTI_BOX_RUN, b->steps.run);
     xti_write_constant(w, "XT_ROW_STEP", b->row_step);
     xti_write_constant(w, "XT_ROW_STILL", b->row_still);
     xti_write_constant(w, "XT_ROW_ACTIVE", b->row_active);
@@ -290,6 +315,7 @@ const struct xti_family xti_cuda_tile = {
     SOURCES PITCHES TOS WINDOWS
     "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS "
     "XT_WORD XT_VECTORS XT_LANES XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP "
-    "XT_ROW_STILL XT_ROW_ACTIVE XT_RUN_STEP XT_POINT_STEP XT_ACTIVE XT_STILL XT_SPREAD XT_EVERY "
-    "XT_TOGETHER XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED XT_BRIM XT_GROUP "
+    "XT_ROW_TURN XT_ROW_TURN2 XT_RUN_TURN XT_RUN_TURN2 XT_ROW_STILL XT_ROW_ACTIVE XT_RUN_STEP XT_POINT_STEP "
+    "XT_ACTIVE XT_STILL XT_SPREAD XT_EVERY "
+    "XT_TOGETHER XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED XT_UNCUT XT_BRIM XT_GROUP "
     "XT_GROUP_TO XT_NUMBERED XT_RUN_DIMS XT_ROW_DIMS"};

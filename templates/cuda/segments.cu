@@ -14,9 +14,11 @@
  * - XT_SEGMENTS segments; segment k: positions XT_BEGIN<k> up to XT_END<k>; XT_UNITS<k> units has
  *   its source, which begins XT_SKEW<k> units behind a multiple of 16 bytes; words that begin below
  *   XT_WORDS<k> lie inside, and with them all others of a thread when its first begins below XT_INNER<k>.
- *   XT_GROUND: they leave a ground. XT_SHIFTED: the sides differ modulo 16
+ *   XT_FRONTS, XT_REARS: bit k: segment k always begins with the row, ends with it. XT_GROUND: they leave a
+ *   ground. XT_SHIFTED: the sides differ modulo 16
  * - XT_BACKS: bit k: segment k goes backwards in its source: its units are numbered from the source's last
  *   one down, here and in what XT_AT gives; its words are turned round once they are loaded
+ * - XT_NUMBERED: numbers are parameters
  * - XT_GUARDS guards of segment 0, a bit pair each in XT_SIGNS: 0, 1, 2: what position is multiplied by,
  *   plus 1
  * - XT_AT: item i -> *s, *d: where segment 0's source (at position 0) and the row begin; u[0]: the span or
@@ -24,6 +26,8 @@
 #define XT_G          (16 / XT_UNIT)
 #define XT_TILES      (XT_ACROSS * XT_ALONG)
 #define XT_BACK(k)    (XT_BACKS >> (k)&1)
+#define XT_FRONT(k)   (XT_FRONTS >> (k)&1) /* nobody asks what lies before, or behind */
+#define XT_REAR(k)    (XT_REARS >> (k)&1)
 #define XT_BEHIND     (XT_LANES * (XT_ALONG - 1) + 1) /* words on: the one behind a lane's last */
 #define XT_WARP       (XT_LANES == 32)                /* a warp is in one row */
 #define XT_ALONE      (XT_WARP && XT_ACROSS == 1)     /* .. and takes none but this */
@@ -150,16 +154,22 @@ XT_FN void XT_NAME(_turn_any)(xt_b16 *word, const xt_b16 behind, const bool last
     }
 }
 
-/* Units from .. to - 1 of x, the others of v; from < XT_G, to > 0. */
-XT_FN xt_b16 XT_NAME(_merge)(const xt_b16 v, const xt_b16 x, const xt_signed from, const xt_signed to)
+/* Units from .. to - 1 of segment k's x, the others of v; from < XT_G, to > 0. */
+XT_FN xt_b16 XT_NAME(_merge)(const xt_b16 v, const xt_b16 x, const xt_signed from, const xt_signed to,
+                             const int s)
 {
     xt_b16 r;
     XT_UNROLL
     for (int k = 0; k < 4; k++) {
 #if XT_UNIT >= 4
-        r.w[k] = (xt_index)(k * 4 / XT_UNIT - from) < (xt_index)(to - from) ? x.w[k] : v.w[k];
+        const int unit = k * 4 / XT_UNIT;
+        const bool has = XT_FRONT(s)  ? unit < to
+                         : XT_REAR(s) ? unit >= from
+                                      : (xt_index)(unit - from) < (xt_index)(to - from);
+        r.w[k] = has ? x.w[k] : v.w[k];
 #else
-        const int first = (int)max(from, (xt_signed)0), last = (int)min(to, (xt_signed)XT_G),
+        const int first = XT_FRONT(s) ? 0 : (int)max(from, (xt_signed)0),
+                  last = XT_REAR(s) ? XT_G : (int)min(to, (xt_signed)XT_G),
                   lo = min(max(first * XT_UNIT - 4 * k, 0), 4), hi = min(max(last * XT_UNIT - 4 * k, 0), 4);
         const xt_b4 mask = (xt_b4)(((xt_size)1 << 8 * hi) - ((xt_size)1 << 8 * lo));
         r.w[k] = (x.w[k] & mask) | (v.w[k] & ~mask);
@@ -250,8 +260,8 @@ XT_PART
 XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *from, const xt_index *t,
                            const int k)
 {
-    o->begin = XT_PICK(XT_BEGIN, k);
-    o->end = XT_PICK(XT_END, k);
+    o->begin = XT_FRONT(k) ? 0 : XT_PICK(XT_BEGIN, k);
+    o->end = XT_REAR(k) ? XT_LENGTH : XT_PICK(XT_END, k);
     if (XT_GUARDS)
         XT_NAME(_guard)(row, &o->begin, &o->end);
     xt_signed start = row->more[0];
@@ -263,9 +273,16 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     const xt_signed low_unit = XT_BACK(k) ? (xt_signed)XT_PICK(XT_UNITS, k) - XT_G - o->unit : o->unit,
                     skewed = low_unit + (xt_signed)XT_PICK(XT_SKEW, k);
     o->shift = XT_SHIFTED ? (int)((XT_BACK(k) ? -skewed : skewed) & (XT_G - 1)) : 0;
+#if XT_NUMBERED || !XT_ALIGNED
+    asm("" : "+" XT_ASM_INDEX(o->unit)); /* kept: compilers would find them anew later */
+#endif
+#if XT_NUMBERED
+    asm("" : "+r"(o->shift));
+#endif
     const unsigned char *p = from + (long long)(low_unit + (XT_BACK(k) ? o->shift : -o->shift)) * XT_UNIT;
     const xt_signed first = XT_LANES > 1 ? row->first : row->at - o->shift;
-    o->meets = first < o->end && first + (XT_LANES > 1 ? XT_LANES * XT_ALONG : 2) * XT_G > o->begin;
+    o->meets = ((XT_ALONE && XT_REAR(k)) || first < o->end) &&
+               (XT_FRONT(k) || first + (XT_LANES > 1 ? XT_LANES * XT_ALONG : 2) * XT_G > o->begin);
     if (XT_WARP && !o->meets)
         return;
 #if XT_UNIT < 4
@@ -317,15 +334,16 @@ XT_FN void XT_NAME(_mend)(XT_PART *o, const XT_ROW *row, const unsigned char *fr
 }
 
 /* Segment k's part of the chunks of a row. */
-XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, xt_b16 *v)
+XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, const int k, xt_b16 *v)
 {
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++) {
         const xt_signed at = row->at + c * XT_LANES * XT_G;
-        if ((XT_SEGMENTS == 1 && !XT_GROUND) || (at >= o->begin && at + XT_G <= o->end))
+        if ((XT_SEGMENTS == 1 && !XT_GROUND) ||
+            ((XT_FRONT(k) || at >= o->begin) && (XT_REAR(k) || at + XT_G <= o->end)))
             v[c] = o->word[c];
-        else if (at + XT_G > o->begin && at < o->end)
-            v[c] = XT_NAME(_merge)(v[c], o->word[c], o->begin - at, o->end - at);
+        else if ((XT_FRONT(k) || at + XT_G > o->begin) && (XT_REAR(k) || at < o->end))
+            v[c] = XT_NAME(_merge)(v[c], o->word[c], o->begin - at, o->end - at, k);
     }
 }
 
@@ -359,7 +377,7 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
                 XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 3, bits);
         }
         XT_NAME(_mend)(&o[r], &row[r], from, t, k);
-        XT_NAME(_place)(&o[r], &row[r], v + r * XT_ALONG);
+        XT_NAME(_place)(&o[r], &row[r], k, v + r * XT_ALONG);
     }
 }
 
@@ -407,6 +425,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #undef XT_ALONE
 #undef XT_SKEW_OF
 #undef XT_BACK
+#undef XT_FRONT
+#undef XT_REAR
 #undef XT_NAME
 #undef XT_ROW
 #undef XT_PART

@@ -24,13 +24,14 @@
  * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
  * - XT_EVEN: a window is all words of a box, or all of the run
  * - XT_DALIGNED: runs begin at multiples of a word; XT_BOX: the units of a word lie at constants
- * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_BRIM: so are runs, which are
- *   whole words
+ * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_UNCUT: runs are whole words;
+ *   XT_BRIM: and all of one length
  * - XT_ROW_STEP: XT_ROW_ACTIVE threads load, and a thread's next chunk lies so many rows further, always as
  *   far from its first one as from 0; 0: it does not. XT_ROW_STILL: that chunk's row begins as far within
  *   its first chunk. XT_REACH units from a box's first row to the end of the chunks of its last one.
  *   XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points further, in the
- *   same way; XT_STILL: the units of the next word lie as those of the first one do
+ *   same way; XT_STILL: the units of the next word lie as those of the first one do. Of steps every
+ *   XT_ROW_TURN-th, or XT_RUN_TURN-th, goes on to another dim, and every XT_.._TURN2-th to yet another
  * - XT_TABLE: columns of a table that says where the points of a run are: a word's units are looked up; 0:
  *   they are computed, once for all words that lie alike. XT_TURNS: points of a run that go on evenly, at
  *   least XT_K: within a word it turns once at most; 0: it may often
@@ -51,23 +52,30 @@
     (XT_ROW_STEP ? (XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP)                                \
                  : (XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 /* more chunks at a time take more registers than there are */
-#define XT_AT_ONCE  ((XT_ROW_STEP && !XT_TURNS) || XT_SALIGNED || XT_ROWS == 1 ? 6 : 3)
-#define XT_BATCHES  (XT_LOADS <= 3 * XT_AT_ONCE / 2 ? 1 : (XT_LOADS + XT_AT_ONCE - 1) / XT_AT_ONCE)
+#define XT_AT_ONCE  (XT_ROW_STEP && !XT_TURNS ? 6 : XT_SALIGNED || XT_ROWS == 1 ? 5 : 3)
+/* a few more, where the places of all follow from the first one's */
+#define XT_MOST     (XT_ROW_STEP ? 3 * XT_AT_ONCE / 2 : XT_AT_ONCE + 1)
+#define XT_BATCHES  (XT_LOADS <= XT_MOST ? 1 : (XT_LOADS + XT_AT_ONCE - 1) / XT_AT_ONCE)
 #define XT_BATCH    ((XT_LOADS + XT_BATCHES - 1) / XT_BATCHES)
 /* where all is as far from what is at 0 as from what is before it, points are counted from the window on */
 #define XT_BACK_IN_BASE (XT_POINT_STEP != 0)
 #define XT_ALIKE    (XT_RUN_STEP && XT_STILL && XT_VECTORS == XT_LANES)
-/* a thread's words are evenly apart in the destination */
-#define XT_ONWARD   (XT_ALIKE && XT_RUN_DIMS == 1)
+/* a thread's place in the destination is kept, and goes on from word to word: evenly, or by parameters that a
+ * compiler would add up anew for each */
+#define XT_ONWARD                                                                                            \
+    ((XT_ALIKE && XT_RUN_DIMS == 1) ||                                                                       \
+     (XT_NUMBERED && XT_WORDS > 2 && (XT_ALIKE || XT_POINT_STEP || (XT_RUN_STEP && XT_DALIGNED))))
 /* the ends of a thread's runs are told apart from its whole words once for all */
-#define XT_ENDED    (XT_ALIKE && !XT_BRIM && !XT_TABLE && XT_K > 1)
+#define XT_ENDED    (XT_ALIKE && !XT_UNCUT && !XT_TABLE && XT_K > 1)
 /* rows, or runs, go along a window, and end with it; then it says which of them a thread has */
 #define XT_ROWS_CUT0 (!XT_WHOLE0 && XT_ACUT0 == 0)
 #define XT_ROWS_CUT1 (!XT_WHOLE1 && XT_ACUT1 == 0)
 #define XT_RUNS_CUT0 (!XT_WHOLE0 && XT_BCUT != 0)
 #define XT_RUNS_CUT1 (!XT_WHOLE1 && XT_BCUT != 1)
 #define XT_ROWS_ALIKE (XT_ROW_STEP && XT_ROW_STILL)
-#define XT_ROWS_ONWARD (XT_ROWS_ALIKE && XT_ROW_DIMS == 1 && XT_SHIFTS == 2)
+#define XT_ROWS_ONWARD                                                                                       \
+    (XT_ROW_STEP && ((XT_NUMBERED && XT_LOADS > 2) || (XT_ROW_STILL && XT_ROW_DIMS == 1 && XT_SHIFTS == 2)))
+#define XT_EACH     (XT_SHIFTS == 2 && !XT_ROW_STILL)
 #define XT_ROWS_FOLD (XT_ROWS_ALIKE && (XT_ROWS_CUT0 || XT_ROWS_CUT1))
 #define XT_RUNS_FOLD (XT_RUN_STEP && (XT_RUNS_CUT0 || XT_RUNS_CUT1))
 #define XT_NONE     0
@@ -77,12 +85,17 @@
 
 /* A distance in units, which may be negative: the index wraps. */
 #define XT_BYTES_OF(units) ((long long)(xt_signed)(units)*XT_UNIT)
+/* The j-th step of a thread: of the distances between places the one that it is. */
+#define XT_HOP(j, turn, turn2, hop, hop2, other) ((j) % (turn) ? (hop) : (j) % (turn2) ? (hop2) : (other))
 
 /* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one, its byte of
  * shared memory or, where there are registers for it, its address. Where a run turns: from unit at[1] on,
  * at[2] bytes further. */
 #define XT_ATS (XT_BOX ? 1 : XT_TURNS ? 3 : XT_K)
-#if XT_ROOM
+#if XT_ROOM && XT_NUMBERED
+#define XT_SPOTS      xt_size
+#define XT_SPOT_AT(a) (__cvta_generic_to_shared(shared) + (a))
+#elif XT_ROOM
 #define XT_SPOTS      const unsigned char *
 #define XT_SPOT_AT(a) (shared + (a))
 #else
@@ -104,6 +117,8 @@ XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *share
     return shared + XT_SPOT(at[k % XT_ATS] + next + unit);
 #elif XT_TABLE
     return shared + next + at[k % XT_ATS];
+#elif XT_ROOM && XT_NUMBERED
+    return (const unsigned char *)__cvta_shared_to_generic(at[k % XT_ATS] + (next + unit));
 #elif XT_ROOM
     return at[k % XT_ATS] + (next + unit);
 #else
@@ -216,7 +231,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     const bool inside = from + (xt_size)XT_REACH * XT_UNIT <= stop;
     const int low = XT_SHIFTS ? (int)(xt_size)from & 15 : 0;
 #if XT_ROWS_ONWARD
-    long long source = 0, target = 0, hop = 0, hop_shared = 0; /* bytes to a thread's chunk; on to the next */
+    long long source = 0, target = 0; /* bytes to a thread's chunk */
+    long long hop = 0, hop2 = 0, hop_shared = 0, hop_shared2 = 0; /* and to the next one */
 #endif
     int rest0 = 0, rest1 = 0; /* rows to the windows' ends */
 #if !XT_SALIGNED
@@ -265,7 +281,38 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             const struct XT_PLACE a = XT_ROW(first);
             const struct XT_PLACE b = XT_ROW((i + j) * XT_ROW_STEP);
             const int row = a.shared + low;
-            const int shift = XT_SHIFTS < 2 ? low : (XT_ROW_STILL ? row : row + (b.shared & 15)) & 15;
+            int shift = XT_SHIFTS < 2 ? low : (XT_ROW_STILL ? row : row + (b.shared & 15)) & 15;
+            const int place = row - shift + (int)c;
+            to[j] = XT_SPREAD ? shared + XT_SPOT(place + b.shared) : shared + place + b.shared;
+#if XT_ROWS_ONWARD
+            /* of a chunk whose row begins elsewhere in it than the one before: as if it began at 0 */
+            if (i + j == 0) {
+                source = (long long)((xt_size)s * XT_UNIT) + XT_BYTES_OF(a.units) + c - (XT_EACH ? 0 : shift);
+                target = row + (int)c - (XT_EACH ? 0 : shift);
+                /* kept: compilers would find them anew for each chunk */
+                asm("" : "+l"(source), "+l"(target));
+#if XT_NUMBERED
+                const struct XT_PLACE last = XT_ROW((XT_ROW_TURN - 1) * XT_ROW_STEP);
+                const struct XT_PLACE next = XT_ROW(XT_ROW_TURN * XT_ROW_STEP);
+                hop = XT_BYTES_OF(XT_ROW(XT_ROW_STEP).units), hop_shared = XT_ROW(XT_ROW_STEP).shared;
+                hop2 = XT_BYTES_OF(next.units - last.units), hop_shared2 = next.shared - last.shared;
+                asm("" : "+l"(hop));
+                asm("" : "+l"(hop2));
+                asm("" : "+l"(hop_shared));
+                asm("" : "+l"(hop_shared2));
+            } else {
+                const struct XT_PLACE before = XT_ROW((i + j - 1) * XT_ROW_STEP);
+                source += XT_HOP(i + j, XT_ROW_TURN, XT_ROW_TURN2, hop, hop2,
+                                 XT_BYTES_OF(b.units - before.units));
+                target += XT_SHIFTS < 2 ? 0
+                                        : XT_HOP(i + j, XT_ROW_TURN, XT_ROW_TURN2, hop_shared, hop_shared2,
+                                                 b.shared - before.shared);
+#endif
+            }
+            shift = XT_EACH ? (int)target & 15 : shift;
+            to[j] = shared + XT_SPOT(target + (XT_NUMBERED && XT_SHIFTS == 2 ? 0 : b.shared) -
+                                     (XT_EACH ? shift : 0));
+#endif
             const bool filled = (XT_SALIGNED && XT_FILLED) || c < shift + length;
             const bool active =
                 XT_ROW_STEP == 0 || XT_ROW_ACTIVE == XT_THREADS || threadIdx.x < XT_ROW_ACTIVE;
@@ -273,21 +320,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 rest0 = XT_ROWS_FOLD && !(filled && active) ? 0 : (int)(e0 - a.x0);
                 rest1 = XT_ROWS_FOLD && !(filled && active) ? 0 : (int)(e1 - a.x1);
             }
-            const int place = row - shift + (int)c;
-            to[j] = XT_SPREAD ? shared + XT_SPOT(place + b.shared) : shared + place + b.shared;
 #if XT_ROWS_ONWARD
-            if (i + j == 0) {
-                source = (long long)((xt_size)s * XT_UNIT) + XT_BYTES_OF(a.units) - shift + c;
-                target = place;
-                /* kept: compilers would find them anew for each chunk */
-                asm("" : "+l"(source), "+l"(target), "+r"(rest0), "+r"(rest1));
-#if XT_NUMBERED
-                hop = XT_BYTES_OF(XT_ROW(XT_ROW_STEP).units), hop_shared = XT_ROW(XT_ROW_STEP).shared;
-                asm("" : "+l"(hop), "+l"(hop_shared));
-#endif
-            }
-            to[j] = shared + XT_SPOT(target + (XT_NUMBERED ? 0 : b.shared));
-            target += hop_shared;
+            if (i + j == 0)
+                asm("" : "+r"(rest0), "+r"(rest1));
 #endif
             have[j] = XT_ROW_STEP ? XT_ROWS >= (i + j + 1) * XT_ROW_STEP ||
                                         first + (i + j) * XT_ROW_STEP < XT_ROWS
@@ -297,8 +332,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                       (!XT_ROWS_CUT1 || rest1 > (int)b.x1) && (XT_ROWS_FOLD || (filled && active));
 #if XT_ROWS_ONWARD
             if (have[j])
-                chunk[j] = *(const xt_b16 *)(src + source + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)));
-            source += hop;
+                chunk[j] = *(const xt_b16 *)(src + source + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)) -
+                                             (XT_EACH ? shift : 0));
 #else
             if (have[j])
                 chunk[j] =
@@ -345,7 +380,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     XT_SPOTS at[XT_ATS];
     int p = 0, skip = 0, part = XT_NONE; /* of the word, that the box has */
     int left0 = 0, left1 = 0; /* points of windows from a thread's first run on */
-    long long ahead = 0, far = 0; /* bytes to it, on to the next one */
+    long long ahead = 0, far = 0, far2 = 0; /* bytes to it, on to the next one */
 #if XT_TABLE && XT_WORDS > 26
 #pragma unroll 1
 #else
@@ -375,17 +410,22 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             at[1] = (int)(XT_TURNS - (point - XT_QUOTIENT(point, XT_TURNS) * XT_TURNS));
             at[2] = XT_POINT(point + at[1]).shared - XT_POINT(point).shared - XT_POINT(1).shared * at[1];
 #endif
-#if XT_STILL && !XT_ROOM
+            /* kept: compilers would find them anew for each word */
             XT_UNROLL
-            for (int k = 0; k < XT_ATS; k++)
-                asm("" : "+r"(at[k])); /* kept: compilers would find them anew for each word */
+            for (int k = 0; k < XT_ATS && XT_STILL && (!XT_BOX || XT_SPREAD); k++)
+#if XT_ROOM && XT_NUMBERED
+                asm("" : "+l"(at[k]));
+#elif !XT_ROOM
+                asm("" : "+r"(at[k]));
+#else
+                ;
 #endif
         }
         const int begin = p + back - skip;
         if (XT_ALIKE && j == 0) {
             const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
             const int behind = XT_EVEN ? 0 : (int)(end & (XT_WORD - 1)) / XT_UNIT;
-            const bool whole = XT_BRIM || (begin >= 0 && begin + XT_K <= points);
+            const bool whole = XT_UNCUT || (begin >= 0 && begin + XT_K <= points);
             part = !XT_BRIM && (begin <= -XT_K || begin >= points) ? XT_NONE : whole ? XT_ALL : XT_SOME;
             if (!XT_EVEN && p - skip >= window - behind)
                 part = XT_NONE; /* the next box's */
@@ -397,12 +437,16 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (j == 0)
             asm("" : "+l"(ahead)); /* kept, as at[] is */
 #endif
-#if XT_ONWARD && XT_NUMBERED
+#if XT_ONWARD && XT_NUMBERED && XT_RUN_STEP
         if (j == 0) {
             far = XT_BYTES_OF(XT_OUT(XT_RUN_STEP).units);
+            far2 = XT_BYTES_OF(XT_OUT(XT_RUN_TURN * XT_RUN_STEP).units -
+                               XT_OUT((XT_RUN_TURN - 1) * XT_RUN_STEP).units);
             asm("" : "+l"(far));
+            asm("" : "+l"(far2));
         } else {
-            ahead += far;
+            ahead += XT_HOP(j, XT_RUN_TURN, XT_RUN_TURN2, far, far2,
+                            XT_BYTES_OF(b.units - XT_OUT((j - 1) * XT_RUN_STEP % XT_OUTS).units));
         }
 #endif
         const bool active = XT_ACTIVE == XT_THREADS || threadIdx.x < XT_ACTIVE;
@@ -423,7 +467,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             if (!XT_EVEN && p - skip >= window - behind)
                 continue; /* the next box's */
         }
-        out = XT_ONWARD ? dst + ahead + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)) : out + ahead;
+        if (XT_ONWARD) /* points further than with the first word are a constant */
+            out = dst + ahead + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)) +
+                  (long long)((XT_RUN_STEP ? (int)span * XT_LANES * XT_K : 0) + j * XT_POINT_STEP) * XT_UNIT;
+        else
+            out += ahead;
 #if XT_TABLE
         const unsigned int point = begin + XT_K;
         const int *const entry = table + (point % XT_K * XT_TABLE + point / XT_K);
@@ -433,7 +481,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #endif
         /* of at[]: places of the first word, or of a run that begins at 0 */
         const int next = b.shared + (XT_TABLE ? a.shared : XT_POINT(j * XT_POINT_STEP).shared);
-        if (XT_ALIKE || XT_BRIM || (begin >= 0 && begin + XT_K <= points)) {
+        if (XT_ALIKE || XT_UNCUT || (begin >= 0 && begin + XT_K <= points)) {
             xt_b16 word[XT_GROUP];
             XT_GATHER(t, shared, next, at, word);
             XT_UNROLL
@@ -471,10 +519,12 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_SPOT
 #undef XT_LOADS
 #undef XT_AT_ONCE
+#undef XT_MOST
 #undef XT_BATCHES
 #undef XT_BATCH
 #undef XT_WORDS
 #undef XT_BYTES_OF
+#undef XT_HOP
 #undef XT_PLACE
 #undef XT_ROW
 #undef XT_OUT
@@ -491,6 +541,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_RUNS_CUT1
 #undef XT_ROWS_ALIKE
 #undef XT_ROWS_ONWARD
+#undef XT_EACH
 #undef XT_ROWS_FOLD
 #undef XT_RUNS_FOLD
 #undef XT_NONE
