@@ -20,14 +20,8 @@ MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 # square.c.j2, for tiles: end of the name and the parameters; what is done with line %d
 SQUARES = [
     ("square(char *d, int64_t d_row, const char *const *p, int64_t at", "v_store(d + %d * d_row, "),
-    ("lines(struct tile_rows *t, int64_t r, int64_t c, const char *const *p, int64_t at, int stream",
-     "tile_line_UNIT(t, r + %d, c, stream, "),
-    ("seconds(struct tile_rows *t, int64_t r, int64_t c, const char *held, const char *const *p,"
-     " int64_t at, int stream", "tile_two_UNIT(t, r + %d, c, held + %d * 64, stream, "),
-    ("rows(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at, int stream",
-     "(stream ? v_stream : v_store)(d + tile_at(a, r + %d), "),
-    ("second(char *d, const struct tile_at *a, int64_t r, const char *held, const char *const *p,"
-     " int64_t at", "stream_two(d + tile_at(a, r + %d), held + %d * 64, "),
+    ("direct(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at",
+     "v_store(d + tile_at(a, r + %d), "),
 ]
 
 

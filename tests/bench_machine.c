@@ -257,9 +257,6 @@ static const struct {
                            {"x: f32[28,28,48,28,48]; x.permute(4,3,2,1,0)",
                             "x: f16[48,28,28,28,96]; x.permute(4,3,2,1,0)",
                             "x: u8[32,3367,6,99]; x.permute(2,3,0,1)"}},
-    [XTI_FETCHES_SQUARES] = {"SQUARES",
-                             {"x: f32[4096,4000]; x.permute(1,0)", "x: u8[64,1024,1000]; x.permute(0,2,1)",
-                              "x: f64[2900,2900]; x.permute(1,0)"}},
 };
 
 /* The best of rows 1 to n - 1 by their gains over n_chains, unless row 0 does as well. Row n is row 0 again:

@@ -718,7 +718,10 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         {"x: u8[30,15,112,15,10,32]; x.permute(1,4,0,5,3,2)", true}, /* .. of more */
         {"x: u8[60,15,96,16,5,32]; x.permute(1,4,0,5,3,2)", false},   /* .. on lines */
         {"x: u8[60,15,103,15,10,16]; x.permute(4,1,0,3,2,5)", false},
-        {"x: f32[31,23,103,30,22]; x.permute(1,0,4,3,2)", false},
+        {"x: f32[31,23,103,30,22]; x.permute(1,0,4,3,2)", true},
+        {"x: f64[31,23,103,30,11]; x.permute(1,0,4,3,2)", true},
+        {"x: c128[31,23,53,30,11]; x.permute(1,0,4,3,2)", false},
+        {"x: f64[31,23,103,32,16]; x.permute(1,0,4,3,2)", false}, /* columns that share sets */
         /* gaps */
         {"x: u8[60,25,40,33,96]; x[:,:,:,:30].permute(1,4,0,3,2)", true},
     };

@@ -97,8 +97,7 @@ static void run_last(struct nest *t, char *d, const char *s)
 
 static bool is_large(enum xti_cpu_op op)
 {
-    return op == XTI_CPU_TRANSPOSE || op == XTI_CPU_TILE || op == XTI_CPU_GATHER || op == XTI_CPU_MOSAIC ||
-           op == XTI_CPU_BRAID;
+    return op == XTI_CPU_TILE || op == XTI_CPU_GATHER || op == XTI_CPU_MOSAIC || op == XTI_CPU_BRAID;
 }
 
 /* Step i of the innermost loop. Worth finding is the next job of large ones that stream; kernels of rows

@@ -68,25 +68,42 @@ int xti_plan_threads(int threads, int64_t bytes)
  * are made in a buffer. */
 bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
 {
-    int narrowest = t->isa == XTI_ISA_AVX512            ? 1
-                    : step->kernel == XTI_CPU_TRANSPOSE ? 2
-                    : t->machine->habits.prefetch_deep  ? 1
-                                                        : 4;
+    int narrowest = t->isa == XTI_ISA_AVX512 || t->machine->habits.prefetch_deep ? 1 : 4;
     bool may = step->store.stream && step->unit >= narrowest;
     if (t->choice.burst)
         return may && t->choice.burst > 0;
     return may && t->machine->habits.stream_pairs;
 }
 
-/* Where lines are fetched far ahead, squares of narrow units need no stage. Columns of few sets do not stay
- * in the first cache so long. */
+enum { SETS = 64 }; /* of a first cache: as many as a page has lines */
+
+static int ways(const struct xti_target *t)
+{
+    return (int)(t->l1_bytes / (SETS * XTI_LINE));
+}
+
+/* The most columns, of so many `st` bytes apart, whose lines share a set of it. */
+static int crowd(int64_t st, int64_t columns)
+{
+    unsigned char in[SETS] = {0};
+    int most = 0;
+    for (int64_t c = 0; c < columns; c++) {
+        int n = ++in[(uint64_t)st * (uint64_t)c / XTI_LINE % SETS];
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* Where lines are fetched far ahead, squares are made from where they lie, but for columns that share sets:
+ * this square's lines and the next one's would not stay in the first cache from one lane to the other. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 {
-    enum { WIDEST = 2, FEW_SETS = 128 };
+    enum { WIDEST = 8, SQUARES = 2 };
     int lists = step->list.row_dims + step->list.col_dims;
     const struct xti_loop *col = step->list.col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     return xti_may(t, XTI_UNSTAGED) && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 &&
-           step->kernel == XTI_CPU_TILE && step->store.stream && step->unit <= WIDEST && col->s % FEW_SETS;
+           step->kernel == XTI_CPU_TILE && step->store.stream && step->unit <= WIDEST &&
+           SQUARES * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
 }
 
 /* ---- which kernel */
@@ -163,14 +180,6 @@ static bool squares_fit(const struct xti_step *step, int eighths)
     return 8 * squares * n * n <= (8 + eighths) * rows * cols;
 }
 
-/* Lines of so many columns, of which the first cache has no room for all in the sets that they share. */
-static bool evict_each_other(const struct xti_target *t, int64_t stride, int64_t columns)
-{
-    enum { SETS = 64 };
-    int64_t lines = (int64_t)xti_abs64(stride) / XTI_LINE, ways = t->l1_bytes / (SETS * XTI_LINE);
-    return lines && stride % XTI_LINE == 0 && columns > ways * (SETS / xti_gcd64(SETS, lines));
-}
-
 /* Stores that wait for others, some hundred, fetch their lines meanwhile: of those that share a set of the
  * first cache more than its ways evict each other. So they wait for few others, in squares whose lines are
  * read and written once, and which follow each other in no regular steps (transpose.c.j2). */
@@ -183,7 +192,7 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
         step->store.stream)
         return false;
     int64_t held = step->col.n < XTI_LINE / step->unit ? step->col.n : XTI_LINE / step->unit;
-    if (evict_each_other(t, step->col.s, held))
+    if (step->col.s % XTI_LINE == 0 && crowd(step->col.s, held) > ways(t))
         return true;
     if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
         return true;

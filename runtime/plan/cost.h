@@ -6,7 +6,6 @@
 #include "plan/nest.h"
 
 enum {
-    XTI_DEEP_ROW_BYTES = 8192, /* of long rows that a streamed transpose reads where prefetches reach deep */
     XTI_GROUP = 3 /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
 };
 

@@ -11,8 +11,9 @@ enum {
     LONG_COL_BYTES = 2048, /* of a single long dim: 64 more are read */
     ROW_ENTRIES = 1024,    /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
     WIDE_UNIT = 8,         /* wider and equal ones want tiles, whose columns are fetched one by one */
-    FED_UNIT = 2,          /* narrower and equal ones are streamed as in fed.c.j2 .. */
-    FED_RUN = 256          /* .. which a dim of shorter runs gains by */
+    NARROW_UNIT = 2,       /* narrower and equal ones .. */
+    NARROW_RUN = 256,      /* .. gain by dims beside shorter runs */
+    FOLLOW_BYTES = 8192    /* of columns that follow each other */
 };
 
 /* A single dim needs no list: rows may be as long as they like, columns are cut where lines are whole. */
@@ -44,7 +45,7 @@ static void tile_of(const struct xti_nest *t, struct xti_sides *x)
 static bool columns_follow(const struct xti_nest *n)
 {
     int64_t run = n->dim[n->cs].n * n->unit;
-    return xti_abs64(n->dim[n->cd].s) == (uint64_t)run && run <= XTI_DEEP_ROW_BYTES;
+    return xti_abs64(n->dim[n->cd].s) == (uint64_t)run && run <= FOLLOW_BYTES;
 }
 
 /* Whether rows and columns as long as these are rather transposed. */
@@ -55,8 +56,8 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     if (!cs || !cd)
         return false;
     bool stream = xti_cost_stream(p), deep = stream && p->target.machine->habits.prefetch_deep;
-    bool fed = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= FED_UNIT;
-    bool long_rows = cs->n * t->unit >= (fed ? FED_RUN : XTI_LINE) || x->row.n_dims == 1;
+    bool narrow = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= NARROW_UNIT;
+    bool long_rows = cs->n * t->unit >= (narrow ? NARROW_RUN : XTI_LINE) || x->row.n_dims == 1;
     int64_t run = cd->n * t->unit;
     if (!long_rows || run < XTI_LINE || (deep && t->unit >= WIDE_UNIT && !columns_follow(t)))
         return false;

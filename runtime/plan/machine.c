@@ -36,12 +36,12 @@ enum { KB = 1 << 10, MB = 1 << 20 };
     {{[XTI_FETCHES_ROWS] = XTI_HINT_T0, [XTI_FETCHES_SHORT_PARTS] = XTI_HINT_T0,                             \
       [XTI_FETCHES_PARTS] = XTI_HINT_T1, [XTI_FETCHES_SPLICES] = XTI_HINT_T1,                                \
       [XTI_FETCHES_WEAVES] = XTI_HINT_T0, [XTI_FETCHES_STRIDED] = XTI_HINT_T1,                               \
-      [XTI_FETCHES_GATHERS] = XTI_HINT_T1, [XTI_FETCHES_TILES] = tiles, [XTI_FETCHES_SQUARES] = XTI_HINT_T1}}
-#define PAST_THE_CACHES(tiles, squares)                                                                      \
+      [XTI_FETCHES_GATHERS] = XTI_HINT_T1, [XTI_FETCHES_TILES] = tiles}}
+#define PAST_THE_CACHES(tiles)                                                                      \
     {{[XTI_FETCHES_ROWS] = XTI_HINT_NTA, [XTI_FETCHES_SHORT_PARTS] = XTI_HINT_NTA,                           \
       [XTI_FETCHES_PARTS] = XTI_HINT_NTA, [XTI_FETCHES_SPLICES] = XTI_HINT_NTA,                              \
       [XTI_FETCHES_WEAVES] = XTI_HINT_NTA, [XTI_FETCHES_STRIDED] = XTI_HINT_NTA,                             \
-      [XTI_FETCHES_GATHERS] = XTI_HINT_NTA, [XTI_FETCHES_TILES] = tiles, [XTI_FETCHES_SQUARES] = squares}}
+      [XTI_FETCHES_GATHERS] = XTI_HINT_NTA, [XTI_FETCHES_TILES] = tiles}}
 /* clang-format on */
 
 /* clang-format off */
@@ -68,11 +68,11 @@ static const struct xti_machine rows[] = {
         {ZEN, .follows = 4}
     },
     {
-        "zen4", 32 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T1, XTI_HINT_T1),
+        "zen4", 32 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T1),
         {ZEN, .far_ahead = true}
     },
     {
-        "zen5", 48 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T0, XTI_HINT_NTA),
+        "zen5", 48 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T0),
         {ZEN, .far_ahead = true}
     },
 };

@@ -25,7 +25,6 @@ enum xti_fetches {
     XTI_FETCHES_STRIDED,     /* every n-th unit */
     XTI_FETCHES_GATHERS,     /* unit by unit, from a list */
     XTI_FETCHES_TILES,       /* tiles and staged blocks, a tile or a block ahead: T0 or T1 */
-    XTI_FETCHES_SQUARES,     /* streamed transposes: NTA where their order allows it, else T1 */
     XTI_N_FETCHES
 };
 

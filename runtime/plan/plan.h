@@ -149,8 +149,8 @@ struct xti_lists {
 /* How lines get to the destination. */
 struct xti_store {
     bool stream;          /* whole ones may bypass the cache; who calls kernels fences */
-    bool pairs;           /* transpose, tile: two of a row are streamed one right behind the other */
-    bool unstaged;        /* tile, of 1 and 2 bytes: squares are made from where the source lies */
+    bool pairs;           /* tile: two of a row are streamed one right behind the other */
+    bool unstaged;        /* tile, of 1 to 8 bytes: made lane by lane from where the source lies */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool prefetch_writes; /* fetched ahead of ordinary stores */
 };

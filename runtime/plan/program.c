@@ -92,8 +92,7 @@ static const struct {
 
 static void store_text(const struct xti_step *s, struct xti_str *b)
 {
-    bool bursts = s->kernel == XTI_CPU_TRANSPOSE || s->kernel == XTI_CPU_TILE;
-    if (s->store.stream && bursts) /* so many lines of a row, one right behind the other */
+    if (s->store.stream && s->kernel == XTI_CPU_TILE) /* so many lines of a row, one right behind the other */
         xti_str_addf(b, ", stream %d", s->store.pairs ? 2 : 1);
     else if (s->store.stream)
         xti_str_add(b, ", stream");
