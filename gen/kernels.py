@@ -33,7 +33,6 @@ def row(op, esize, isa, tile, n=0):
 
 def scalar_rows():
     yield row("blocks", 1, "scalar", (1, 1))
-    yield row("splice", 1, "scalar", (1, 1))
     yield row("braid", 1, "scalar", (1, 1))
     for op in ["fill", "broadcast", "reverse", "transpose", "walk", "tile", "gather", "mosaic"]:
         yield from (row(op, b, "scalar", (1, 1)) for b in WIDTHS)
@@ -45,7 +44,6 @@ def vector_rows(isa):
     v = VECTOR_BYTES[isa]
     yield row("blocks", 1, isa, (1, v))
     if isa == "avx512":  # others cannot load parts of a vector by bytes
-        yield row("splice", 1, isa, (1, v))
         yield row("braid", 1, isa, (1, v))
     for b in WIDTHS:
         yield row("fill", b, isa, (1, v // b))

@@ -238,11 +238,6 @@ static const struct {
     [XTI_FETCHES_PARTS] = {"PARTS",
                            {"x: f32[30000,250]; y: f32[30000,250]; concat(1, x, y)",
                             "x: f32[64,500,500]; x.pad((0,0),(1,1),(1,1))", "x: f32[64,512,512]; x.tril(0)"}},
-    [XTI_FETCHES_SPLICES] = {"SPLICES",
-                             {"x: f32[1000000,12]; y: f32[1000000,6]; concat(1, x, y)",
-                              "x: u8[1800000,37]; x.pad((0,0),(1,2))",
-                              "x: f32[88,32,64,64]; "
-                              "x.pad((0,0),(0,0),(1,1),(1,1))"}},
     [XTI_FETCHES_WEAVES] = {"WEAVES",
                             {"x: u8[64,512,512,3]; x.permute(0,3,1,2)",
                              "x: f32[16,3,512,512]; x.permute(0,2,3,1)",

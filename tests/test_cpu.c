@@ -730,11 +730,11 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
 }
 END_TEST
 
-/* ---- windows of assembled plans */
+/* ---- rows that share lines with others, of one piece and of several */
 
-static const char *const windows[] = {
-    "x: u8[70000,40]; x[:, 1:38]",    /* a window of 64 rows, one list of all its lines */
-    "x: u8[70000,40]; x[:, 38:1:-1]", /* single bytes: no room for a list */
+static const char *const merges[] = {
+    "x: u8[70000,40]; x[:, 1:38]",
+    "x: u8[70000,40]; x[:, 38:1:-1]", /* single bytes */
     "x: f32[30000,45]; x[:, ::-1][:, 1:40]",
     "x: f64[40000,40]; x[:, 3:36]",
     "x: f32[1200,14,14]; x.pad((0,0),(1,1),(1,1))", /* rows that are alike */
@@ -756,12 +756,12 @@ static const char *const windows[] = {
 };
 
 /* The destination on lines, on its elements alone and in between; one share and several. */
-START_TEST(windows_of_a_plan_are_run_from_the_lists_of_one)
+START_TEST(rows_that_share_lines_are_put_together_part_by_part)
 {
-    struct xt_graph *g = parse_line(windows[_i]);
+    struct xt_graph *g = parse_line(merges[_i]);
     struct xti_map m;
     fuse(g, &m);
-    chain = windows[_i];
+    chain = merges[_i];
     for (int misalign = 0; misalign < 64; misalign += misalign ? 2 * misalign : m.esize) {
         struct buffers b = buffers_of(&m, misalign);
         for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -770,7 +770,7 @@ START_TEST(windows_of_a_plan_are_run_from_the_lists_of_one)
                 shallow = i % 2;
                 struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 1024, parts);
                 run_shares(&p, &b, parts);
-                same_bytes(&p, &b, "windows", p.window.bytes);
+                same_bytes(&p, &b, "merges", p.assembled);
                 xti_plan_free(&p);
             }
         free_buffers(&b, misalign);
@@ -882,8 +882,8 @@ int main(void)
     tcase_add_loop_test(t, rows_of_several_pieces_are_copied, 0, ROUNDS);
     tcase_add_loop_test(t, a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads, 0,
                         sizeof big / sizeof *big);
-    tcase_add_loop_test(t, windows_of_a_plan_are_run_from_the_lists_of_one, 0,
-                        sizeof windows / sizeof *windows);
+    tcase_add_loop_test(t, rows_that_share_lines_are_put_together_part_by_part, 0,
+                        sizeof merges / sizeof *merges);
     tcase_add_loop_test(t, a_nest_tells_where_its_source_goes_on_after_each_loop, 0, 3);
     tcase_add_test(t, an_empty_map_copies_nothing);
     tcase_add_test(t, a_plan_that_runs_out_of_memory_leaks_nothing);

@@ -389,8 +389,8 @@ static const struct {
     {"x: c128[8,58454]; y: c128[2,58454]; concat(0, y, x).permute(1,0)", 2, 1},
     {"x: f32[300,8706]; x.permute(1,0).pad((0,0),(2,0))",              0, 2}, /* rows of 1208 bytes */
     {"x: u8[187315,56]; x.pad((1,2),(3,3))",                           1, 3},
-    {"x: u8[187315,56]; x.pad((0,0),(3,3))",                           0, 2}, /* windows are faster */
-    {"x: f64[237681,86]; x.pad((2,3),(1,0))",                          0, 4}, /* .. part by part */
+    {"x: u8[187315,56]; x.pad((0,0),(3,3))",                           1, 1},
+    {"x: f64[237681,86]; x.pad((2,3),(1,0))",                          0, 4}, /* merged is faster */
     {"x: f32[7,4885,80]; x.permute(1,0,2).pad((1,0),(0,0),(2,1))",     1, 2}, /* .. in another order */
     {"x: f32[9,3000]; x.permute(1,0).pad((0,0),(2,3))",                0, 3}, /* stays in the cache */
     {"x: u8[40849,8,306]; x.flip(1)",                                  0, 1}, /* one piece */
@@ -675,33 +675,6 @@ START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
 }
 END_TEST
 
-/* clang-format off */
-static const struct {
-    const char *line;
-    struct xti_window window;
-} repeated[] = {
-    {"x: u8[5600000,40]; x[:, :37]",                                 {37 * 64, 37 * 64, 5600000 * 37L}},
-    {"x: f32[6000,30,30]; x.pad((0,0),(1,1),(1,1))",                 {4096, 128, 6000 * 4096L}},
-    {"x: f32[88,32,64,64]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1).permute(0,1,4,5,2,3)",
-                                                                     {9 * 16384, 256, 88 * 32 * 9 * 16384L}},
-    {"x: f32[2,90000,40]; x[:, 5:80005, 3:40]",                      {148 * 16, 148 * 16, 80000 * 148L}},
-    {"x: f32[100,30,30]; x.pad((0,0),(1,1),(1,1))",                  {0}}, /* fits the cache */
-    {"x: f32[16,512,512]; x.pad((0,0),(1,1),(1,1))",                 {0}}, /* 16 windows */
-    {"x: f32[4,1024,1024]; x.tril(0)",                               {0}}, /* guards */
-};
-/* clang-format on */
-
-START_TEST(assembled_plans_know_how_they_repeat_themselves)
-{
-    struct xti_plan p = plan_of(repeated[_i].line, &cpu);
-    const struct xti_window *want = &repeated[_i].window;
-    ck_assert_int_eq(p.window.bytes, want->bytes);
-    ck_assert_int_eq(p.window.row, want->row);
-    ck_assert_int_eq(p.window.range, want->range);
-    free_plan(&p);
-}
-END_TEST
-
 /* Of prefetch_deep: what is made without a stage, and what in a buffer. */
 START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
@@ -737,16 +710,6 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
                       want[i / 2].line);
         free_plan(&p);
     }
-}
-END_TEST
-
-START_TEST(windows_are_for_sets_that_load_parts_of_lines)
-{
-    struct xti_target t = cpu;
-    t.isa = XTI_ISA_AVX2;
-    struct xti_plan p = plan_of(repeated[0].line, &t);
-    ck_assert(p.assembled && !p.window.bytes);
-    free_plan(&p);
 }
 END_TEST
 
@@ -933,10 +896,7 @@ int main(void)
                         sizeof lines_shared / sizeof *lines_shared);
     tcase_add_loop_test(t, units_and_long_rows_are_not_put_together_in_a_buffer, 0,
                         sizeof parts / sizeof *parts);
-    tcase_add_loop_test(t, assembled_plans_know_how_they_repeat_themselves, 0,
-                        sizeof repeated / sizeof *repeated);
     tcase_add_test(t, narrow_tiles_go_the_way_that_their_rows_and_columns_want);
-    tcase_add_test(t, windows_are_for_sets_that_load_parts_of_lines);
     tcase_add_loop_test(t, every_step_covers_its_piece_once, 0, 20);
     tcase_add_test(t, blocked_loops_cut_what_comes_after_them);
     tcase_add_loop_test(t, a_processor_has_its_row_and_an_unknown_one_the_careful_one, 0,

@@ -120,7 +120,7 @@ START_TEST(the_golden_ones_are_a_hundred_trees_of_every_kernel)
     ck_assert_int_eq(n_golden, GOLDEN);
     for (int op = 0; op < XTI_CPU_OP_COUNT; op++) {
         char leaf[64];
-        bool found = op == XTI_CPU_SPLICE; /* serves a merge, which makes it */
+        bool found = false;
         snprintf(leaf, sizeof leaf, "leaf %s.", xti_cpu_op_name[op]);
         for (int i = 0; i < n_golden; i++)
             found |= strstr(golden[i].want.s, leaf) != NULL;

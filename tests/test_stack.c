@@ -32,7 +32,7 @@ static const char *const deep[] = {
     "x: u8[4000,2000,3]; x.permute(1,0,2)",                                      /* turn */
     "x: u8[7,1500001]; x.permute(1,0)",                                          /* interleave */
     "x: u8[1500001,8]; x.permute(1,0)",                                          /* deinterleave */
-    "x: f32[1200,62,62]; x.pad((0,0),(1,1),(1,1))",                              /* windows */
+    "x: f32[1200,62,62]; x.pad((0,0),(1,1),(1,1))",                              /* merge */
     "x: f32[4,16,160,160]; x.pad((0,0),(0,0),(1,1),(1,1)).unfold(2,3,1).unfold(3,3,1)", /* many pieces */
 };
 

@@ -45,7 +45,7 @@ static const char text[] =
     "                line of memory; stage: by way of a buffer in the cache, which is fetched for and "
     "flushed\n"
     "  leaf op.W     the kernel op for units of W bytes, its two innermost dims; stream: stores past the\n"
-    "                cache; walk: any strides; blocks: rows of bytes; splice: lines made of several runs\n"
+    "                cache; walk: any strides; blocks: rows of bytes\n"
     "  refused       ways that were asked before, and what each lacks. A run is what is contiguous on both\n"
     "                sides, a unit what a kernel moves at once, a dim one loop of the copy\n"
     "  choice        by estimate, or measured (XT_MEASURE=1)\n"

@@ -1,15 +1,13 @@
 /* assemble.c: runs a plan whose steps share lines of the destination, part by part of the destination. A line
  * that one row covers whole is streamed at once, where the kernel can; the others are put together in a small
  * buffer, by all steps, and streamed from there. So no line is read for ownership, none is written twice, and
- * threads share none. Where the destination repeats itself, splice.c does without the buffer. Layer 4. */
+ * threads share none. Layer 4. */
 #include <string.h>
 
-#include "cpu/splice.h"
+#include "cpu/cursor.h"
 
 /* So small that the stores of one part drain while the next one is put together. */
 enum { LINE = 64, PART_BYTES = 64 * LINE };
-
-enum { FEW_WINDOWS = 8 }; /* are not worth a list */
 
 struct assembly {
     struct xtk_part part;
@@ -30,15 +28,6 @@ static void begin(const struct xti_copy *c, int64_t from, struct xti_cursor *cur
         xti_cursor_seek(&cursor[i], from);
         room += xti_cursor_room(&p->step[i], &p->map.piece[p->step[i].piece]);
     }
-}
-
-/* Lists of the window at byte `at`. */
-static __attribute__((noinline)) bool list(struct xti_splice *t, const struct xti_copy *c, int64_t at)
-{
-    struct xti_cursor cursor[XTI_ASSEMBLE_STEPS];
-    int64_t room[XTI_WINDOW_ROOM];
-    begin(c, at, cursor, room);
-    return xti_splice_list(t, c, cursor, at);
 }
 
 /* Writes bytes [lo, hi) of the part but for the lines that are done. */
@@ -83,36 +72,10 @@ static __attribute__((noinline)) void run_parts(const struct xti_copy *c, int64_
     }
 }
 
-/* The same of a range, window by window from the first line on as far as there are whole ones. */
-static __attribute__((noinline)) void run_windows(const struct xti_copy *c, int64_t at, int64_t end)
-{
-    struct xti_splice t; /* 36 KB */
-    int64_t lo = at + (int64_t)(-(uintptr_t)(c->dst + at) & (LINE - 1)), bytes = c->plan->window.bytes;
-    int64_t n = lo < end ? (end - lo) / bytes : 0;
-    if (n < FEW_WINDOWS || !list(&t, c, lo)) {
-        run_parts(c, at, end);
-        return;
-    }
-    if (at < lo)
-        run_parts(c, at, lo);
-    xti_splice_run(&t, c, lo, n);
-    if (lo + n * bytes < end)
-        run_parts(c, lo + n * bytes, end);
-}
-
 void xti_run_assembled(const struct xti_copy *c, struct xti_share share)
 {
     const struct xti_plan *p = c->plan;
     int64_t first = p->map.dst_lo * p->map.esize, last = (p->map.dst_hi + 1) * p->map.esize;
-    int64_t at = xti_cut(c->dst, first, last, share.part, share.parts), next;
-    int64_t end = xti_cut(c->dst, first, last, share.part + 1, share.parts);
-    if (!p->window.bytes) {
-        run_parts(c, at, end);
-        return;
-    }
-    for (; at < end; at = next) {
-        next = first + ((at - first) / p->window.range + 1) * p->window.range;
-        next = next < end ? next : end;
-        run_windows(c, at, next);
-    }
+    run_parts(c, xti_cut(c->dst, first, last, share.part, share.parts),
+              xti_cut(c->dst, first, last, share.part + 1, share.parts));
 }

@@ -158,7 +158,7 @@ static __attribute__((noinline)) void take(struct xti_buffered *b, const struct 
         call->fn = xti_kernel_of(&inner->step, target);
         call->job = xti_job_of(&inner->step, target, NULL);
         call->job.beside.buffered = b;
-        call->job.list.mosaic = inner->mosaic;
+        call->job.mosaic = inner->mosaic;
     }
 }
 

@@ -15,20 +15,6 @@ struct xtk_part {
     uint64_t done; /* bit i: line i is there */
 };
 
-/* splice: a part of a line of the destination. The parts of a line follow each other in a list, the largest
- * first, and have no byte in common; bytes that belong to none become 0. */
-struct xtk_segment {
-    uint64_t mask; /* the bytes of the line that it is */
-    int32_t s;     /* where the line's first byte would be, from the source */
-    int16_t from;  /* number of the source */
-    bool last;     /* of its line */
-};
-struct xtk_source {
-    int64_t s;   /* of the first row, in bytes from the job's */
-    int64_t row; /* from a row to the next */
-};
-enum { XTK_SOURCES = 32 };
-
 /* Strides inside groups of 32 bytes of columns (s, of the source) and of rows (d, of the destination), where
  * lists replace strides; 0: they differ. */
 struct xtk_groups {
@@ -38,21 +24,12 @@ struct xtk_groups {
 /* What is fetched ahead. */
 struct xtk_next {
     int64_t s, d;  /* from this job to the next one; 0: unknown */
-    int64_t ahead; /* with a part, splice: bytes from what is loaded */
-};
-
-/* The lists of kernels that go by them. */
-struct xtk_list {
-    const struct xti_mosaic *mosaic;   /* its table; NULL: unit by unit */
-    const struct xtk_segment *segment; /* splice: of a row's lines, the last of which may be shorter */
-    const struct xtk_source *source;
-    int sources; /* at most XTK_SOURCES */
+    int64_t ahead; /* with a part: bytes from what is loaded */
 };
 
 /* What a kernel works beside. */
 struct xtk_beside {
     struct xti_buffered *buffered; /* of a block's kernel (cpu/buffered.c) */
-    struct xti_splice *splice;     /* of a cursor that is listened to (cpu/splice.c) */
     struct xtk_part *part;         /* the destination is in its buffer; NULL: is the destination */
 };
 
@@ -77,7 +54,7 @@ struct xtk_job {
     struct xtk_groups group; /* tile */
     struct xti_store store;
     struct xtk_next next;
-    struct xtk_list list;
+    const struct xti_mosaic *mosaic; /* its table; NULL: unit by unit */
     struct xtk_beside beside;
     struct xtk_machine machine;
 };

@@ -15,7 +15,7 @@ void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target
     of.s = (uintptr_t)s;
     if (xti_mosaic_table(&of, &m)) {
         xti_mosaic_fetches(&of, &m);
-        job.list.mosaic = &m;
+        job.mosaic = &m;
     }
     xti_run_nest(step, xti_kernel_of(step, target), &job, d, s, share);
 }

@@ -124,7 +124,5 @@ xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err)
             return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
     }
     p->assembled = true;
-    if (p->target.isa == XTI_ISA_AVX512 && xti_may(&p->target, XTI_WINDOW)) /* loads parts of lines */
-        xti_plan_window(p);
     return XT_OK;
 }

@@ -8,7 +8,4 @@
  * p->assembled. (assemble.c) */
 xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err);
 
-/* Finds p->window of an assembled plan. (window.c) */
-void xti_plan_window(struct xti_plan *p);
-
 #endif

@@ -34,14 +34,13 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* clang-format off */
 #define TO_THE_CACHES(tiles)                                                                                 \
     {{[XTI_FETCHES_ROWS] = XTI_HINT_T0, [XTI_FETCHES_SHORT_PARTS] = XTI_HINT_T0,                             \
-      [XTI_FETCHES_PARTS] = XTI_HINT_T1, [XTI_FETCHES_SPLICES] = XTI_HINT_T1,                                \
-      [XTI_FETCHES_WEAVES] = XTI_HINT_T0, [XTI_FETCHES_STRIDED] = XTI_HINT_T1,                               \
-      [XTI_FETCHES_GATHERS] = XTI_HINT_T1, [XTI_FETCHES_TILES] = tiles}}
+      [XTI_FETCHES_PARTS] = XTI_HINT_T1, [XTI_FETCHES_WEAVES] = XTI_HINT_T0,                                 \
+      [XTI_FETCHES_STRIDED] = XTI_HINT_T1, [XTI_FETCHES_GATHERS] = XTI_HINT_T1, [XTI_FETCHES_TILES] = tiles}}
 #define PAST_THE_CACHES(tiles)                                                                      \
     {{[XTI_FETCHES_ROWS] = XTI_HINT_NTA, [XTI_FETCHES_SHORT_PARTS] = XTI_HINT_NTA,                           \
-      [XTI_FETCHES_PARTS] = XTI_HINT_NTA, [XTI_FETCHES_SPLICES] = XTI_HINT_NTA,                              \
-      [XTI_FETCHES_WEAVES] = XTI_HINT_NTA, [XTI_FETCHES_STRIDED] = XTI_HINT_NTA,                             \
-      [XTI_FETCHES_GATHERS] = XTI_HINT_NTA, [XTI_FETCHES_TILES] = tiles}}
+      [XTI_FETCHES_PARTS] = XTI_HINT_NTA, [XTI_FETCHES_WEAVES] = XTI_HINT_NTA,                               \
+      [XTI_FETCHES_STRIDED] = XTI_HINT_NTA, [XTI_FETCHES_GATHERS] = XTI_HINT_NTA,                            \
+      [XTI_FETCHES_TILES] = tiles}}
 /* clang-format on */
 
 /* clang-format off */

@@ -20,7 +20,6 @@ enum xti_fetches {
     XTI_FETCHES_ROWS,        /* long runs, forwards and backwards, around the cache */
     XTI_FETCHES_SHORT_PARTS, /* runs of less than PART_RUN bytes to a part's buffer (blocks.c.j2) */
     XTI_FETCHES_PARTS,       /* longer ones */
-    XTI_FETCHES_SPLICES,     /* lines put together from masked loads */
     XTI_FETCHES_WEAVES,      /* planes to pixels, pixels to planes, mirrored pixels */
     XTI_FETCHES_STRIDED,     /* every n-th unit */
     XTI_FETCHES_GATHERS,     /* unit by unit, from a list */

@@ -140,7 +140,6 @@ static xt_status plan_joint(struct xti_plan *p, struct xti_err *err)
     if (s || !p->joint.n)
         return s;
     p->assembled = false;
-    p->window = (struct xti_window){0};
     return plan_steps(p, p->map.n_pieces - p->joint.n + 1, err);
 }
 

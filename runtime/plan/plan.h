@@ -25,7 +25,6 @@ enum {
 /* What plans may do without, and still copy: strategies, by their place in the table, and these. */
 #define XTI_TRICKS(X)                                                                                        \
     X(MERGE, "merge")       /* steps that share lines, part by part of the destination (assemble.h) */       \
-    X(WINDOW, "window")     /* .. by lists, where it repeats itself (window.c) */                            \
     X(JOINT, "joint")       /* pieces that make up short rows, in one stage (joint.h) */                     \
     X(OFF_LINE, "off_line") /* a second plan, for destinations that begin inside a line */                   \
     X(PERMUTED, "permuted") /* staged blocks by mosaics (mosaic.h) */                                        \
@@ -94,7 +93,6 @@ static inline struct xti_hints xti_target_hints(const struct xti_target *t)
     X(TILE, tile)                 /* s_row = d_col = u, lists may replace d_row and s_col (xti_step) */      \
     X(GATHER, gather)             /* d_col = u, a list replaces s_col */                                     \
     X(MOSAIC, mosaic)             /* as gather, the lines by a table of windows (mosaic.h) */                \
-    X(SPLICE, splice)             /* s_col = d_col = u = 1 byte; a list tells where each line comes from */  \
     X(BRAID, braid)               /* s_row = d_col = u bytes, any number; a list may replace d_row */        \
     X(DEINTERLEAVE, deinterleave) /* rows = N, s_row = u, s_col = N*u, d_col = u */                          \
     X(INTERLEAVE, interleave)     /* rows = N, d_row = u, d_col = N*u, s_col = u */                          \
@@ -134,9 +132,8 @@ struct xti_offset {
 
 enum { XTI_MAX_LOOPS = XTI_MAX_DIMS + 4 };
 
-/* What an assembled plan may have: steps, and numbers of xti_cursor_room in all of them, where it repeats
- * itself fewer. */
-enum { XTI_ASSEMBLE_STEPS = 32, XTI_ASSEMBLE_ROOM = 512, XTI_WINDOW_ROOM = 128 };
+/* What an assembled plan may have: steps, and numbers of xti_cursor_room in all of them. */
+enum { XTI_ASSEMBLE_STEPS = 32, XTI_ASSEMBLE_ROOM = 512 };
 
 /* Rows and columns may stand for several dims: xti_step.loop[n_loops ..], those of the rows, then those of
  * the columns, outermost first. Lists of their offsets, owned by the plan's arena, replace the strides. */
@@ -258,13 +255,6 @@ struct xti_joint {
 int64_t xti_step_col_bytes(const struct xti_step *step);
 int64_t xti_step_row_bytes(const struct xti_step *step);
 
-/* How an assembled plan repeats itself: what it does in `bytes` of the destination it does in the next ones,
- * with every source so much further on, in each of the ranges of `range` bytes that the destination consists
- * of. bytes are whole lines; rows of `row` bytes, which are, too, and make up a window, may be alike. */
-struct xti_window {
-    int64_t bytes, row, range;
-};
-
 struct xti_plan {
     struct xti_target target;
     const struct xti_strategy *strategies; /* in the order in which they are asked; the last serves all */
@@ -275,7 +265,6 @@ struct xti_plan {
                          most so many; 0: none */
     struct xti_joint joint;   /* of step 0; the map's other pieces are the others' */
     bool assembled;           /* the steps are in the order of the destination, and run part by part of it */
-    struct xti_window window; /* of an assembled plan; bytes == 0: none */
     int64_t bytes_read, bytes_written;
     struct xti_arena arena;    /* tables of steps */
     struct xti_plan *off_line; /* owned; for destinations that begin inside a line; NULL: as for others */

@@ -184,9 +184,7 @@ void xti_program_step(const struct xti_plan *p, const struct xti_step *step, int
 
 void xti_program_head(const struct xti_plan *p, struct xti_str *b)
 {
-    if (p->assembled && p->window.bytes)
-        xti_str_addf(b, "merge, windows of %" PRId64 " B in %" PRId64, p->window.bytes, p->window.range);
-    else if (p->assembled)
+    if (p->assembled)
         xti_str_add(b, "merge");
     else if (p->n_steps > 1)
         xti_str_add(b, "seq");

@@ -27,7 +27,7 @@ bool xti_program_same(const struct xti_plan *a, const struct xti_plan *b);
 /* One step of it, each line behind so many spaces. */
 void xti_program_step(const struct xti_plan *p, const struct xti_step *step, int indent, struct xti_str *b);
 
-/* "merge, windows of 2048 B in 65536"; "" where there is one piece alone. */
+/* "merge" or "seq"; "" where there is one piece alone. */
 void xti_program_head(const struct xti_plan *p, struct xti_str *b);
 
 #endif

@@ -8,7 +8,7 @@
  * one place; or free. */
 enum { FREE = 1000, N = 2000, RUN = 3000 };
 
-enum { LINE = 64, HOLE = INT32_MIN /* a column that is 0 */, LOST = 0x5a };
+enum { LINE = 64, LOST = 0x5a };
 
 /* clang-format off */
 static const struct {
@@ -25,7 +25,6 @@ static const struct {
     [XTI_CPU_TILE]         = {FREE, FREE, 1,    FREE, FREE, 1,    1},
     [XTI_CPU_GATHER]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
     [XTI_CPU_MOSAIC]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
-    [XTI_CPU_SPLICE]       = {FREE, FREE, FREE, 1,    FREE, 1,    1},
     [XTI_CPU_BRAID]        = {FREE, FREE, RUN,  FREE, FREE, RUN,  FREE},
     [XTI_CPU_DEINTERLEAVE] = {N,    FREE, 1,    N,    FREE, 1,    1},
     [XTI_CPU_INTERLEAVE]   = {N,    FREE, FREE, 1,    1,    N,    1},
@@ -109,41 +108,6 @@ static struct xti_offset row_of(const struct kernel_job *j, int64_t r)
     return j->job.row_at ? j->row_at[r] : (struct xti_offset){r * j->job.s_row, r * j->job.d_row};
 }
 
-/* Bytes [lo, hi) of a row take those at the same distance from its end, or are 0. Lists where they come from.
- */
-static struct xtk_segment *take(struct kernel_job *j, struct xtk_segment *g, int from, bool hole, int64_t lo,
-                                int64_t hi)
-{
-    int64_t cols = j->job.cols, in_line = lo % LINE, s = cols - hi - in_line - j->source[from].s;
-    for (int64_t c = lo; c < hi; c++)
-        j->col_at[c] = hole ? HOLE : (int32_t)(cols - hi + c - lo);
-    *g = (struct xtk_segment){.s = (int32_t)s, .from = (int16_t)from};
-    if (hole || lo == hi)
-        return g;
-    g->mask = ~UINT64_C(0) >> (LINE - (hi - lo)) << in_line;
-    return g + 1;
-}
-
-/* Every line in two parts of several lengths, from two sources; some have a part alone. */
-static void make_segments(struct kernel_job *j)
-{
-    struct xtk_segment *g = j->segment;
-    for (int i = 0; i < 2; i++)
-        j->source[i] = (struct xtk_source){.s = 7 * i, .row = j->job.s_row};
-    for (int64_t at = 0, end; at < j->job.cols; at = end) {
-        end = at + LINE < j->job.cols ? at + LINE : j->job.cols;
-        int64_t cut = at + 1 + at / LINE * 29 % LINE;
-        cut = cut < end ? cut : end;
-        g = take(j, g, 0, false, at, cut);
-        g = take(j, g, 1, at / LINE % 3 == 2, cut, end);
-        g[-1].last = true;
-    }
-    j->job.list.segment = j->segment;
-    j->job.list.source = j->source;
-    j->job.list.sources = 2;
-    j->job.col_at = j->col_at;
-}
-
 /* Of bytes: below a line, a line, some of them, and what is no part of either. */
 static int64_t some_run(int64_t rows, int64_t cols)
 {
@@ -187,8 +151,8 @@ void kernel_job_place(struct kernel_job *j, char *d, const char *s)
                                .s = (uintptr_t)s};
     if (j->row->op != XTI_CPU_MOSAIC)
         return;
-    j->job.list.mosaic = xti_mosaic_table(&of, &j->mosaic) ? &j->mosaic : NULL;
-    if (j->job.list.mosaic)
+    j->job.mosaic = xti_mosaic_table(&of, &j->mosaic) ? &j->mosaic : NULL;
+    if (j->job.mosaic)
         xti_mosaic_fetches(&of, &j->mosaic);
 }
 
@@ -233,8 +197,6 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->job.group.d = group_stride(j, rows, j->job.d_row);
     }
     make_lists(j);
-    if (op == XTI_CPU_SPLICE)
-        make_segments(j);
     if (op == XTI_CPU_MOSAIC) {
         j->s_lo = j->s_hi = 0;
         make_mosaic(j, pitch);
@@ -251,7 +213,7 @@ void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
         for (int64_t c = 0; c < j->job.cols; c++, to += j->job.d_col) {
             int64_t column = j->job.col_at ? j->col_at[c] : c * j->job.s_col;
             for (int64_t b = 0; b < bytes; b++)
-                to[b] = column == HOLE ? 0 : from[column + b];
+                to[b] = from[column + b];
         }
     }
 }

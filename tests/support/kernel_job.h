@@ -25,8 +25,6 @@ struct kernel_job {
     char *d;   /* where the job lies */
     int group; /* mosaic: rows that share windows */
     struct xti_mosaic mosaic;
-    struct xtk_segment segment[2 * KERNEL_MAX_COLS / 64 + 2];
-    struct xtk_source source[2];
 };
 
 /* A job of so many rows and columns, where the op does not fix their number; both <= KERNEL_MAX_COLS. Where
