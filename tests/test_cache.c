@@ -1291,23 +1291,42 @@ START_TEST(a_lock_file_that_cannot_be_opened_is_no_lock_but_no_harm)
 }
 END_TEST
 
-/* Does what XT_DEBUG=cache says of a lock that is not had have these words? */
-static bool lock_says(struct xti_disk *d, const char *words)
+static int lock_k(struct xti_disk *d) { return xti_disk_lock(d, "k", 1); }
+
+static int close_it(struct xti_disk *d)
+{
+    xti_disk_close(d);
+    return -1;
+}
+
+/* Is the answer -1, and does what XT_DEBUG=cache says meanwhile have these words? */
+static bool says(int call(struct xti_disk *d), struct xti_disk *d, const char *words)
 {
     char text[512] = "";
     FILE *said = tmpfile();
     int real = dup(2);
     ck_assert(said && dup2(fileno(said), 2) == 2);
     setenv("XT_DEBUG", "cache", 1);
-    int token = xti_disk_lock(d, "k", 1);
+    int answer = call(d);
     unsetenv("XT_DEBUG");
     dup2(real, 2);
     close(real);
     rewind(said);
     text[fread(text, 1, sizeof text - 1, said)] = 0;
     fclose(said);
-    return token == -1 && strstr(text, words);
+    return answer == -1 && strstr(text, words);
 }
+
+START_TEST(a_cache_that_is_closed_tells_its_counts)
+{
+    struct xti_disk *d = open_dir(dir);
+    put_text(d, "k", "v");
+    ck_assert_int_eq(get_text(d, "k", "v"), 1);
+    ck_assert_int_eq(get_text(d, "j", "v"), 0);
+    ck_assert(says(close_it, d,
+                   "1 hits, 1 missed, refused 0 damaged, 0 foreign, 0 stale, 1 stored, 0 not, 0 evicted"));
+}
+END_TEST
 
 START_TEST(a_lock_file_of_another_kind_is_no_lock_but_no_harm)
 {
@@ -1318,7 +1337,7 @@ START_TEST(a_lock_file_of_another_kind_is_no_lock_but_no_harm)
     void (*const kind[])(const char *) = {make_fifo, make_directory, make_dangling, make_foreign};
     for (int i = 0; i < 3 + (geteuid() == 0); i++) {
         kind[i](path);
-        ck_assert(lock_says(d, "no lock: not available here"));
+        ck_assert(says(lock_k, d, "no lock: not available here"));
         xti_disk_limits(d, 1 << 20, 1); /* the evictor wants its lock too */
         put_text(d, "j", "v");
         put_text(d, "k", "v");
@@ -1464,6 +1483,7 @@ int main(int argc, char **argv)
     tcase_add_test(c, a_stopped_holder_costs_a_bounded_time_and_a_dead_one_none);
     tcase_add_test(c, a_lock_file_that_cannot_be_opened_is_no_lock_but_no_harm);
     tcase_add_test(c, a_lock_file_of_another_kind_is_no_lock_but_no_harm);
+    tcase_add_test(c, a_cache_that_is_closed_tells_its_counts);
     tcase_add_test(c, each_allocation_may_fail);
     tcase_add_test(c, times_of_a_four_kilobyte_entry);
     suite_add_tcase(s, c);

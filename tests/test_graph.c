@@ -520,6 +520,10 @@ START_TEST(every_builder_refuses_what_does_not_fit_and_says_why)
           "concat: op 3: z [2,3,5] and x [2,3,4] differ on axis 2: only axis 0 may");
     FAILS(xt_concat(g, 0, NODES(X, xt_input(g, NULL, XT_I32, NUMS(2, 3, 4), NULL, 0))), XT_EDTYPE,
           "concat: op 2: y is i32 and x is f32: xt does not convert");
+    FAILS(xt_concat(g, 0, NODES(xt_flip(g, X, 0, NULL), xt_input(g, NULL, XT_I32, NUMS(2, 3, 4), NULL, 0))),
+          XT_EDTYPE, "concat: op 3: y is i32 and operand 0 is f32: xt does not convert");
+    FAILS(xt_concat(g, 0, NODES(X, xt_flip(g, in(SHAPE(3, 4)), 0, NULL))), XT_ERANK,
+          "concat: op 3: operand 1 [3,4] and x [2,3,4] differ in rank");
     FAILS(xt_concat(g, 3, NODES(X)), XT_ERANGE,
           "concat: op 1: there is no axis 3: those of [2,3,4] are -3 to 2");
     FAILS(xt_concat(g, 0, NODES(in(NULL, 0))), XT_ERANGE, "concat: op 1: there is no axis 0: [] has none");

@@ -423,6 +423,11 @@ START_TEST(words_are_as_far_apart_as_the_letters_to_change)
         ck_assert_int_eq(xti_near_distance(pair[i].a, n, pair[i].b, m), pair[i].distance);
         ck_assert_int_eq(xti_near_distance(pair[i].b, m, pair[i].a, n), pair[i].distance);
     }
+    struct xti_near best = xti_near_none((struct xti_token){.s = "flip", .n = 4});
+    xti_near_look(&best, "flip", 4); /* the word itself is no help */
+    ck_assert_uint_eq(best.n, 0);
+    xti_near_look_at(&best, "tile flip Flip flp");
+    ck_assert(best.n == 4 && !memcmp(best.s, "Flip", 4));
 }
 END_TEST
 
@@ -587,8 +592,8 @@ START_TEST(values_that_do_not_fit_are_refused)
                {XT_C64, "()"},       {XT_F16, "bits()"},
                {XT_F16, "bits(0x)"}, {XT_F16, "bits(0xg)"},
                {XT_F8E4M3, "-inf"},  {XT_U64, "bits(0x10000000000000000)"},
-               {XT_F64, "bits(1)"},  {XT_F32, "1e+"},
-               {XT_F32, "--1"}};
+               {XT_F64, "bits(1)"},  {XT_F16, "bits(0x12"},
+               {XT_F32, "1e+"},      {XT_F32, "--1"}};
     unsigned char v[16];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(xti_value_parse(bad[i].t, bad[i].text, strlen(bad[i].text), v) != NULL, "%s '%s'",

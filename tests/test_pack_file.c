@@ -211,19 +211,34 @@ static int names_in(const char *of)
     return n;
 }
 
+/* Two entries of 100,000 bytes. */
+static xt_status make_large_pack(struct xti_err *err)
+{
+    static const char zeros[100000];
+    struct xti_pack_maker m = {0};
+    xt_status s = xti_pack_add(&m, "a", 1, "", zeros, sizeof zeros, err);
+    s = s ? s : xti_pack_add(&m, "b", 1, "", zeros, sizeof zeros, err);
+    s = s ? s : xti_pack_write(&m, path, err);
+    xti_pack_maker_free(&m);
+    return s;
+}
+
 START_TEST(what_cannot_be_written_leaves_nothing_and_the_old_one)
 {
+    static const rlim_t room[] = {100, 60000, 160000}; /* not the rows, one entry in part, the other in part */
     struct xti_err err = {0};
-    struct rlimit was, small = {.rlim_cur = 100};
+    struct rlimit was, small;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &was), 0);
-    small.rlim_max = was.rlim_max;
     signal(SIGXFSZ, SIG_IGN);
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    xt_status s = make_pack(&err);
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
-    ck_assert_int_eq(s, XT_EIO);
-    ck_assert_int_eq(found_in_file(), N);
-    ck_assert_int_eq(names_in(dir), 1);
+    for (int i = 0; i < 3; i++) {
+        small = (struct rlimit){.rlim_cur = room[i], .rlim_max = was.rlim_max};
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+        xt_status s = i ? make_large_pack(&err) : make_pack(&err);
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &was), 0);
+        ck_assert_int_eq(s, XT_EIO);
+        ck_assert_int_eq(found_in_file(), N);
+        ck_assert_int_eq(names_in(dir), 1);
+    }
     snprintf(path, sizeof path, "%s/none/a", dir);
     ck_assert_int_eq(make_pack(&err), XT_EIO);
     snprintf(path, sizeof path, "%s/d", dir);

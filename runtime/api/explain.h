@@ -29,15 +29,14 @@ bool xti_explain_steps(const struct xt_kernel *k, struct xti_cost_of_steps *out)
 
 void xti_add_bytes(double bytes, struct xti_str *b); /* "192 bytes", "16.8 MB" */
 /* "3 operations in one copy: 96 bytes read, 96 bytes written, 192 bytes in all; NumPy copies once, too;
- * PyTorch 2 times, 384 bytes"
- */
+ * PyTorch 2 times, 384 bytes" */
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b);
 const char *xti_kernel_way(const struct xt_kernel *k); /* "a transpose" */
 /* "a transpose: runs of 4 bytes of a 64-byte line, so small squares are transposed in registers; 1 thread" */
 void xti_explain_way(const struct xt_kernel *k, struct xti_str *b);
 
-/* A line of its own before the line's end: why this way. Nothing where nothing is copied, or by definition.
- */
+/* A line of its own before the line's end: why this way. Nothing where nothing is copied, or by
+ * definition. */
 void xti_explain_why(const struct xt_kernel *k, struct xti_str *b);
 
 /* ---- places.c: what the index map says of axes and memory */
@@ -67,8 +66,8 @@ struct xti_place xti_place_of(const struct xti_layout *l, int64_t n, int64_t st)
 /* "axis 0, backwards"; "axes 1-2, every 4th"; "the same again" */
 void xti_place_text(const struct xti_layout *l, int64_t n, int64_t st, struct xti_str *b);
 
-/* What one call of a CPU step's kernel, or of what fills its buffer, moves: as runs of memory on either side.
- */
+/* What one call of a CPU step's kernel, or of what fills its buffer, moves: as runs of memory on either
+ * side. */
 struct xti_tile {
     int64_t bytes, reads, read_bytes, writes, write_bytes; /* reads 0: of a fill */
 };

@@ -1,11 +1,11 @@
 #!/bin/sh
-# run.sh TARGET..: fuzzes each for FUZZ_SECONDS (60), from seeds and from what earlier runs in B/corpus found;
-# inputs in tests/fuzz/found, which once were faults, are run first. Prints how many inputs were tried.
+# run.sh TARGET..: fuzzes each for FUZZ_SECONDS (60), one a processor at a time, from seeds and from what earlier
+# runs in B/corpus found; inputs in tests/fuzz/found, which once were faults, are run first. Prints how many inputs
+# were tried. run.sh --one TARGET: one of them, B/TARGET.passed says that it passed.
 # B: build directory of the targets. FUZZ_TIMEOUT: seconds by the clock that an input may take (10); more
 # where the machine stops now and then.
 B=${B:-build/fuzz} seconds=${FUZZ_SECONDS:-60}
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:handle_segv=1
-passed=0 failed=0
 
 lines() { # directory: a file for each problem line that is committed
     n=0
@@ -56,22 +56,32 @@ seeds() { # target, directory
     esac
 }
 
-for t in "$@"; do
-    mkdir -p "$B/corpus/$t" "$B/faults"
-    seeds "$t" "$B/seeds/$t"
-    log=$B/$t.log
-    if find tests/fuzz/found/"$t" -type f 2>/dev/null | xargs -r "$B/tests/fuzz/$t" >"$log" 2>&1 &&
-        "$B/tests/fuzz/$t" -max_total_time="$seconds" -max_len=4096 -timeout="${FUZZ_TIMEOUT:-10}" \
-            -rss_limit_mb=2048 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$B/faults/$t-" \
-            "$B/corpus/$t" "$B/seeds/$t" >>"$log" 2>&1; then
-        passed=$((passed + 1))
+one() { # target
+    mkdir -p "$B/corpus/$1" "$B/faults"
+    rm -f "$B/$1.passed"
+    seeds "$1" "$B/seeds/$1"
+    log=$B/$1.log
+    if find tests/fuzz/found/"$1" -type f 2>/dev/null | xargs -r "$B/tests/fuzz/$1" >"$log" 2>&1 &&
+        "$B/tests/fuzz/$1" -max_total_time="$seconds" -max_len=4096 -timeout="${FUZZ_TIMEOUT:-10}" \
+            -rss_limit_mb=2048 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$B/faults/$1-" \
+            "$B/corpus/$1" "$B/seeds/$1" >>"$log" 2>&1; then
+        : >"$B/$1.passed"
     else
-        failed=$((failed + 1))
         tail -n 30 "$log"
     fi
-    faults=$(find "$B/faults" -name "$t-*" ! -name "*-slow-unit-*" | wc -l) # a busy machine makes slow units
-    echo "$t: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") inputs in $seconds s," \
-        "$(find "$B/corpus/$t" -type f | wc -l) kept, $faults faults"
+    faults=$(find "$B/faults" -name "$1-*" ! -name "*-slow-unit-*" | wc -l) # a busy machine makes slow units
+    echo "$1: $(sed -n 's/^stat::number_of_executed_units: //p' "$log") inputs in $seconds s," \
+        "$(find "$B/corpus/$1" -type f | wc -l) kept, $faults faults"
+}
+
+if [ "$1" = --one ]; then
+    one "$2"
+    exit 0
+fi
+passed=0 failed=0
+printf '%s\n' "$@" | xargs -P "$(nproc)" -n 1 sh "$0" --one
+for t in "$@"; do
+    if [ -e "$B/$t.passed" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
