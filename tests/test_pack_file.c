@@ -225,7 +225,7 @@ static xt_status make_large_pack(struct xti_err *err)
 
 START_TEST(what_cannot_be_written_leaves_nothing_and_the_old_one)
 {
-    static const rlim_t room[] = {100, 60000, 160000}; /* not the rows, one entry in part, the other in part */
+    static const rlim_t room[] = {100, 60000, 160000}; /* ends in the rows, in an entry, in the next one */
     struct xti_err err = {0};
     struct rlimit was, small;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &was), 0);

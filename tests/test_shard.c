@@ -380,7 +380,7 @@ static const struct {
     {"mesh r[4] r[3]; x: f64[4]; x", 0, XT_ESYNTAX, 11, "the mesh has two axes 'r'"},
     {"mesh r[4]; mesh q[3]; x: f64[4]; x", 0, XT_ESYNTAX, 12, "there is a mesh already"},
     {"mesh r[0]; x: f64[4]; x", 0, XT_EINVAL, 6, "mesh axis 'r' wants one length of at least 1, as in r[4]"},
-    {"mesh r[2,2]; x: f64[4]; x", 0, XT_EINVAL, 6, "mesh axis 'r' wants one length of at least 1, as in r[4]"},
+    {"mesh r[2,2]; x: u8[4]; x", 0, XT_EINVAL, 6, "mesh axis 'r' wants one length of at least 1, as in r[4]"},
     {"mesh r[2000000]; x: f64[4]; x", 0, XT_EOVERFLOW, 6, "the mesh has more than 1048576 ranks"},
     {"mesh r[4]@-1; x: f64[4]; x", 0, XT_ERANGE, 10, "rank -1 is not in [0,1048576]"},
     {"mesh r[4]; x: f64[8 r,8 r]; x", 0, XT_EINVAL, 25, "mesh axis 'r' (4 ranks) cuts two axes"},

@@ -9,10 +9,10 @@
 
 enum { OPERAND_TEXT = XTI_SHAPE_TEXT + 140 };
 
-/* "y", or where it has no name "operand 1" */
+/* "y", the name of an input, or "operand 1" */
 static void operand_name(const struct xti_node *y, int i, char out[OPERAND_TEXT])
 {
-    if (y->op == XT_OP_INPUT && y->name && *y->name)
+    if (y->op == XT_OP_INPUT)
         snprintf(out, OPERAND_TEXT, "%s", y->name);
     else
         snprintf(out, OPERAND_TEXT, "operand %d", i);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# run.sh TARGET..: fuzzes each for FUZZ_SECONDS (60), one a processor at a time, from seeds and from what earlier
-# runs in B/corpus found; inputs in tests/fuzz/found, which once were faults, are run first. Prints how many inputs
-# were tried. run.sh --one TARGET: one of them, B/TARGET.passed says that it passed.
+# run.sh TARGET..: fuzzes each for FUZZ_SECONDS (60), one a processor at a time, from seeds and from what
+# earlier runs in B/corpus found; inputs in tests/fuzz/found, which once were faults, are run first. Prints
+# how many inputs were tried. run.sh --one TARGET: one of them; B/TARGET.passed says that it passed.
 # B: build directory of the targets. FUZZ_TIMEOUT: seconds by the clock that an input may take (10); more
 # where the machine stops now and then.
 B=${B:-build/fuzz} seconds=${FUZZ_SECONDS:-60}
