@@ -25,6 +25,13 @@ struct entry {
 
 static size_t count(const struct xti_writing *e) { return e->numbers.n / 8; }
 
+/* Numbers are read by 16 bytes: rows of them begin and end so. */
+static void fill_up(struct xti_writing *e)
+{
+    while (e->tier == XTI_TIER_STRUCTURE && !e->numbers.failed && count(e) % (e->p->index32 ? 4 : 2))
+        xti_str_u64le(&e->numbers, 0);
+}
+
 /* Each body once, from its first step; every step's row of numbers where bodies are shared. */
 static void write_bodies(struct entry *y)
 {
@@ -38,6 +45,7 @@ static void write_bodies(struct entry *y)
         if (y->row)
             y->row[i] = count(e);
         xti_write_body(e, &y->p->step[i]);
+        fill_up(e);
         written += first;
     }
     e->text = text;
@@ -106,6 +114,7 @@ static void number_blocks(struct entry *y)
         xti_str_u64le(&y->e->numbers, (uint64_t)y->p->step[i].first_block);
     if (y->p->grid < y->p->blocks)
         xti_str_u64le(&y->e->numbers, (uint64_t)y->p->blocks);
+    fill_up(y->e);
 }
 
 /* The first block of step i; of n_steps, the number of blocks. */
@@ -166,8 +175,8 @@ static void put_types(struct entry *y)
     if (in_table(y) && table_of(y) == y->e)
         put_table(y);
     if (y->e->tier == XTI_TIER_STRUCTURE)
-        xti_str_addf(y->b, "typedef struct %s_numbers { xt_index v[%zu]; } %s_numbers;\n", prefix,
-                     count(y->e), prefix);
+        xti_str_addf(y->b, "typedef struct __align__(16) %s_numbers { xt_index v[%zu]; } %s_numbers;\n",
+                     prefix, count(y->e), prefix);
 }
 
 static void put_params(struct entry *y)
@@ -203,26 +212,32 @@ static void put_operands(struct entry *y, const struct xti_cuda_step *s)
         xti_str_addf(y->b, "f%d", fill);
 }
 
+/* Where step i's row of numbers ends. */
+static size_t row_end(const struct entry *y, int i)
+{
+    return i + 1 < y->p->n_steps ? y->row[i + 1] : y->bounds;
+}
+
 /* A function for each piece: a chain of ifs. */
 static void put_chain(struct entry *y)
 {
     const struct xti_cuda_plan *p = y->p;
+    bool exact = y->e->tier == XTI_TIER_EXACT;
     for (int i = 0; i < p->n_steps; i++) {
+        xti_str_add(y->b, i ? "    else " : "    ");
         if (i + 1 < p->n_steps) {
             xti_str_add(y->b, "if (block < ");
             put_first_block(y, i + 1);
-            xti_str_add(y->b, ")\n        ");
+            xti_str_add(y->b, ") ");
         }
-        xti_str_addf(y->b, "    %s%d(dst, ", y->e->prefix, p->step[i].body);
+        xti_str_add(y->b, "{\n");
+        if (!exact)
+            xti_str_addf(y->b, "        XT_READ(v, n.v + %zu, %zu)\n", y->row[i], row_end(y, i) - y->row[i]);
+        xti_str_addf(y->b, "        %s%d(dst, ", y->e->prefix, p->step[i].body);
         put_operands(y, &p->step[i]);
         xti_str_add(y->b, ", block - ");
         put_first_block(y, i);
-        if (y->e->tier == XTI_TIER_EXACT)
-            xti_str_add(y->b, ", 0, tile);\n");
-        else
-            xti_str_addf(y->b, ", n.v + %zu, tile);\n", y->row[i]);
-        if (i + 1 < p->n_steps)
-            xti_str_add(y->b, "    else ");
+        xti_str_addf(y->b, ", %s, tile);\n    }\n", exact ? "0" : "v");
     }
 }
 
@@ -342,10 +357,10 @@ static void put_head(struct entry *y, const char *name)
     if (y->e->tier == XTI_TIER_EXACT)
         xti_str_addf(y->b, ", %" PRId64 " blocks", p->blocks);
     xti_str_addf(y->b,
-                 " */\n#define xt_index unsigned %s\n#define xt_signed %s\n"
+                 " */\n#define xt_index unsigned %s\n#define xt_signed %s\n#define xt_numbers xt_n%d\n"
                  "#define XT_ASM_TYPE \"u%d\"\n#define XT_ASM_INDEX \"%c\"\n",
                  p->index32 ? "int" : "long long", p->index32 ? "int" : "long long", p->index32 ? 32 : 64,
-                 p->index32 ? 'r' : 'l');
+                 p->index32 ? 32 : 64, p->index32 ? 'r' : 'l');
 }
 
 /* What decides the text beside the bodies. */
@@ -395,7 +410,8 @@ void xti_write_entry(struct xti_writing *e, const char *name)
     if (y.b) {
         put_types(&y);
         put_entry(&y, name);
-        xti_str_add(y.b, "#undef xt_index\n#undef xt_signed\n#undef XT_ASM_TYPE\n#undef XT_ASM_INDEX\n");
+        xti_str_add(y.b, "#undef xt_index\n#undef xt_signed\n#undef xt_numbers\n#undef XT_ASM_TYPE\n"
+                         "#undef XT_ASM_INDEX\n");
         y.b->failed |= e->numbers.failed;
     }
     xti_free(y.row);

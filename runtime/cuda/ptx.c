@@ -17,6 +17,15 @@ static const struct {
     {".v4.u64", 88},
 };
 
+/* A pragma of 8.3 tells checkers which bytes of a load nobody reads; nothing else needs it. Blanks take its
+ * place. */
+static void drop_masks(char *ptx)
+{
+    static const char mask[] = ".pragma \"used_bytes_mask";
+    while ((ptx = strstr(ptx, mask)))
+        memset(ptx, ' ', strcspn(ptx, "\n"));
+}
+
 void xti_ptx_lower(char *ptx)
 {
     int least = 63, major, minor, n = 0;
@@ -28,6 +37,8 @@ void xti_ptx_lower(char *ptx)
             least = needs[i].version;
     if (least >= 10 * major + minor)
         return;
+    if (least < 83)
+        drop_masks(ptx);
     char version[16];
     int m = snprintf(version, sizeof version, ".version %d.%d", least / 10, least % 10);
     memset(at, ' ', (size_t)n);

@@ -274,7 +274,7 @@ static void define_places(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_SPREAD", b->spread);
     xti_write_constant(w, "XT_EVERY", b->every);
     xti_write_constant(w, "XT_TOGETHER", b->together);
-    bool few = b->word / w->p->map.esize <= 4 && !b->table && !b->turns;
+    bool few = b->word / w->p->map.esize <= 4 && !b->table && (!b->turns || b->steps.still);
     xti_write_constant(w, "XT_ROOM", (b->constant || few) && !b->spread);
     xti_write_constant(w, "XT_CHUNK_STORE", b->store_bytes);
     xti_write_constant(w, "XT_TABLE", b->table);

@@ -31,6 +31,7 @@
 #define XT_BEHIND     (XT_LANES * (XT_ALONG - 1) + 1) /* words on: the one behind a lane's last */
 #define XT_WARP       (XT_LANES == 32)                /* a warp is in one row */
 #define XT_ALONE      (XT_WARP && XT_ACROSS == 1)     /* .. and takes none but this */
+#define XT_SHARE      (XT_UNIT < 4 ? 4 / XT_UNIT : 1) /* units of 4 bytes */
 #define XT_SKEW_OF(p) ((xt_index)((xt_size)(p) / XT_UNIT) % XT_G)
 #define XT_NAME(name) XT_PASTE(XT_BODY, name)
 #define XT_ROW        struct XT_NAME(_row)
@@ -253,7 +254,7 @@ XT_PART
     xt_b16 word[XT_ALONG], behind;
     xt_signed begin, end;
     xt_signed unit; /* of the source, that the first chunk begins with */
-    int shift;      /* units that it lies behind its word's begin */
+    xt_b4 shift;    /* units that it lies behind its word's begin */
     bool meets;     /* chunks of the lanes that share the row, and the segment */
 };
 
@@ -269,18 +270,22 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     for (int j = 1; j < XT_SEGMENTS; j++)
         start = k == j ? (xt_signed)row->more[j] : start;
     o->unit = start + row->at;
+#if XT_NUMBERED
+    asm("" : "+" XT_ASM_INDEX(o->unit)); /* kept: compilers would find them anew later */
+#endif
     const int step = XT_BACK(k) ? -16 : 16; /* from a word to the next */
     const xt_signed low_unit = XT_BACK(k) ? (xt_signed)XT_PICK(XT_UNITS, k) - XT_G - o->unit : o->unit,
                     skewed = low_unit + (xt_signed)XT_PICK(XT_SKEW, k);
-    o->shift = XT_SHIFTED ? (int)((XT_BACK(k) ? -skewed : skewed) & (XT_G - 1)) : 0;
-#if XT_NUMBERED || !XT_ALIGNED
+    o->shift = XT_SHIFTED ? (xt_b4)(XT_BACK(k) ? -skewed : skewed) & (XT_G - 1) : 0;
+#if !XT_NUMBERED && !XT_ALIGNED
     asm("" : "+" XT_ASM_INDEX(o->unit)); /* kept: compilers would find them anew later */
 #endif
 #if XT_NUMBERED
     asm("" : "+r"(o->shift));
 #endif
-    const unsigned char *p = from + (long long)(low_unit + (XT_BACK(k) ? o->shift : -o->shift)) * XT_UNIT;
-    const xt_signed first = XT_LANES > 1 ? row->first : row->at - o->shift;
+    const xt_signed shift = (xt_signed)o->shift;
+    const unsigned char *p = from + (long long)(low_unit + (XT_BACK(k) ? shift : -shift)) * XT_UNIT;
+    const xt_signed first = XT_LANES > 1 ? row->first : row->at - shift;
     o->meets = ((XT_ALONE && XT_REAR(k)) || first < o->end) &&
                (XT_FRONT(k) || first + (XT_LANES > 1 ? XT_LANES * XT_ALONG : 2) * XT_G > o->begin);
     if (XT_WARP && !o->meets)
@@ -294,7 +299,7 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     /* the segment's words that lie in the source */
     const xt_signed low = max(start + o->begin - (XT_G - 1), (xt_signed)0),
                     high = min(start + o->end, (xt_signed)XT_PICK(XT_WORDS, k));
-    const xt_index n = (xt_index)max(high - low, (xt_signed)0), at = o->unit - o->shift - low;
+    const xt_index n = (xt_index)max(high - low, (xt_signed)0), at = o->unit - shift - low;
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++)
         XT_NAME(_load)(&o->word[c], p + c * XT_LANES * step, at + c * XT_LANES * XT_G, n);
@@ -315,7 +320,7 @@ XT_FN void XT_NAME(_reverse)(XT_PART *o)
 XT_FN void XT_NAME(_mend)(XT_PART *o, const XT_ROW *row, const unsigned char *from, const xt_index *t,
                           const int k)
 {
-    const xt_signed word = o->unit - o->shift;
+    const xt_signed word = o->unit - (xt_signed)o->shift;
     if ((xt_index)word < XT_PICK(XT_INNER, k))
         return;
 #pragma unroll 1
@@ -333,16 +338,23 @@ XT_FN void XT_NAME(_mend)(XT_PART *o, const XT_ROW *row, const unsigned char *fr
     }
 }
 
-/* Segment k's part of the chunks of a row. */
+/* Segment k's part of the chunks of a row. Between both ends a chunk is asked for by one comparison each:
+ * whole, in part. */
 XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, const int k, xt_b16 *v)
 {
+    const xt_index wholes = (xt_index)max(o->end - o->begin - (XT_G - 1), (xt_signed)0),
+                   parts = (xt_index)(o->end - o->begin + (XT_G - 1));
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++) {
         const xt_signed at = row->at + c * XT_LANES * XT_G;
-        if ((XT_SEGMENTS == 1 && !XT_GROUND) ||
-            ((XT_FRONT(k) || at >= o->begin) && (XT_REAR(k) || at + XT_G <= o->end)))
+        const xt_index in = (xt_index)(at - o->begin);
+        if ((XT_SEGMENTS == 1 && !XT_GROUND) || (XT_FRONT(k)  ? XT_REAR(k) || at + XT_G <= o->end
+                                                 : XT_REAR(k) ? at >= o->begin
+                                                              : in < wholes))
             v[c] = o->word[c];
-        else if ((XT_FRONT(k) || at + XT_G > o->begin) && (XT_REAR(k) || at < o->end))
+        else if (XT_FRONT(k)  ? XT_REAR(k) || at < o->end
+                 : XT_REAR(k) ? at + XT_G > o->begin
+                              : in + (XT_G - 1) < parts)
             v[c] = XT_NAME(_merge)(v[c], o->word[c], o->begin - at, o->end - at, k);
     }
 }
@@ -361,15 +373,20 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
             __syncwarp();
         if (XT_BACK(k) && (!XT_WARP || o[r].meets))
             XT_NAME(_reverse)(&o[r]);
-        const int q = o[r].shift * XT_UNIT / 4, bits = o[r].shift * XT_UNIT % 4 * 8;
+        const int q = (int)(XT_UNIT < 4 ? o[r].shift / XT_SHARE : o[r].shift * (XT_UNIT / 4)),
+                  bits = (int)(o[r].shift % XT_SHARE * XT_UNIT * 8);
         if (XT_SHIFTED && !XT_WARP)
             XT_NAME(_turn_any)(o[r].word, o[r].behind, row[r].last, q, bits);
-        if (!o[r].meets)
+        if (!o[r].meets) {
+            if (XT_SEGMENTS == 1) /* an edge of its own: else its moves are made before the branch, always; */
+                asm volatile(""); /* those of several segments keep more registers than there are */
             continue;
+        }
         if (XT_SHIFTED && XT_WARP) { /* one q in a warp */
-            if (q == 0)
+            if (q == 0) {
                 XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 0, bits);
-            else if (q == 1)
+                asm volatile(""); /* the same */
+            } else if (q == 1)
                 XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 1, bits);
             else if (q == 2)
                 XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 2, bits);
@@ -423,6 +440,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #undef XT_WARP
 #undef XT_LOADED
 #undef XT_ALONE
+#undef XT_SHARE
 #undef XT_SKEW_OF
 #undef XT_BACK
 #undef XT_FRONT

@@ -52,7 +52,10 @@
     (XT_ROW_STEP ? (XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP)                                \
                  : (XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 /* more chunks at a time take more registers than there are */
-#define XT_AT_ONCE  (XT_ROW_STEP && !XT_TURNS ? 6 : XT_SALIGNED || XT_ROWS == 1 ? 5 : 3)
+#define XT_AT_ONCE                                                                                           \
+    (!XT_ROW_STEP || XT_TURNS          ? XT_SALIGNED || XT_ROWS == 1 ? 5 : 3                                 \
+     : XT_NUMBERED && XT_SHIFTS == 2 ? 4                                                                     \
+                                     : 6)
 /* a few more, where the places of all follow from the first one's */
 #define XT_MOST     (XT_ROW_STEP ? 3 * XT_AT_ONCE / 2 : XT_AT_ONCE + 1)
 #define XT_BATCHES  (XT_LOADS <= XT_MOST ? 1 : (XT_LOADS + XT_AT_ONCE - 1) / XT_AT_ONCE)
@@ -91,7 +94,8 @@
 /* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one, its byte of
  * shared memory or, where there are registers for it, its address. Where a run turns: from unit at[1] on,
  * at[2] bytes further. */
-#define XT_ATS (XT_BOX ? 1 : XT_TURNS ? 3 : XT_K)
+#define XT_TURNING (XT_TURNS && !XT_ROOM)
+#define XT_ATS     (XT_BOX ? 1 : XT_TURNING ? 3 : XT_K)
 #if XT_ROOM && XT_NUMBERED
 #define XT_SPOTS      xt_size
 #define XT_SPOT_AT(a) (__cvta_generic_to_shared(shared) + (a))
@@ -105,8 +109,8 @@
 XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *shared, const int next,
                                    const XT_SPOTS *at, const int k)
 {
-    const int unit = XT_BOX || XT_TURNS ? XT_POINT(k).shared : 0;
-#if XT_TURNS
+    const int unit = XT_BOX || XT_TURNING ? XT_POINT(k).shared : 0;
+#if XT_TURNING
     const int near = at[0] + next, far = near + at[2];
     if (XT_SPREAD)
         return shared + XT_SPOT((k < at[1] ? near : far) + unit);
@@ -231,8 +235,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     const bool inside = from + (xt_size)XT_REACH * XT_UNIT <= stop;
     const int low = XT_SHIFTS ? (int)(xt_size)from & 15 : 0;
 #if XT_ROWS_ONWARD
-    long long source = 0, target = 0; /* bytes to a thread's chunk */
-    long long hop = 0, hop2 = 0, hop_shared = 0, hop_shared2 = 0; /* and to the next one */
+    long long source = 0, hop = 0, hop2 = 0; /* bytes to a thread's chunk, and from it to the next one */
+    int target = 0, hop_shared = 0, hop_shared2 = 0;
 #endif
     int rest0 = 0, rest1 = 0; /* rows to the windows' ends */
 #if !XT_SALIGNED
@@ -290,7 +294,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 source = (long long)((xt_size)s * XT_UNIT) + XT_BYTES_OF(a.units) + c - (XT_EACH ? 0 : shift);
                 target = row + (int)c - (XT_EACH ? 0 : shift);
                 /* kept: compilers would find them anew for each chunk */
-                asm("" : "+l"(source), "+l"(target));
+                asm("" : "+l"(source), "+r"(target));
 #if XT_NUMBERED
                 const struct XT_PLACE last = XT_ROW((XT_ROW_TURN - 1) * XT_ROW_STEP);
                 const struct XT_PLACE next = XT_ROW(XT_ROW_TURN * XT_ROW_STEP);
@@ -298,8 +302,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 hop2 = XT_BYTES_OF(next.units - last.units), hop_shared2 = next.shared - last.shared;
                 asm("" : "+l"(hop));
                 asm("" : "+l"(hop2));
-                asm("" : "+l"(hop_shared));
-                asm("" : "+l"(hop_shared2));
+                asm("" : "+r"(hop_shared));
+                asm("" : "+r"(hop_shared2));
             } else {
                 const struct XT_PLACE before = XT_ROW((i + j - 1) * XT_ROW_STEP);
                 source += XT_HOP(i + j, XT_ROW_TURN, XT_ROW_TURN2, hop, hop2,
@@ -309,7 +313,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                                                  b.shared - before.shared);
 #endif
             }
-            shift = XT_EACH ? (int)target & 15 : shift;
+            shift = XT_EACH ? target & 15 : shift;
             to[j] = shared + XT_SPOT(target + (XT_NUMBERED && XT_SHIFTS == 2 ? 0 : b.shared) -
                                      (XT_EACH ? shift : 0));
 #endif
@@ -377,6 +381,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     }
 #endif
     __syncthreads();
+    if (!XT_LOOP && !XT_ENDED && XT_ACTIVE < XT_THREADS && threadIdx.x >= XT_ACTIVE)
+        return;
     XT_SPOTS at[XT_ATS];
     int p = 0, skip = 0, part = XT_NONE; /* of the word, that the box has */
     int left0 = 0, left1 = 0; /* points of windows from a thread's first run on */
@@ -402,17 +408,27 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & (XT_WORD - 1)) / XT_UNIT;
             /* from 0 on: a step is taken back below */
             const unsigned int point = p - skip + XT_POINT_STEP + (XT_BACK_IN_BASE ? 0 : back);
+            const int place = base + a.shared - XT_POINT(XT_POINT_STEP).shared;
+#if XT_TURNS
+            const int turn = (int)(XT_TURNS - (point - XT_QUOTIENT(point, XT_TURNS) * XT_TURNS));
+            const int jump =
+                XT_POINT(point + turn).shared - XT_POINT(point).shared - XT_POINT(1).shared * turn;
+            at[0] = XT_SPOT_AT(place + XT_POINT(point).shared);
+#if XT_TURNING
+            at[1] = turn;
+            at[2] = jump;
+#endif
+            XT_UNROLL
+            for (int k = 1; k < XT_ATS && !XT_TURNING; k++)
+                at[k] = at[0] + XT_POINT(k).shared + (k < turn ? 0 : jump);
+#else
             XT_UNROLL
             for (int k = 0; k < XT_ATS && !XT_TABLE; k++)
-                at[k] = XT_SPOT_AT(base + a.shared - XT_POINT(XT_POINT_STEP).shared +
-                                   XT_POINT(point + k).shared);
-#if XT_TURNS
-            at[1] = (int)(XT_TURNS - (point - XT_QUOTIENT(point, XT_TURNS) * XT_TURNS));
-            at[2] = XT_POINT(point + at[1]).shared - XT_POINT(point).shared - XT_POINT(1).shared * at[1];
+                at[k] = XT_SPOT_AT(place + XT_POINT(point + k).shared);
 #endif
             /* kept: compilers would find them anew for each word */
             XT_UNROLL
-            for (int k = 0; k < XT_ATS && XT_STILL && (!XT_BOX || XT_SPREAD); k++)
+            for (int k = 0; k < XT_ATS && XT_STILL && (!XT_BOX || XT_SPREAD || (XT_ROOM && XT_NUMBERED)); k++)
 #if XT_ROOM && XT_NUMBERED
                 asm("" : "+l"(at[k]));
 #elif !XT_ROOM
@@ -548,6 +564,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_SOME
 #undef XT_ALL
 #undef XT_SLOT
+#undef XT_TURNING
 #undef XT_ATS
 #undef XT_SPOTS
 #undef XT_SPOT_AT
