@@ -106,6 +106,12 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
            SQUARES * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
 }
 
+int64_t xti_cost_panel_rows(const struct xti_target *t)
+{
+    enum { PANELS = 8 };
+    return t->l2_bytes / PANELS / (2 * XTI_LINE);
+}
+
 /* ---- which kernel */
 
 const struct xti_strategy *xti_strategy_made_by(const struct xti_plan *p, xti_strategy_make *make)

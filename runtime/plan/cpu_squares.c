@@ -7,8 +7,7 @@
 
 enum {
     WEAVE_MIN_COLS = 8,       /* below it the rows of 2..8 units cost more than moving the units */
-    PANELS = 8,               /* of two lines of columns in the second cache, */
-    STREAM_COLS_BYTES = 1024, /* and as many columns in a block of a streaming transpose */
+    STREAM_COLS_BYTES = 1024, /* of the columns in a block of a streaming transpose */
     BLOCK_BYTES = 512,        /* of both in one through the cache, .. */
     AHEAD_BLOCK_BYTES = 2048, /* .. where lines are fetched ahead of stores */
     TURN_ROWS = 64,           /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
@@ -81,9 +80,8 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
     step->store.stream = step->store.stream && step->row.d % XTI_LINE == 0;
     step->store.squares = xti_cost_whole_lines(p, step);
     if (step->store.stream) {
-        int64_t rows = p->target.l2_bytes / PANELS / (2 * XTI_LINE / t->unit);
         step->kernel = XTI_CPU_TILE;
-        xti_loops_block(step, XTI_CUTS_ROW, rows / t->unit, false);
+        xti_loops_block(step, XTI_CUTS_ROW, xti_cost_panel_rows(&p->target), false);
         xti_loops_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t->unit, true);
     } else if (t->bytes > p->target.l1_bytes / 2) {
         bool ahead = t->unit > 1 && xti_cost_prefetch_writes(p) && !step->store.squares;

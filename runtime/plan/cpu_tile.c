@@ -16,7 +16,7 @@ enum {
     FOLLOW_BYTES = 8192    /* of columns that follow each other */
 };
 
-/* A single dim needs no list: rows may be as long as they like, columns are cut where lines are whole. */
+/* A single dim needs no list: rows are cut where the second cache is full, columns where lines are whole. */
 static void make_long(struct xti_sides *x, struct xti_side *a, int64_t most)
 {
     if (a->n_dims == 1) {
@@ -28,7 +28,7 @@ static void make_long(struct xti_sides *x, struct xti_side *a, int64_t most)
 
 /* Bytes of a run on either side, in the order in which they are worth having. A tile and the next one stay in
  * the second cache. */
-static void tile_of(const struct xti_nest *t, struct xti_sides *x)
+static void tile_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x)
 {
     static const int want[] = {64, 512, 1024};
     xti_sides_begin(t, x);
@@ -38,7 +38,7 @@ static void tile_of(const struct xti_nest *t, struct xti_sides *x)
         xti_side_widen(x, &x->row, want[i], ROW_ENTRIES);
     }
     make_long(x, &x->col, LONG_COL_BYTES / t->unit);
-    make_long(x, &x->row, INT32_MAX);
+    make_long(x, &x->row, xti_cost_panel_rows(&p->target));
 }
 
 /* Rows and columns are one block of the source, which a transpose reads from end to end. */
@@ -76,7 +76,7 @@ bool xti_tile_applies(const struct xti_plan *p, const struct xti_nest *t, struct
         return false;
     if (p->target.isa == XTI_ISA_SCALAR)
         return xti_refuse(why, "made for vectors");
-    tile_of(t, &x);
+    tile_of(p, t, &x);
     if (x.col.bytes < XTI_LINE)
         return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x.col.bytes, XTI_LINE);
     if (x.row.bytes < RUN_BYTES)
@@ -92,7 +92,7 @@ bool xti_tile_applies(const struct xti_plan *p, const struct xti_nest *t, struct
 void xti_tile_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
-    tile_of(t, &x);
+    tile_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_TILE, step);
 }
 
@@ -101,6 +101,6 @@ int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t)
     struct xti_sides x;
     if (!xti_tile_applies(p, t, NULL))
         return 0;
-    tile_of(t, &x);
+    tile_of(p, t, &x);
     return x.row.bytes;
 }
