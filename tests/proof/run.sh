@@ -14,7 +14,7 @@ passed=0 failed=0
 prove() { # file of contracts, functions or nothing for all
     HOME=$home frama-c -machdep gcc_x86_64 -cpp-extra-args='-Iruntime -Iinclude -Itests/proof -D_GNU_SOURCE' \
         -wp -wp-rte -wp-smoke-tests -wp-smoke-timeout 2 -wp-prover cvc4,z3 \
-        -wp-timeout "${PROOF_SECONDS:-20}" -wp-par 2 \
+        -wp-timeout "${PROOF_SECONDS:-60}" -wp-par 2 \
         ${2:+-wp-fct "$2"} "tests/proof/$1" >"$home/log" 2>&1
     line=$(grep -o 'Proved goals: *[0-9]* / [0-9]*' "$home/log")
     set -- "$1" $(echo "$line" | grep -o '[0-9]*') 0 1
