@@ -32,8 +32,8 @@ bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
 /* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
 
-/* Rows of a streaming tile of which two lines of columns take an eighth of the second cache: those in work and
- * those that are fetched meanwhile stay there. */
+/* Rows of a streaming tile of which two lines of columns take an eighth of the second cache: those in work
+ * and those that are fetched meanwhile stay there. */
 int64_t xti_cost_panel_rows(const struct xti_target *t);
 
 /* ---- which kernel */
