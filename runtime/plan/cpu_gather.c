@@ -63,8 +63,10 @@ void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct 
     struct xti_sides x;
     gather_of(t, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
-    /* Lines that are streamed are put together first. */
+    /* Lines that are streamed are put together first, which takes longer than reading them where they are
+     * when picking them takes long: byte by byte, or out of the first cache. */
     bool near = t->unit <= NARROW && step->row.n == 1 && xti_sides_reach(&x) < NEAR;
-    if (near && !p->target.choice.stream && p->target.machine->habits.prefetch_deep)
+    bool slow = t->unit == 1 || near;
+    if (slow && !p->target.choice.stream && p->target.machine->habits.prefetch_deep)
         step->store.stream = false;
 }
