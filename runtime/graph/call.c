@@ -366,24 +366,35 @@ static const struct xti_call *choose_row(const struct xti_args *b)
     return b->c;
 }
 
+/* The tensors of a list, stacked. */
+static bool stack_list(struct xti_args *b)
+{
+    const struct xti_parser *p = b->p;
+    int end = b->first + 1, n;
+    while (end < p->n_items && p->item[end].kind == XTI_ITEM_NODE && !p->item[end].key.n)
+        end++;
+    if (end == p->n_items || p->item[end].kind != XTI_ITEM_CLOSE)
+        return xti_args_fail(b, XT_ESYNTAX, "something in the list is no tensor", "", 0);
+    n = end - b->first - 1;
+    xt_node *xs = xti_alloc_array((size_t)n + 1, sizeof *xs);
+    for (int i = 0; xs && i < n; i++)
+        xs[i] = p->item[b->first + 1 + i].node;
+    if (xs)
+        b->x = xt_stack(graph(b), 0, n, xs);
+    else
+        xti_graph_fail(graph(b), XT_ENOMEM, "out of memory");
+    xti_free(xs);
+    b->first = end + 1;
+    return b->x >= 0;
+}
+
 /* The operand of a function: its first argument. einops takes a list too, and stacks it. */
 static bool take_operand(struct xti_args *b)
 {
     const struct xti_parser *p = b->p;
     const struct xti_item *it = b->first < p->n_items ? p->item + b->first : NULL;
-    bool list = it && it->kind == XTI_ITEM_OPEN && b->c->param[0].kind == XTI_TEXT;
-    if (list) {
-        int end = b->first + 1;
-        while (end < p->n_items && p->item[end].kind == XTI_ITEM_NODE)
-            end++;
-        xt_node *xs = xti_alloc_array((size_t)(end - b->first), sizeof *xs);
-        for (int i = b->first + 1; xs && i < end; i++)
-            xs[i - b->first - 1] = p->item[i].node;
-        b->x = xs ? xt_stack(graph(b), 0, end - b->first - 1, xs) : -1;
-        xti_free(xs);
-        b->first = end + 1;
-        return b->x >= 0 && p->item[end].kind == XTI_ITEM_CLOSE;
-    }
+    if (it && it->kind == XTI_ITEM_OPEN && b->c->param[0].kind == XTI_TEXT)
+        return stack_list(b);
     if (!it || it->kind != XTI_ITEM_NODE || it->key.n)
         return xti_args_fail(b, XT_ESYNTAX, "the first argument must be a tensor",
                              ", as x in flip(x, 0) or x.flip(0)", 33);
