@@ -165,7 +165,8 @@ nvrtc() { # $1 directory: NVRTC 13 for this processor, no other file of the mach
     ls "$1"/nvidia/cu13/lib/libnvrtc.so.13 >/dev/null 2>&1 && return 0
     bootstrap pip || return 1
     say "installing nvidia-cuda-nvrtc 13 into $1 (pip)"
-    PIP_ROOT_USER_ACTION=ignore "$(find_python pip)" -m pip -q install --no-deps --target "$1" 'nvidia-cuda-nvrtc==13.*' >&2
+    PIP_ROOT_USER_ACTION=ignore "$(find_python pip)" -m pip -q install --no-deps --target "$1" \
+        'nvidia-cuda-nvrtc==13.*' >&2
 }
 
 case ${1:-} in
