@@ -479,6 +479,23 @@ START_TEST(given_shapes_complete_and_check_declarations)
 }
 END_TEST
 
+START_TEST(a_line_that_makes_no_result_is_refused_whoever_forgot_to_say_why)
+{
+    const struct xt_error *e = xt_last_error();
+    for (int way = 0; way < 4; way++) {
+        struct xti_parser p = {.text = ""};
+        ck_assert_int_eq(xt_graph_new(&p.g), XT_OK);
+        xt_node x = xt_input(p.g, "x", XT_U8, 0, NULL, NULL, 0);
+        if (way % 2)
+            ck_assert_int_eq(xt_output(p.g, x, NULL, 0), XT_OK);
+        xti_parse_end(&p, way / 2);
+        ck_assert_int_eq(xt_graph_status(p.g), way == 3 ? XT_OK : XT_ESYNTAX);
+        ck_assert(way == 3 || !strcmp(e->message, "the line makes no result"));
+        xt_graph_free(p.g);
+    }
+}
+END_TEST
+
 START_TEST(null_arguments_are_refused)
 {
     struct xt_graph *g = (struct xt_graph *)&g;
@@ -942,6 +959,7 @@ int main(void)
     tcase_add_test(t, words_are_as_far_apart_as_the_letters_to_change);
     tcase_add_test(t, a_found_byte_that_does_not_print_is_escaped);
     tcase_add_test(t, given_shapes_complete_and_check_declarations);
+    tcase_add_test(t, a_line_that_makes_no_result_is_refused_whoever_forgot_to_say_why);
     tcase_add_test(t, null_arguments_are_refused);
     tcase_add_test(t, printing_cuts_at_the_size_and_tells_the_need);
     tcase_add_test(t, literals_round_to_the_nearest_value_ties_to_even);

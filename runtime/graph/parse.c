@@ -328,12 +328,18 @@ static bool parse_statements(struct xti_parser *p)
     }
 }
 
+void xti_parse_end(struct xti_parser *p, bool parsed)
+{
+    p->g->column = 0;
+    if (!parsed || p->g->out < 0)
+        xti_graph_fail(p->g, XT_ESYNTAX, "the line makes no result");
+}
+
 static void parse_text(struct xti_parser *p)
 {
     p->tok = (struct xti_token){XTI_MARK, p->text, 0};
     xti_lex_next(p);
-    parse_statements(p);
-    p->g->column = 0;
+    xti_parse_end(p, parse_statements(p));
     xti_free(p->symbol);
     xti_free(p->item);
     xti_free(p->open);

@@ -74,6 +74,11 @@ void xti_parse_at(struct xti_parser *p, const char *at); /* column of what is bu
 /* As xti_grown; NULL after XT_ENOMEM. */
 void *xti_parse_room(struct xti_parser *p, void *v, size_t size, int n, int64_t *cap);
 
+/* ---- parse.c */
+/* What was parsed, or not: post: the graph has failed, or has a result. The last guard: whatever returns
+ * false has failed with a sentence of its own. */
+void xti_parse_end(struct xti_parser *p, bool parsed);
+
 /* ---- mesh.c */
 struct xti_mesh;
 struct xti_spread;
