@@ -460,7 +460,17 @@ START_TEST(a_target_gets_the_umasks_mode_and_a_link_stays_a_link)
     ck_assert_int_eq(put_array("new.npy", &a, data), 0); /* no slash: the current directory */
     ck_assert_int_eq(input_open("new.npy", &b), 0);
     input_close(&b);
-    ck_assert_int_eq(count_names(), 3);
+    ck_assert_int_eq(symlink("link2", "link1"), 0); /* what it names in the end is made */
+    snprintf(link, sizeof link, "%s/made.npy", dir);
+    ck_assert_int_eq(symlink(link, "link2"), 0);
+    ck_assert_int_eq(put_array("link1", &a, data), 0);
+    ck_assert(!lstat("link1", &st) && S_ISLNK(st.st_mode) && !lstat("link2", &st) && S_ISLNK(st.st_mode));
+    ck_assert_int_eq(input_open(link, &b), 0);
+    input_close(&b);
+    ck_assert_int_eq(symlink("round", "round"), 0);
+    ck_assert_int_ne(put_array("round", &a, data), 0);
+    ck_assert(!lstat("round", &st) && S_ISLNK(st.st_mode));
+    ck_assert_int_eq(count_names(), 7);
 }
 END_TEST
 

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 
 #define TEMP "%.*s.xt-%016llx.tmp"
 enum { TEMP_NAME = 24 /* bytes: .xt-0123456789abcdef.tmp */, MANY_FILES = 100000 /* not all looked at */ };
+enum { MOST_LINKS = 40 /* as Linux follows */ };
 
 /* Bytes of path up to and with its last slash. */
 static int directory(const char *path)
@@ -99,6 +101,35 @@ static int make_temp(struct output *o)
     return status;
 }
 
+/* What a link at path names, whether or not it is there. */
+static char *link_of(const char *path)
+{
+    char to[PATH_MAX], *s;
+    ssize_t n = readlink(path, to, sizeof to);
+    int dir = n > 0 && *to != '/' ? directory(path) : 0;
+    if (n <= 0 || n == sizeof to || !(s = malloc((size_t)dir + (size_t)n + 1)))
+        return NULL;
+    memcpy(s, path, (size_t)dir);
+    memcpy(s + dir, to, (size_t)n);
+    s[(size_t)dir + (size_t)n] = 0;
+    return s;
+}
+
+static char *target_of(const char *path)
+{
+    char *at = strdup(path), *next;
+    for (int i = 0; at && (next = link_of(at)); i++) {
+        free(at);
+        at = next;
+        if (i == MOST_LINKS) {
+            free(at);
+            errno = ELOOP;
+            return NULL;
+        }
+    }
+    return at;
+}
+
 /* What there is already and is written to as it is. */
 static int open_stream(struct output *o, bool force)
 {
@@ -120,9 +151,8 @@ int output_open(struct output *o, const char *path, bool force)
         return fail("%s: is a directory", path);
     if (there && (!strcmp(path, "-") || !S_ISREG(st.st_mode)))
         return open_stream(o, force);
-    o->target = realpath(path, NULL); /* NULL: nothing there yet */
-    if (!o->target && !(o->target = strdup(path)))
-        return fail("%s: out of memory", path);
+    if (!(o->target = target_of(path)))
+        return fail("%s: %s", path, strerror(errno));
     sweep(o->target);
     int status = make_temp(o);
     if (status)
