@@ -1,6 +1,7 @@
 """files.py: xt run on files larger than the memory it may have: kills, faults, caps, zarr and its package.
 Ends with "N passed, N failed"."""
 
+import glob
 import itertools
 import json
 import os
@@ -197,10 +198,10 @@ def faults():
             check("what was there", open("out.npy", "rb").read() == b"what was there")
     check("a run after faults", run(*line).returncode == 0)
     check("its bytes", elements("out.npy") == want and not left(), left())
-    for call in ("pread", "pwrite"):
+    for call, how in ("pread", "SHORT"), ("pwrite", "SHORT"), ("fallocate", "ENOSYS"):
         os.unlink("out.npy")
-        out = shimmed(call, "SHORT", 1, *line)
-        check(f"short {call}s", out.returncode == 0 and elements("out.npy") == want, out.stderr)
+        out = shimmed(call, how, int(how == "SHORT"), *line)
+        check(f"{call} {how}", out.returncode == 0 and elements("out.npy") == want, out.stderr)
 
 
 def journals():
@@ -265,6 +266,91 @@ def journals():
     refused("too little memory", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "20K"), "memory")
     refused("no size", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "much"), "--mem")
     refused("a name of neither", run("run", "x; x", "a.npy", "-o", "o.bin", "--mem", "4M"), ".npy", ".zarr")
+
+
+def links():
+    """A link as the result stays, what it names is made; links and files of others in the places of what
+    a run leaves beside it are not followed."""
+    want = transposed(put("in.npy", 64, 64), 64, 64, 4)
+    line = ["run", "x; x.T", "in.npy", "-o", "out.npy", "--mem", "2M"]
+    os.mkdir("far")
+    os.symlink("far/link", "out.npy")
+    os.symlink("there.npy", "far/link")
+    for when in "not there", "there":
+        out = run(*line)
+        good = out.returncode == 0 and os.path.islink("out.npy") and os.path.islink("far/link")
+        check(f"a link whose file is {when}", good and elements("far/there.npy") == want, out.stderr)
+    os.symlink("far/there.zarr", "out.zarr")
+    out = run(*line[:4], "out.zarr/", *line[5:])
+    check("a link to a directory", not out.returncode and os.listdir("far/there.zarr"), out.stderr)
+    os.symlink("round.npy", "round.npy")
+    refused("a link to itself", run(*line[:4], "round.npy", *line[5:]), "round.npy", "no file")
+    os.unlink("out.npy")
+    open("other", "w").write("what another one has")
+    for put_there in os.symlink, os.link:
+        put_there("other", "out.npy.xt-part")
+        refused(f"another file as a journal, by {put_there.__name__}", run(*line), "out.npy.xt-part")
+        refused("begun anew", run(*line, "--restart"), "out.npy.xt-part")
+        os.unlink("out.npy.xt-part")
+    turned = Transpose(Transpose.forms[1])
+    for name in "out.npy.xt-data", "out.npy.xt-tiles":
+        stopped(turned.line)
+        os.unlink(name)
+        os.symlink("other", name)
+        check(f"a link as {name}", run(*turned.line).returncode == 0 and turned.take() == turned.want)
+    check("what another one has", open("other").read() == "what another one has")
+    check("nothing is left", not left(), left())
+
+
+def owners():
+    """What is made is as private as what it replaces, and gets its mode and owner; another user's file in its
+    place is told of."""
+    os.close(os.open("out.npy", os.O_CREAT, 0o600))
+    if os.geteuid() == 0:
+        os.chown("out.npy", 65534, 65534)
+    was = os.stat("out.npy")
+    turned = Transpose(Transpose.forms[1])
+    stopped(turned.line)
+    for f in "out.npy.xt-data", "out.npy.xt-tiles":
+        check(f"{f} is as private as the result", os.stat(f).st_mode & 0o777 == 0o600)
+    turned.end()
+    now = os.stat("out.npy")
+    good = (now.st_mode, now.st_uid, now.st_gid) == (was.st_mode, was.st_uid, was.st_gid)
+    check("mode and owner stay", good and turned.take() == turned.want, now)
+    if os.geteuid() == 0:
+        os.chmod(".", 0o1777)  # nobody removes what is another one's
+        open("out.npy.xt-data", "w").close()
+        os.chmod("out.npy.xt-data", 0o666)
+        nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+        refused("a file of another one's", run(*turned.line, **nobody), "out.npy", "cannot be removed")
+        check("is left alone", os.path.getsize("out.npy.xt-data") == 0)
+
+
+def has_open(pid, end):
+    """A file whose name ends so."""
+    for f in glob.glob(f"/proc/{pid}/fd/*"):
+        try:
+            if os.readlink(f).endswith(end):
+                return True
+        except OSError:  # it was closed
+            pass
+    return False
+
+
+def late():
+    """A run that opens the journal of another one, which then ends and removes it, keeps one of its own."""
+    t = Transpose(Transpose.forms[0])
+    stopped(t.line)
+    env = {**os.environ, "LD_PRELOAD": SHIM, "XT_SHIM": "flock WAIT 0 fdatasync KILL 8"}
+    p = subprocess.Popen([XT, *t.line], stderr=subprocess.DEVNULL, env=env)
+    while not has_open(p.pid, ".xt-part"):
+        time.sleep(0.001)
+    t.end()
+    check("the bytes of the first", t.take() == t.want)
+    open("go", "w").close()
+    check("killed with tiles done", p.wait() == -signal.SIGKILL and tiles_done() > 0, left())
+    t.end()
+    check("the bytes of the second", t.take() == t.want)
 
 
 def resident(pid):
@@ -349,10 +435,14 @@ def predictions():
     check("a cap that is less than a probe takes", status == 0 and peak << 10 <= 32 << 20, peak)
     check("is guessed for", "probe or a guess" in run(*tell, "32M").stdout)
     tell.append("96M")
+    careful = json.loads(run(*tell, "--json", env={"XT_CACHE_DIR": ""}).stdout)["seconds"]
+    open("out.npy.xt-probe", "w").write("of a run that was killed")
     check("a probe", "by a short probe" in run(*tell).stdout)
+    check("where an earlier one was left", not left(), left())
     first = json.loads(run(*tell, "--json").stdout)
     out = run("run", *tell[1:], "-v")
     took = float(out.stderr.split("kernels: ")[1].split()[0])
+    check("no guess", first["seconds"] != careful, careful)
     second = json.loads(run(*tell, "--json").stdout)
     check("runs are counted", (first["runs"], second["runs"]) == (0, 1))
     check("so is said", "as 1 run on this disk took" in run(*tell).stdout)
@@ -672,8 +762,8 @@ def package():
 
 def main():
     names = sys.argv[3:] or [
-        "forms", "zarrs", "changes", "package", "faults", "journals", "memory", "prices", "predictions",
-        "kept", "kills"
+        "forms", "zarrs", "changes", "package", "faults", "journals", "links", "owners", "late", "memory",
+        "prices", "predictions", "kept", "kills"
     ]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)

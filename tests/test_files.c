@@ -5,8 +5,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "map/map.h"
@@ -430,6 +433,55 @@ START_TEST(golden_chains_on_files_are_the_chains_in_memory)
 }
 END_TEST
 
+START_TEST(options_of_other_versions_are_taken_and_those_that_make_no_sense_refused)
+{
+    struct {
+        struct xt_files_options o;
+        int64_t more;
+    } newer = {{.size = sizeof newer, .mem_bytes = 1 << 24}, 1};
+    struct xt_files_info info = {.size = sizeof info};
+    struct xt_files *f;
+    const char *line = "x: f32[64,64]; x.T";
+    ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &newer.o, &f), XT_OK);
+    ck_assert(!xt_files_get(f, &info) && info.memory_bytes <= 1 << 24);
+    xt_files_free(f);
+    newer.o.size = offsetof(struct xt_files_options, share); /* its first version */
+    newer.o.share = 7;
+    ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &newer.o, &f), XT_OK);
+    xt_files_free(f);
+    for (size_t size = 0; size < offsetof(struct xt_files_options, share); size += sizeof(int)) {
+        newer.o.size = size;
+        ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &newer.o, &f), XT_EINVAL);
+        ck_assert_ptr_null(f);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct xt_files_options o = {.size = sizeof o, .requests = i ? INT_MIN : -1};
+        ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &o, &f), XT_EINVAL);
+    }
+    ck_assert_int_eq(xt_files_new(line, 1, NULL, "o.npy", NULL, &f), XT_EINVAL);
+}
+END_TEST
+
+static double processor_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+START_TEST(as_many_requests_as_there_are_numbers_take_no_time_to_plan)
+{
+    struct xt_files_options o = {.size = sizeof o, .requests = INT_MAX, .mem_bytes = (int64_t)1 << 30};
+    struct xt_files_info info = {.size = sizeof info};
+    struct xt_files *f;
+    double since = processor_seconds();
+    ck_assert_int_eq(xt_files_new("x: f32[64,64]; x.T", 0, NULL, "o.npy", &o, &f), XT_OK);
+    ck_assert(!xt_files_get(f, &info) && info.memory_bytes <= o.mem_bytes);
+    xt_files_free(f);
+    ck_assert_double_lt(processor_seconds() - since, 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("files");
@@ -437,6 +489,8 @@ int main(void)
     tcase_set_timeout(c, test_full() ? 3600 : 120);
     tcase_add_loop_test(c, random_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
+    tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
+    tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

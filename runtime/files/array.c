@@ -136,7 +136,7 @@ static xt_status make_room(int fd, const char *path, int64_t bytes, struct xti_e
 {
     if (!bytes || !fallocate(fd, 0, 0, bytes))
         return XT_OK;
-    if (errno != EOPNOTSUPP && errno != EINTR)
+    if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EINTR)
         return xti_file_fail(err, path, "cannot be written", errno);
     return ftruncate(fd, bytes) ? xti_file_fail(err, path, "cannot be written", errno) : XT_OK;
 }
@@ -147,7 +147,8 @@ static xt_status create_file(struct xti_array *s, struct xti_err *err)
     struct xt_npy a = {.size = sizeof a, .dtype = s->dtype, .rank = s->rank};
     memcpy(a.shape, s->shape, sizeof a.shape);
     s->at = s->kind == XTI_ARRAY_NPY ? (int64_t)xt_npy_write(&a, s->elements ? ALIGN : 64, head) : 0;
-    int fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int fd = open(s->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                  s->stat.st_mode ? s->stat.st_mode & 0666 : 0666);
     if (fd < 0)
         return xti_fail(err, XT_EIO, "%s: cannot be written: %s", s->said, strerror(errno));
     xt_status st = write_all(fd, s->said, head, (size_t)s->at, err);

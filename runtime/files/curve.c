@@ -1,10 +1,12 @@
 /* curve.c: what requests of five lengths take, measured for a third of a second, and kept. Layer 6. */
 #include "files/curve.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,6 +140,18 @@ static double touch(char *buffer)
     return seconds_a_byte(begin, BUFFER_BYTES);
 }
 
+/* One that is there and not locked was left by a run that was killed. */
+static int open_probe(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool taken = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+    if (fd < 0 || (!taken && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1))
+        return fd;
+    close(fd);
+    return -1;
+}
+
 static void measure_beside(const char *output, bool buffered, struct xti_curve *c)
 {
     struct xti_str path = {0};
@@ -145,7 +159,7 @@ static void measure_beside(const char *output, bool buffered, struct xti_curve *
     struct probe p = {0};
     struct xti_curve found = {.piece_bytes = 1 << 20, .requests = MOST_REQUESTS};
     xti_str_addf(&path, "%s.xt-probe", output);
-    int fd = path.failed ? -1 : open(path.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = path.failed ? -1 : open_probe(path.s);
     if (fd < 0) {
         xti_str_free(&path);
         return;

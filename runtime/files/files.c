@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/give.h"
 #include "base/num.h"
@@ -13,6 +14,7 @@
 #include "graph/graph.h"
 
 enum { CHUNK_BYTES = 4 << 20, MEMORY_BYTES = 256 << 20 }; /* where nothing is said of them */
+enum { MOST_LINKS = 40 };                                 /* as Linux follows */
 
 /* ---- the result's form */
 
@@ -87,13 +89,35 @@ static xt_status form_of(struct xt_files *f, struct xti_err *err)
 
 /* ---- paths */
 
-/* A link stays, what it names is replaced. */
+/* What a link at path names, whether or not it is there; NULL: path is none, or there is no memory. */
+static char *link_of(const char *path)
+{
+    char to[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    ssize_t n = readlink(path, to, sizeof to);
+    struct xti_str b = {0};
+    if (n <= 0 || n == sizeof to)
+        return NULL;
+    xti_str_addf(&b, "%.*s%.*s", slash && *to != '/' ? (int)(slash - path) + 1 : 0, path, (int)n, to);
+    if (!b.failed)
+        return b.s;
+    xti_str_free(&b);
+    return NULL;
+}
+
+/* A link stays, what it names is made or replaced. */
 static char *target_of(const char *output)
 {
-    char real[PATH_MAX], *copy = xti_strdup(realpath(output, real) ? real : output);
-    for (size_t n = copy ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--)
-        copy[n - 1] = 0;
-    return copy;
+    char *at = xti_strdup(output), *next;
+    for (int i = 0; at; i++) {
+        for (size_t n = strlen(at); n > 1 && at[n - 1] == '/'; n--)
+            at[n - 1] = 0;
+        if (i == MOST_LINKS || !(next = link_of(at)))
+            break;
+        xti_free(at);
+        at = next;
+    }
+    return at;
 }
 
 static char *beside(const char *target, const char *more)
@@ -133,16 +157,18 @@ static bool is_empty(const char *path)
     return d && n < 3; /* . and .. */
 }
 
-static xt_status check_target(const struct xt_files *f, struct xti_err *err)
+/* What is made is as private as what it replaces. */
+static xt_status check_target(struct xt_files *f, struct xti_err *err)
 {
-    struct stat st;
-    if (lstat(f->target, &st))
+    if (lstat(f->target, &f->out.stat))
         return XT_OK;
+    f->tiles.stat = f->out.stat;
     if (xti_array_is_zarr(&f->out))
         return is_empty(f->target)
                    ? XT_OK
                    : xti_fail(err, XT_EIO, "%s: is there already: remove it first", f->out.said);
-    return S_ISREG(st.st_mode) ? XT_OK : xti_fail(err, XT_EIO, "%s: is there, and is no file", f->out.said);
+    return S_ISREG(f->out.stat.st_mode) ? XT_OK
+                                        : xti_fail(err, XT_EIO, "%s: is there, and is no file", f->out.said);
 }
 
 /* ---- the line */
@@ -284,14 +310,16 @@ static xt_status prepare(struct xt_files *f, int n, const char *const *inputs, c
 
 static xt_status take_options(struct xt_files *f, const struct xt_files_options *opt, struct xti_err *err)
 {
-    if (opt && opt->size > sizeof *opt)
-        return xti_fail(err, XT_EINVAL, "xt_files_new: xt_files_options.size is not set");
+    if (opt && opt->size < XTI_UP_TO(struct xt_files_options, arg))
+        return xti_fail(err, XT_EINVAL, "xt_files_new: xt_files_options.size is %zu, want its sizeof",
+                        opt->size);
     if (opt)
-        memcpy(&f->opt, opt, opt->size);
+        memcpy(&f->opt, opt, opt->size < sizeof *opt ? opt->size : sizeof *opt);
     f->opt.shares = f->opt.shares ? f->opt.shares : 1;
     if (f->opt.mem_bytes < 0 || f->opt.tile_bytes < 0 || f->opt.passes < 0 || f->opt.passes > 2 ||
-        f->opt.chunk_rank < 0 || f->opt.chunk_rank > XT_MAX_RANK || (f->opt.chunk_rank && !f->opt.chunk) ||
-        f->opt.share < 0 || f->opt.share >= f->opt.shares || (f->opt.shares > 1 && !f->opt.meet))
+        f->opt.requests < 0 || f->opt.chunk_rank < 0 || f->opt.chunk_rank > XT_MAX_RANK ||
+        (f->opt.chunk_rank && !f->opt.chunk) || f->opt.share < 0 || f->opt.share >= f->opt.shares ||
+        (f->opt.shares > 1 && !f->opt.meet))
         return xti_fail(err, XT_EINVAL, "xt_files_new: an option is out of range");
     return XT_OK;
 }
@@ -310,7 +338,7 @@ xt_status xt_files_new(const char *line, int n, const char *const *inputs, const
     struct xti_err err = {0};
     if (out)
         *out = NULL;
-    if (!line || !out || !output || n < 0)
+    if (!line || !out || !output || n < 0 || (n && !inputs))
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_new: an argument is NULL"), &err);
     struct xt_files *f = xti_alloc(sizeof *f);
     if (!f)

@@ -11,6 +11,7 @@
 #include "base/num.h"
 
 static const char magic[8] = "xtpart2";
+enum { TRIES = 8 };
 
 static void sum_of(const struct xti_journal_head *h, unsigned char out[XTI_SHA256_BYTES])
 {
@@ -34,7 +35,7 @@ static xt_status read_head(int fd, const char *path, struct xti_journal_head *h,
 
 xt_status xti_journal_peek(const char *path, struct xti_journal_head *head, bool *there, struct xti_err *err)
 {
-    int fd = open(path, XTI_FILE_READ);
+    int fd = open(path, XTI_FILE_READ | O_NOFOLLOW);
     *there = false;
     if (fd < 0)
         return errno == ENOENT ? XT_OK : xti_fail(err, XT_EIO, "%s: %s", path, strerror(errno));
@@ -95,15 +96,30 @@ static xt_status new_journal(struct xti_journal *j, const char *path, const stru
     return j->path && j->mark ? XT_OK : xti_fail(err, XT_ENOMEM, "%s: out of memory", path);
 }
 
+/* A run that ended between open and flock has removed it: then there is another. */
+static xt_status open_locked(struct xti_journal *j, struct xti_err *err)
+{
+    struct stat st = {.st_nlink = 0};
+    for (int i = 0; i < TRIES && !st.st_nlink; i++) {
+        if (j->fd >= 0)
+            close(j->fd);
+        if ((j->fd = open(j->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666)) < 0)
+            return xti_file_fail(err, j->path, "cannot be written", errno);
+        if (flock(j->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+            return xti_fail(err, XT_EIO, "%s: another run is making this result", j->path);
+        if (fstat(j->fd, &st))
+            return xti_file_fail(err, j->path, "cannot be read", errno);
+    }
+    return st.st_nlink == 1 ? XT_OK : xti_fail(err, XT_EIO, "%s: is no file of its own: remove it", j->path);
+}
+
 xt_status xti_journal_open(const char *path, const struct xti_journal_head *head, bool restart,
                            struct xti_journal *j, bool *resumed, struct xti_err *err)
 {
     *resumed = false;
     xt_status s = new_journal(j, path, head, err);
-    if (!s && (j->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) < 0)
-        s = xti_file_fail(err, path, "cannot be written", errno);
-    if (!s && flock(j->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        s = xti_fail(err, XT_EIO, "%s: another run is making this result", path);
+    if (!s)
+        s = open_locked(j, err);
     if (!s)
         s = take_up(j, restart, resumed, err);
     if (s)
@@ -116,7 +132,7 @@ xt_status xti_journal_join(const char *path, const struct xti_journal_head *head
 {
     bool there = false;
     xt_status s = new_journal(j, path, head, err);
-    if (!s && (j->fd = open(path, O_RDWR | O_CLOEXEC)) < 0)
+    if (!s && (j->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)) < 0)
         s = xti_file_fail(err, path, "cannot be opened", errno);
     if (!s)
         s = take_up(j, false, &there, err);

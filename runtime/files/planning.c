@@ -20,9 +20,10 @@ static xt_status share_memory(struct xt_files *f, struct xti_err *err)
     while (piece < PIECE_MAX && piece < mem / 1024)
         piece *= 2;
     f->curve.piece_bytes = piece;
-    f->requests = f->opt.requests > 0 ? f->opt.requests : f->curve.requests;
-    while (f->requests > 1 && xti_io_memory(f->requests, piece) + f->requests * piece > mem / 4)
-        f->requests--;
+    f->requests = f->opt.requests ? f->opt.requests : f->curve.requests;
+    int64_t most = mem / 4 / (xti_io_memory(1, piece) + piece);
+    if (f->requests > most)
+        f->requests = most ? (int)most : 1;
     own = own < PROGRAM_BYTES ? own : PROGRAM_BYTES;
     f->room = mem - own - xti_io_memory(f->requests, piece) - f->requests * piece;
     f->room = f->room / (2 * XTI_IO_BLOCK) * (2 * XTI_IO_BLOCK);

@@ -12,15 +12,30 @@
 
 #include "base/os.h"
 
+/* Of a result's data without the slash: a link is not followed. */
+static bool look_at(const char *path, struct stat *st)
+{
+    char copy[PATH_MAX];
+    size_t n = strlen(path);
+    if (n >= sizeof copy)
+        return false;
+    memcpy(copy, path, n + 1);
+    copy[n - 1] = copy[n - 1] == '/' ? 0 : copy[n - 1];
+    return !lstat(copy, st);
+}
+
 static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
     return remove(path), 0;
 }
 
-static void remove_data(const struct xt_files *f)
+/* False: something stays, of another user where all may write. */
+static bool remove_data(const struct xt_files *f)
 {
+    struct stat st;
     nftw(f->out.path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     unlink(f->tiles.path);
+    return !look_at(f->out.path, &st) && !look_at(f->tiles.path, &st);
 }
 
 /* All shares are here: has one of them failed? */
@@ -40,11 +55,17 @@ static bool all_done(const struct xti_journal *j, int pass)
     return true;
 }
 
+static bool is_data(const char *path)
+{
+    struct stat st;
+    return look_at(path, &st) && (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_nlink == 1));
+}
+
 /* A run that was ended after its data had been put in place has left its journal: it is begun anew. */
 static bool is_kept(const struct xt_files *f, const struct xti_journal *j)
 {
     bool tiles = f->passes == 2 && !all_done(j, 1);
-    return !j->set || (!access(f->out.path, F_OK) && (!tiles || !access(f->tiles.path, F_OK)));
+    return !j->set || (is_data(f->out.path) && (!tiles || is_data(f->tiles.path)));
 }
 
 static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
@@ -119,7 +140,16 @@ static xt_status sync_folder(const char *path, const char *said, struct xti_err 
     return bad ? xti_file_fail(err, said, "cannot be written", e) : XT_OK;
 }
 
-/* The old file's mode stays. */
+/* The old file's mode and owner stay. A group that cannot be kept must not read what the old one could: then
+ * it may what all may. */
+static bool keep_mode(const char *data, const struct stat *old)
+{
+    mode_t mode = old->st_mode & 0777;
+    if (lchown(data, old->st_uid, old->st_gid) && lchown(data, (uid_t)-1, old->st_gid))
+        mode = (mode & ~(mode_t)070) | (mode & (mode << 3) & 070);
+    return !chmod(data, mode);
+}
+
 static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
 {
     struct stat st;
@@ -128,7 +158,7 @@ static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
         return xti_fail(err, XT_ENOMEM, "%s: out of memory", f->out.said);
     size_t n = strlen(data);
     data[n - 1] = data[n - 1] == '/' ? 0 : data[n - 1];
-    bool bad = !xti_array_is_zarr(&f->out) && !stat(f->target, &st) && chmod(data, st.st_mode & 0777);
+    bool bad = !xti_array_is_zarr(&f->out) && !stat(f->target, &st) && !keep_mode(data, &st);
     xt_status s = bad || rename(data, f->target)
                       ? xti_file_fail(err, f->out.said, "cannot be put in its place", errno)
                       : sync_folder(f->target, f->out.said, err);
@@ -159,9 +189,10 @@ static xt_status begin(struct xt_files *f, struct xti_err *err)
         return s;
     f->begun = true;
     if (!f->opt.share && (!resumed || !is_kept(f, j))) {
-        remove_data(f);
         j->head.since_ns = f->opened_ns;
-        s = xti_journal_begin(j, err);
+        s = remove_data(f)
+                ? xti_journal_begin(j, err)
+                : xti_fail(err, XT_EIO, "%s: its data of an earlier run cannot be removed", f->out.said);
     }
     f->resumed = j->set;
     for (int i = 0; i < f->n; i++)

@@ -1,7 +1,7 @@
-/* shim.c: for LD_PRELOAD: a system call fails, or does less than was asked. XT_SHIM="CALL HOW AT": the first
- * AT calls that move elements are left alone; HOW: EIO, ENOSPC, END (nothing more is there), SHORT (half of
- * it), SLOW (it takes a millisecond), KILL (SIGKILL comes first). Reads of other than whole blocks, and
- * writes into the first block, are of headers, and left alone. */
+/* shim.c: for LD_PRELOAD: a system call fails, or does less than was asked. XT_SHIM="CALL HOW AT ..": the
+ * first AT calls that move elements are left alone; HOW: EIO, ENOSPC, ENOSYS, END (nothing more is there),
+ * SHORT (half of it), SLOW (it takes a millisecond), WAIT (for a file named go), KILL (SIGKILL comes first).
+ * Reads of other than whole blocks, and writes into the first block, are of headers, and left alone. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -12,27 +12,37 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static atomic_int calls;
+enum { MOST = 4 };
+static atomic_int calls[MOST];
 
 /* 0: do it. -1: fail with errno set. Else so many bytes. */
-static ssize_t fate(const char *call, size_t bytes, off_t at)
+static ssize_t suffer(const char *how, size_t bytes)
 {
-    char name[32], how[32];
-    int first;
-    const char *s = getenv("XT_SHIM");
-    if (!s || sscanf(s, "%31s %31s %d", name, how, &first) != 3 || strcmp(name, call) ||
-        atomic_fetch_add(&calls, 1) < first)
-        return 0;
     if (!strcmp(how, "SLOW"))
         return usleep(1000), 0;
+    while (!strcmp(how, "WAIT") && access("go", F_OK))
+        usleep(1000);
+    if (!strcmp(how, "WAIT"))
+        return 0;
     if (!strcmp(how, "KILL"))
         raise(SIGKILL);
     if (!strcmp(how, "SHORT"))
         return bytes >= 8192 ? (ssize_t)(bytes / 2 / 4096 * 4096) : 0;
     if (!strcmp(how, "END"))
         return -2;
-    errno = strcmp(how, "ENOSPC") ? EIO : ENOSPC;
+    errno = !strcmp(how, "ENOSPC") ? ENOSPC : !strcmp(how, "ENOSYS") ? ENOSYS : EIO;
     return -1;
+}
+
+static ssize_t fate(const char *call, size_t bytes)
+{
+    char name[32], how[32];
+    int first, n;
+    const char *s = getenv("XT_SHIM");
+    for (int i = 0; s && i < MOST && sscanf(s, "%31s %31s %d%n", name, how, &first, &n) == 3; i++, s += n)
+        if (!strcmp(name, call) && atomic_fetch_add(&calls[i], 1) >= first)
+            return suffer(how, bytes);
+    return 0;
 }
 
 ssize_t pread(int fd, void *buf, size_t n, off_t at)
@@ -40,7 +50,7 @@ ssize_t pread(int fd, void *buf, size_t n, off_t at)
     static ssize_t (*real)(int, void *, size_t, off_t);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pread");
-    ssize_t f = n % 4096 == 0 ? fate("pread", n, at) : 0;
+    ssize_t f = n % 4096 == 0 ? fate("pread", n) : 0;
     return f == -2 ? 0 : f == -1 ? -1 : real(fd, buf, f ? (size_t)f : n, at);
 }
 
@@ -49,7 +59,7 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
     static ssize_t (*real)(int, const void *, size_t, off_t);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pwrite");
-    ssize_t f = at >= 4096 ? fate("pwrite", n, at) : 0;
+    ssize_t f = at >= 4096 ? fate("pwrite", n) : 0;
     return f < 0 ? -1 : real(fd, buf, f ? (size_t)f : n, at);
 }
 
@@ -58,7 +68,7 @@ int fallocate(int fd, int mode, off_t at, off_t n)
     static int (*real)(int, int, off_t, off_t);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "fallocate");
-    return fate("fallocate", 0, at) < 0 ? -1 : real(fd, mode, at, n);
+    return fate("fallocate", 0) < 0 ? -1 : real(fd, mode, at, n);
 }
 
 int fdatasync(int fd)
@@ -66,5 +76,13 @@ int fdatasync(int fd)
     static int (*real)(int);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
-    return fate("fdatasync", 0, 0) < 0 ? -1 : real(fd);
+    return fate("fdatasync", 0) < 0 ? -1 : real(fd);
+}
+
+int flock(int fd, int how)
+{
+    static int (*real)(int, int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "flock");
+    return fate("flock", 0) < 0 ? -1 : real(fd, how);
 }
