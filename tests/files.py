@@ -264,6 +264,12 @@ def journals():
         )
     refused("no directory", run("run", "x; x", "a.npy", "-o", "nowhere/o.npy", "--mem", "4M"), "nowhere")
     refused("too little memory", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "20K"), "memory")
+    for more in [], ["--passes", "2"]:
+        out = run("run", "x; x.T", "a.npy", "-o", "o.npy", "--mem", "1000T", *more)
+        data = open("a.npy", "rb").read()[-1024:]
+        good = out.returncode == 0 and elements("o.npy") == transposed(data, 16, 16, 4)
+        check("more memory than there is", good, out.stderr)
+    os.unlink("o.npy")
     refused("no size", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "much"), "--mem")
     refused("a name of neither", run("run", "x; x", "a.npy", "-o", "o.bin", "--mem", "4M"), ".npy", ".zarr")
 
@@ -659,9 +665,17 @@ def changes():
         os.unlink(path)
         return struct.pack("<i", 7) * 1024
 
+    def swap(path):
+        os.rename(os.path.dirname(path), "gone")
+        os.rename("spare", os.path.dirname(path))
+        shutil.rmtree("gone")
+        return b"#" * 4096
+
     for meta in V2, V3:
-        for change in write, put_in_place, remove:
+        for change in [write, put_in_place, remove] + [swap] * (meta is V3):
             data, name = make_big_zarr(meta, rows)
+            os.makedirs("spare", exist_ok=True)
+            open("spare/0", "wb").write(b"#" * 4096)
             path = "z/" + name.format(rows - 1)
             p = subprocess.Popen(
                 [XT, *line],

@@ -132,6 +132,18 @@ static bool folder_is_later(const struct xti_array *s, char *path)
     return false;
 }
 
+/* A chunk may come with its directory, and keep its time. */
+static bool came_later(const struct xti_array *s, char *path)
+{
+    struct stat st;
+    bool later = false;
+    for (char *p = path + strlen(s->path); !later && (p = strchr(p, '/')); *p++ = '/') {
+        *p = 0;
+        later = !stat(path, &st) && is_later(s, &st);
+    }
+    return later;
+}
+
 /* 0, or errno. */
 static int open_handle(struct worker *w, const struct xti_array *s, int64_t part, bool write,
                        struct handle **out)
@@ -150,11 +162,15 @@ static int open_handle(struct worker *w, const struct xti_array *s, int64_t part
     h->fd = write ? open_written(s, path.s, s->part_elements * s->esize) : open(path.s, XTI_FILE_READ);
     int e = h->fd < 0 ? errno : 0;
     h->absent = e == ENOENT && !write && xti_array_is_zarr(s);
+    if (!e && !write && came_later(s, path.s)) {
+        close(h->fd);
+        e = ESTALE;
+    }
     if (h->absent && folder_is_later(s, path.s))
         e = ESTALE, h->absent = false;
-    if (h->fd >= 0 && !s->buffered)
+    if (!e && !s->buffered)
         h->direct = open(path.s, (write ? O_RDWR | O_CLOEXEC : XTI_FILE_READ) | O_DIRECT);
-    if (h->fd >= 0 && h->direct < 0)
+    if (!e && h->direct < 0)
         posix_fadvise(h->fd, 0, 0, POSIX_FADV_RANDOM); /* no reading ahead */
     xti_str_free(&path);
     if (e && !h->absent)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/num.h"
 #include "base/os.h"
 
 /* Of a result's data without the slash: a link is not followed. */
@@ -68,15 +69,29 @@ static bool is_kept(const struct xt_files *f, const struct xti_journal *j)
     return !j->set || (is_data(f->out.path) && (!tiles || is_data(f->tiles.path)));
 }
 
+/* Of a cap that a machine may not have no more is asked for than twice what the tiles take that were looked at:
+ * a larger one is halved. */
+static int64_t room_of(const struct xt_files *f)
+{
+    int64_t most = 0, block = 2 * XTI_IO_BLOCK;
+    for (int i = 0; i < f->passes; i++) {
+        const struct xti_tiling *c = &f->cut[i];
+        int64_t bytes = xti_mul_most(xti_add_most(c->src_bytes, xti_io_padded(c->dst_bytes)), 2 * c->depth);
+        most = bytes > most ? bytes : most;
+    }
+    most = xti_add_most(most, block - 1) / block * block;
+    return most < f->room ? most : f->room;
+}
+
 static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
 {
     struct xti_io *io;
     struct xti_threads *threads = xti_threads_new();
-    int64_t done = 0, total = 0;
-    char *buffer = xti_io_buffer(f->room);
+    int64_t done = 0, total = 0, room = room_of(f);
+    char *buffer = xti_io_buffer(room);
     xt_status s = xti_io_new(f->requests, f->curve.piece_bytes, &io, err);
     if (!s && !buffer)
-        s = xti_fail(err, XT_ENOMEM, "%lld bytes of buffers", (long long)f->room);
+        s = xti_fail(err, XT_ENOMEM, "%lld bytes of buffers", (long long)room);
     for (int i = 0; i < f->passes; i++)
         total += f->task[i].out->elements * f->task[i].out->esize;
     if (j->n)
@@ -91,7 +106,7 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
                              .io = io,
                              .threads = threads,
                              .buffer = buffer,
-                             .room = f->room,
+                             .room = room,
                              .progress = f->opt.progress,
                              .arg = f->opt.arg,
                              .done = done,
@@ -104,7 +119,7 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
     }
     f->changed = xti_io_saw_change(io);
     xti_io_free(io);
-    xti_io_buffer_free(buffer, f->room);
+    xti_io_buffer_free(buffer, room);
     xti_threads_unref(threads);
     return s;
 }
