@@ -629,6 +629,18 @@ def zarrs():
         refused(f"json {text[:20]!r}", run("run", "x; x", "z", "-o", "o.npy"), ".zarray")
 
 
+def many_keys():
+    """What describes an array may have a hundred thousand attributes."""
+    more = {f"a{i}": 0 for i in range(100000)}
+    write_zarr("z", {**V2, "attributes": more}, {})
+    begin = time.monotonic()
+    out = run("run", "x; x", "z", "-o", "o.npy", "--mem", "1M")
+    check("many attributes", out.returncode == 0 and time.monotonic() - begin < 10, out.stderr)
+    text = json.dumps({**V2, "a": more})
+    open("z/.zarray", "w").write(text[:-1] + ', "order": "F"}')
+    refused("a key twice", run("run", "x; x", "z", "-o", "o.npy", "--mem", "1M"), ".zarray")
+
+
 def make_big_zarr(meta, rows):
     """Chunks of one row of 4 KiB of random bytes."""
     data = random.Random(rows).randbytes(4096 * rows)
@@ -776,7 +788,7 @@ def package():
 
 def main():
     names = sys.argv[3:] or [
-        "forms", "zarrs", "changes", "package", "faults", "journals", "links", "owners", "late", "memory",
+        "forms", "zarrs", "many_keys", "changes", "package", "faults", "journals", "links", "owners", "late", "memory",
         "prices", "predictions", "kept", "kills"
     ]
     with tempfile.TemporaryDirectory() as d:

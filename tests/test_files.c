@@ -8,11 +8,13 @@
 #include <limits.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "map/map.h"
+#include "support/child.h"
 #include "support/golden.h"
 #include "support/random_graph.h"
 #include "support/scratch.h"
@@ -482,6 +484,43 @@ START_TEST(as_many_requests_as_there_are_numbers_take_no_time_to_plan)
 }
 END_TEST
 
+/* Exit status: that of a run whose files may have so many bytes. */
+static int run_limited(const char *in, const char *out, int passes, rlim_t bytes)
+{
+    struct xt_files_options o = {.size = sizeof o, .mem_bytes = 1 << 22, .passes = passes};
+    struct rlimit r = {bytes, bytes};
+    struct xt_files *f;
+    if (setrlimit(RLIMIT_FSIZE, &r) || xt_files_new("x; x.T", 1, &in, out, &o, &f))
+        return 1;
+    xt_status s = xt_files_run(f);
+    bool told = !strcmp(strrchr(xt_last_error()->message, ':'), ": File too large");
+    xt_files_free(f);
+    return s != XT_EIO || !told;
+}
+
+START_TEST(a_limit_of_files_ends_a_run_and_no_host)
+{
+    const struct form form = {.kind = NPY, .dtype = XT_F32, .rank = 2, .shape = {64, 64}};
+    const rlim_t limits[] = {0, 100, 1000, 5000, 16384 + 4095};
+    char in[PATH], out[PATH];
+    start();
+    snprintf(in, PATH, "%s/in.npy", dir);
+    unsigned char *data = random_bytes(numel(&form) * 4, 1);
+    put_npy(in, &form, data);
+    for (int way = 0; way < 4; way++)
+        for (int i = 0; i < 5 - way % 2; i++) { /* a chunk has no header */
+            snprintf(out, PATH, "%s/out.%s", dir, way % 2 ? "zarr" : "npy");
+            pid_t child = fork_child();
+            if (!child)
+                _exit(run_limited(in, out, 1 + way / 2, limits[i]));
+            ck_assert_msg(!end_of(child), "%s, %d passes, %d bytes", out, 1 + way / 2, (int)limits[i]);
+            ck_assert_int_eq(left_over(dir), 0);
+        }
+    free(data);
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("files");
@@ -491,6 +530,7 @@ int main(void)
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
+    tcase_add_test(c, a_limit_of_files_ends_a_run_and_no_host);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

@@ -155,6 +155,8 @@ xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err)
     memset(j->mark, 0, (size_t)j->n);
     j->set = 0;
     sum_of(&j->head, j->head.sum);
+    if (xti_file_exceeds((int64_t)sizeof j->head + j->n))
+        return xti_file_fail(err, j->path, "cannot be written", EFBIG);
     if (ftruncate(j->fd, 0))
         return xti_file_fail(err, j->path, "cannot be written", errno);
     xt_status s = put(j, j->mark, (size_t)j->n, sizeof j->head, err);

@@ -1,6 +1,7 @@
 /* json.c: a JSON text as a tree, by recursive descent of bounded depth. Layer 6. */
 #include "files/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -138,6 +139,27 @@ static bool number(struct reader *r, struct xti_json *v)
     return text;
 }
 
+static int by_key(const void *a, const void *b)
+{
+    return strcmp((*(const struct xti_json *const *)a)->key, (*(const struct xti_json *const *)b)->key);
+}
+
+/* Sorted: there may be a million. */
+static bool keys_differ(const struct xti_json *object)
+{
+    const struct xti_json **all = xti_alloc_array((size_t)object->n, sizeof *all);
+    bool differ = all;
+    int n = 0;
+    for (const struct xti_json *v = object->first; all && v; v = v->next)
+        all[n++] = v;
+    if (all)
+        qsort(all, (size_t)n, sizeof *all, by_key);
+    for (int i = 1; i < n && differ; i++)
+        differ = strcmp(all[i - 1]->key, all[i]->key) != 0;
+    xti_free(all);
+    return differ;
+}
+
 /* Items up to the closing bracket; of an object with their keys. */
 static bool items(struct reader *r, struct xti_json *v, const char *close, int depth)
 {
@@ -150,7 +172,7 @@ static bool items(struct reader *r, struct xti_json *v, const char *close, int d
         struct xti_json *item = xti_arena_alloc(r->arena, sizeof *item);
         const char *key = NULL;
         blanks(r);
-        if (!item || (object && (!take(r, "\"") || !(key = string(r)) || xti_json_at(v, key))))
+        if (!item || (object && (!take(r, "\"") || !(key = string(r)))))
             return false;
         blanks(r);
         if ((object && !take(r, ":")) || !value(r, item, depth))
@@ -161,7 +183,7 @@ static bool items(struct reader *r, struct xti_json *v, const char *close, int d
         v->n++;
         blanks(r);
     } while (take(r, ","));
-    return take(r, close);
+    return take(r, close) && (!object || keys_differ(v));
 }
 
 static bool value(struct reader *r, struct xti_json *v, int depth)

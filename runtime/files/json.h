@@ -27,7 +27,7 @@ struct xti_json {
     struct xti_json *next;
 };
 
-/* NULL: it is no JSON text, is nested deeper than 64, has a NUL, or there is no memory. */
+/* NULL: it is no JSON text, is nested deeper than 64, has a NUL or a key twice, or there is no memory. */
 const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena);
 
 const struct xti_json *xti_json_at(const struct xti_json *object, const char *key); /* NULL: it has none */

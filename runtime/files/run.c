@@ -69,8 +69,8 @@ static bool is_kept(const struct xt_files *f, const struct xti_journal *j)
     return !j->set || (is_data(f->out.path) && (!tiles || is_data(f->tiles.path)));
 }
 
-/* Of a cap that a machine may not have no more is asked for than twice what the tiles take that were looked at:
- * a larger one is halved. */
+/* Of a cap that a machine may not have no more is asked for than twice what the tiles take that were looked
+ * at: a larger one is halved. */
 static int64_t room_of(const struct xt_files *f)
 {
     int64_t most = 0, block = 2 * XTI_IO_BLOCK;
