@@ -788,8 +788,8 @@ def package():
 
 def main():
     names = sys.argv[3:] or [
-        "forms", "zarrs", "many_keys", "changes", "package", "faults", "journals", "links", "owners", "late", "memory",
-        "prices", "predictions", "kept", "kills"
+        "forms", "zarrs", "many_keys", "changes", "package", "faults", "journals", "links", "owners", "late",
+        "memory", "prices", "predictions", "kept", "kills"
     ]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)

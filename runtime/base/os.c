@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int64_t xti_ns_of(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
@@ -39,4 +40,10 @@ bool xti_path_beside(const char *file, char *path, size_t size)
     const char *slash = strrchr(whole, '/');
     int n = slash ? snprintf(path, size, "%.*s%s", (int)(slash + 1 - whole), whole, file) : -1;
     return n > 0 && (size_t)n < size;
+}
+
+bool xti_file_exceeds(uint64_t bytes)
+{
+    struct rlimit r;
+    return !getrlimit(RLIMIT_FSIZE, &r) && r.rlim_cur != RLIM_INFINITY && bytes > r.rlim_cur;
 }

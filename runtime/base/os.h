@@ -11,6 +11,10 @@ int64_t xti_ns_of(struct timespec t);
 int64_t xti_now_ns(void); /* monotonic */
 int xti_cpu_count(void);  /* processors this process may run on, at least 1 */
 
+/* A file of so many bytes is longer than RLIMIT_FSIZE: writing it would end the host by SIGXFSZ, where its
+ * thread does not block it. */
+bool xti_file_exceeds(uint64_t bytes);
+
 /* The path of a file, given from the directory of the library, or of the program that has it inside. false:
  * it does not fit, or the directory is not known. */
 bool xti_path_beside(const char *file, char *path, size_t size);

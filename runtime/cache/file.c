@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/os.h"
 
 enum { TOUCH_AFTER_S = 3600 };
 
@@ -122,17 +122,10 @@ static int make_temp(int dir, char *name, size_t size)
     return open_at(dir, name, O_WRONLY | O_CREAT | O_EXCL);
 }
 
-/* A write past RLIMIT_FSIZE would send SIGXFSZ, which kills the host. */
-static bool exceeds_file_limit(size_t bytes)
-{
-    struct rlimit r;
-    return !getrlimit(RLIMIT_FSIZE, &r) && r.rlim_cur != RLIM_INFINITY && bytes > r.rlim_cur;
-}
-
 const char *xti_file_write(int dir, const char *name, const void *data, size_t bytes)
 {
     char temp[32];
-    if (exceeds_file_limit(bytes))
+    if (xti_file_exceeds(bytes))
         return "RLIMIT_FSIZE is smaller";
     int fd = make_temp(dir, temp, sizeof temp);
     if (fd < 0)

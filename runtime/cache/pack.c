@@ -11,6 +11,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/os.h"
+#include "base/os.h"
 #include "cache/entry.h"
 
 enum { VERSION = 1, HEAD_BYTES = 24, ROW_BYTES = XTI_SHA256_BYTES + 16, MAX_ENTRIES = 1 << 20 };
@@ -241,7 +243,14 @@ static void put_rows(const struct xti_pack_maker *m, struct xti_str *b)
 /* Into a file of its own: what has this name already, a link of somebody else's perhaps, goes. */
 static bool write_all(const struct xti_pack_maker *m, const struct xti_str *rows, const char *path)
 {
+    uint64_t bytes = rows->n;
+    for (size_t i = 0; i < m->n; i++)
+        bytes += m->entry[i].bytes;
     unlink(path);
+    if (xti_file_exceeds(bytes)) {
+        errno = EFBIG;
+        return false;
+    }
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;

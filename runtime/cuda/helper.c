@@ -226,7 +226,7 @@ static void dump(const char *name, const char *suffix, const void *data, size_t 
     if (!dir || !*dir || !data)
         return;
     int n = snprintf(path, sizeof path, "%s/%s.%s", dir, name, suffix);
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "wb") : NULL;
+    FILE *f = n > 0 && (size_t)n < sizeof path && !xti_file_exceeds(bytes) ? fopen(path, "wb") : NULL;
     bool ok = f && fwrite(data, 1, bytes, f) == bytes;
     if (f && fclose(f))
         ok = false;

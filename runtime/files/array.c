@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/os.h"
 
 enum { HEADER_BYTES = 12 + 10000, ALIGN = 4096 };
 
@@ -121,12 +121,6 @@ xt_status xti_array_same(const struct xti_array *s, struct xti_err *err)
 
 /* ---- making */
 
-bool xti_file_exceeds(int64_t bytes)
-{
-    struct rlimit r;
-    return !getrlimit(RLIMIT_FSIZE, &r) && r.rlim_cur != RLIM_INFINITY && (uint64_t)bytes > r.rlim_cur;
-}
-
 static xt_status write_all(int fd, const char *path, const void *data, size_t bytes, struct xti_err *err)
 {
     size_t at = 0;
@@ -155,7 +149,7 @@ static xt_status create_file(struct xti_array *s, struct xti_err *err)
     memcpy(a.shape, s->shape, sizeof a.shape);
     s->at = s->kind == XTI_ARRAY_NPY ? (int64_t)xt_npy_write(&a, s->elements ? ALIGN : 64, head) : 0;
     int64_t bytes = s->at + s->elements * s->esize;
-    if (xti_file_exceeds(bytes))
+    if (xti_file_exceeds((uint64_t)bytes))
         return xti_file_fail(err, s->said, "cannot be written", EFBIG);
     int fd = open(s->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
                   s->stat.st_mode ? s->stat.st_mode & 0666 : 0666);
@@ -176,7 +170,7 @@ static xt_status create_zarr(struct xti_array *s, struct xti_err *err)
     xti_zarr_describe(s, &text);
     if (path.failed || text.failed) {
         st = xti_fail(err, XT_ENOMEM, "%s: out of memory", s->said);
-    } else if (xti_file_exceeds((int64_t)text.n)) {
+    } else if (xti_file_exceeds(text.n)) {
         st = xti_file_fail(err, s->said, "cannot be written", EFBIG);
     } else if (mkdir(s->path, 0777) && errno != EEXIST) {
         st = xti_fail(err, XT_EIO, "%s: cannot be made: %s", s->said, strerror(errno));

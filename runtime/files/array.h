@@ -62,10 +62,6 @@ xt_status xti_array_same(const struct xti_array *s, struct xti_err *err);
 /* "PATH: WHAT: strerror(e)", or that the disk is full. */
 xt_status xti_file_fail(struct xti_err *err, const char *path, const char *what, int e);
 
-/* A file of so many bytes is longer than RLIMIT_FSIZE: writing it would end the host by SIGXFSZ, where its
- * thread does not block it. */
-bool xti_file_exceeds(int64_t bytes);
-
 /* ---- zarr.c */
 bool xti_zarr_there(const char *path); /* a directory with .zarray or zarr.json in it */
 xt_status xti_zarr_open(struct xti_array *s, struct xti_err *err);

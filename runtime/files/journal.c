@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/num.h"
+#include "base/os.h"
 
 static const char magic[8] = "xtpart2";
 enum { TRIES = 8 };
@@ -155,7 +156,7 @@ xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err)
     memset(j->mark, 0, (size_t)j->n);
     j->set = 0;
     sum_of(&j->head, j->head.sum);
-    if (xti_file_exceeds((int64_t)sizeof j->head + j->n))
+    if (xti_file_exceeds(sizeof j->head + (uint64_t)j->n))
         return xti_file_fail(err, j->path, "cannot be written", EFBIG);
     if (ftruncate(j->fd, 0))
         return xti_file_fail(err, j->path, "cannot be written", errno);
