@@ -338,13 +338,15 @@ COVER := -fprofile-instr-generate -fcoverage-mapping -fcoverage-mcdc
 COVER_TESTS = $(filter-out $(B)/tests/ptx/% %/test_stack %/test_kernels %/test_cuda %/test_structure %/test_transactions %/test_workloads,$(filter $(B)/tests/%,$(TEST_BINS)))
 check-cover: need-test ## branches and conditions (MC/DC) that the tests reach: is a file worse than in tests/coverage.json? UPDATE=1 writes it
 	@sh tools/bootstrap.sh cover
-	+@$(SUBMAKE) lib
+	+@$(SUBMAKE) lib $(XT)
 	@mkdir -p $(B)/cover/gen && cp -pu $(B)/gen/kernels* $(B)/cover/gen/
+	@$(XT) emit 'x: f32[2]; x' --arch sm_90 --dir $(B)/cover >/dev/null 2>&1 || sh tools/bootstrap.sh nvrtc $(B)/cover/nvrtc
 	+@$(SUBMAKE) B=$(B)/cover PACK=no CC=clang-19 WARNINGS=-w CFLAGS='-O1 -g -DNDEBUG $(COVER)' LDFLAGS=-fprofile-instr-generate \
 	    KERNEL_FLAGS='$(COVER:-f%=-fno-%)' check-cover-run
 
 check-cover-run: $(LIB_SO) $(COVER_TESTS) $(XT) $(DOUBLES)
-	@B=$(B) $(PYTHON) tests/cover_check.py $(if $(UPDATE),--update) $(COVER_TESTS)
+	@export LD_LIBRARY_PATH="$(abspath $(B))/nvrtc/nvidia/cu13/lib$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"; \
+	    B=$(B) $(PYTHON) tests/cover_check.py $(if $(UPDATE),--update) $(COVER_TESTS)
 
 FUZZ ?= line graph entry npy source shard files
 # Changes the library's sources one place at a time, and puts them back.

@@ -5,6 +5,7 @@
 #                                    elsewhere one message with the command to type, exit 1
 #   bootstrap.sh --python [MODULE]   prints a python3 that can import MODULE (jinja2): $PYTHON if it can, the
 #                                    one on PATH, the system's (a pyenv python may hide the one apt serves)
+#   bootstrap.sh nvrtc DIR           NVRTC from PyPI into DIR, for tests on a machine that has none
 #   bootstrap.sh --check-libs        prints the flags that compile and link a test that uses <check.h>
 # Environment: CC, PYTHON, BOOTSTRAP=no: installs nothing. Nothing is cached: each call tests the machine.
 
@@ -28,6 +29,7 @@ proof   frama-c-base,why3,cvc4,z3 -                -             -             -
 cover   clang-19,llvm-19,libclang-rt-19-dev -      -             -             -                  -
 fuzz    clang,libclang-rt-14-dev -         -             -             -                  -
 san     valgrind                valgrind           valgrind      valgrind      valgrind           -
+pip     python3-pip             python3-pip        python-pip    py3-pip       python3-pip        -
 END
 }
 
@@ -90,6 +92,7 @@ commands() { # $1 package set: the programs of it that are not here
     cover) set -- cover clang-19 llvm-cov-19 llvm-profdata-19 ;;
     fuzz) set -- fuzz clang ;;
     san) set -- san valgrind ;;
+    pip) find_python pip >/dev/null || echo pip; return ;;
     *) return ;;
     esac
     set_of=$1; shift
@@ -158,9 +161,18 @@ bootstrap() { # $1 package set
         say "note: missing for a part, which says \"skipped\" or \"note\": $(packages apt-get $extra)"
 }
 
+nvrtc() { # $1 directory: NVRTC 13 for this processor, no other file of the machine changes
+    ls "$1"/nvidia/cu13/lib/libnvrtc.so.13 >/dev/null 2>&1 && return 0
+    bootstrap pip || return 1
+    say "installing nvidia-cuda-nvrtc 13 into $1 (pip)"
+    PIP_ROOT_USER_ACTION=ignore "$(find_python pip)" -m pip -q install --no-deps --target "$1" \
+        'nvidia-cuda-nvrtc==13.*' >&2
+}
+
 case ${1:-} in
+nvrtc) nvrtc "${2:?directory}" ;;
 build | run | test | deb | proof | cover | fuzz | san) bootstrap "$1" ;;
 --python) find_python "${2:-jinja2}" || tell 'no python3 here can import it' "${2:-jinja2}" ;;
 --check-libs) check_libs || tell 'no flags link it' check ;;
-*) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+*) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -21,7 +21,7 @@ bool xti_cost_streams(const struct xti_target *t, int64_t bytes)
 bool xti_cost_stream(const struct xti_plan *p) { return xti_cost_streams(&p->target, p->bytes_written); }
 
 /* Long stretches of several pieces, each by itself, share few lines with others. */
-bool xti_cost_lies_alone(const struct xti_plan *p, const struct xti_nest *t)
+static bool lies_alone(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { LONG = 1024 };
     int64_t run = t->run;
@@ -36,7 +36,7 @@ bool xti_cost_streams_alone(const struct xti_plan *p, const struct xti_nest *t, 
         return false;
     if (!xti_cost_stream(p))
         return xti_refuse(why, "stays in the cache");
-    return xti_cost_lies_alone(p, t) || xti_refuse(why, "%d pieces", p->map.n_pieces);
+    return lies_alone(p, t) || xti_refuse(why, "%d pieces", p->map.n_pieces);
 }
 
 /* Units one by one, and long rows that follow each other on one side alone, which are asked for beyond their

@@ -15,9 +15,6 @@ enum {
 bool xti_cost_stream(const struct xti_plan *p);
 bool xti_cost_streams(const struct xti_target *t, int64_t bytes); /* .. so many that are written */
 
-/* Whether a piece writes long stretches of the destination alone. */
-bool xti_cost_lies_alone(const struct xti_plan *p, const struct xti_nest *t);
-
 /* Whether a piece is a whole copy past the cache, without divs and guards. */
 bool xti_cost_streams_alone(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
 

@@ -43,7 +43,7 @@ void xti_step_along(const struct xti_plan *p, const struct xti_nest *t, enum xti
     in_chunks(step, CHUNK_BYTES / t->unit, align);
 }
 
-bool xti_nest_one_side(const struct xti_nest *t, struct xti_why *why)
+static bool one_side(const struct xti_nest *t, struct xti_why *why)
 {
     return xti_nest_copies_units(t, why) &&
            (t->cd >= 0 || xti_refuse(why, "destination has no contiguous dim"));
@@ -51,7 +51,7 @@ bool xti_nest_one_side(const struct xti_nest *t, struct xti_why *why)
 
 bool xti_nest_two_sides(const struct xti_nest *t, struct xti_why *why)
 {
-    return xti_nest_one_side(t, why) &&
+    return one_side(t, why) &&
            (t->cs >= 0 || xti_refuse(why, "source has no contiguous dim beside it"));
 }
 
@@ -119,7 +119,7 @@ void xti_mirror_make(const struct xti_plan *p, const struct xti_nest *t, struct 
 /* Its step in the source, in units. */
 static bool steps_by(const struct xti_nest *t, int least, int most, struct xti_why *why)
 {
-    if (!xti_nest_one_side(t, why))
+    if (!one_side(t, why))
         return false;
     int64_t s = xti_nest_cd(t)->s;
     return (s >= least * t->unit && s <= most * t->unit && s % t->unit == 0) ||

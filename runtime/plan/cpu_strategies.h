@@ -39,9 +39,8 @@ void xti_step_begin(const struct xti_plan *p, const struct xti_nest *t, enum xti
 void xti_step_along(const struct xti_plan *p, const struct xti_nest *t, enum xti_cpu_op kernel, int row,
                     int col, bool align, struct xti_step *step);
 
-/* Whether a piece copies units along a dim that is contiguous in the destination; and another one that is in
+/* Whether a piece copies units along a dim that is contiguous in the destination, and another one that is in
  * the source. */
-bool xti_nest_one_side(const struct xti_nest *t, struct xti_why *why);
 bool xti_nest_two_sides(const struct xti_nest *t, struct xti_why *why);
 
 /* Bytes of a run of a tile's rows; 0: tiles do not apply. */

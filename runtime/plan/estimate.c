@@ -182,27 +182,20 @@ static double general_runs(const struct xti_piece *x)
     return (double)xti_piece_numel(x) / (length > 1 ? length : 1);
 }
 
-/* part: of the piece's box that its guards let through, when all pieces with guards are alike. */
-static void add_general(const struct xti_plan *p, const struct xti_step *step, double part, struct work *sum)
+/* Guards leave a part of each piece's box, of which nothing is known but that all of them write no more. */
+static void add_general(const struct xti_plan *p, const struct xti_step *step, struct work *sum)
 {
     const struct xti_piece *x = &p->map.piece[step->piece];
-    double lines = (double)step->bytes / XTI_LINE, stored = step->store.stream ? 0 : part * lines;
+    double box = (double)step->bytes / XTI_LINE;
+    double lines = smaller(box, (double)p->bytes_written / XTI_LINE / p->n_steps);
+    double stored = step->store.stream ? 0 : lines;
     sum->core += general_run * general_runs(x);
     for (int c = 0; c < XTI_N_CACHES; c++) {
-        sum->fetched[c] += x->src < 0 ? 0 : lines; /* prefetches run past the guards */
+        sum->fetched[c] += x->src < 0 ? 0 : box; /* prefetches run past the guards */
         sum->stored[c] += stored;
     }
-    *(step->store.stream ? &sum->streamed : &sum->written) += part * lines;
-    sum->kept += XTI_LINE * ((x->src < 0 ? 0 : part * lines) + stored);
-}
-
-static double guarded_part(const struct xti_plan *p)
-{
-    double guarded = 0, left = (double)p->bytes_written;
-    for (int i = 0; i < p->n_steps; i++)
-        *(p->step[i].general ? &guarded : &left) += (p->step[i].general ? 1 : -1) * (double)p->step[i].bytes;
-    left = larger(left, 0); /* rounding may have brought it below */
-    return guarded > left ? left / guarded : 1;
+    *(step->store.stream ? &sum->streamed : &sum->written) += lines;
+    sum->kept += XTI_LINE * ((x->src < 0 ? 0 : lines) + stored);
 }
 
 /* What all sources together can have. */
@@ -240,13 +233,13 @@ static double least(const struct xti_plan *p, const double cache[XTI_N_CACHES])
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
 {
     const struct xti_prices *price = p->target.machine->prices;
-    double threads = xti_plan_threads(p->target.threads, p->bytes_written), part = guarded_part(p), read = 0;
+    double threads = xti_plan_threads(p->target.threads, p->bytes_written), read = 0;
     const double cache[XTI_N_CACHES] = {(double)p->target.l1_bytes, (double)p->target.l2_bytes,
                                         (double)p->target.l3_bytes * price->share};
     struct work w = {0};
     for (int i = 0; i < p->n_steps; i++) {
         if (p->step[i].general)
-            add_general(p, &p->step[i], part, &w);
+            add_general(p, &p->step[i], &w);
         else if (p->step[i].stage.serves)
             add_buffered(p, &p->step[i], price, &w);
         else

@@ -4,7 +4,8 @@
 #include "base/num.h"
 #include "plan/cost.h"
 
-uint64_t xti_loop_stride(const struct xti_loop *l, bool source)
+/* Bytes by which one step of a loop moves on either side. */
+static uint64_t stride_of(const struct xti_loop *l, bool source)
 {
     uint64_t st = xti_abs64(source ? l->s : l->d);
     return l->cuts == XTI_CUTS_NONE ? st : st * (uint64_t)l->block;
@@ -46,8 +47,8 @@ void xti_loops_block(struct xti_step *step, int cuts, int64_t block, bool align)
  * loops. */
 static bool goes_outside(const struct xti_step *step, const struct xti_loop *a, const struct xti_loop *b)
 {
-    uint64_t sa = xti_loop_stride(a, true), sb = xti_loop_stride(b, true), da = xti_loop_stride(a, false),
-             db = xti_loop_stride(b, false);
+    uint64_t sa = stride_of(a, true), sb = stride_of(b, true), da = stride_of(a, false),
+             db = stride_of(b, false);
     enum xti_order order = step->choice.order   ? (enum xti_order)step->choice.order
                            : step->store.stream ? XTI_ORDER_SOURCE
                                                 : XTI_ORDER_SUM;
@@ -108,7 +109,7 @@ static void insert_outermost(struct xti_step *step)
 static int splittable(const struct xti_step *step, int64_t at_least)
 {
     for (int i = 0; i < step->n_loops; i++)
-        if (step->loop[i].n >= at_least && xti_loop_stride(&step->loop[i], false) >= XTI_LINE)
+        if (step->loop[i].n >= at_least && stride_of(&step->loop[i], false) >= XTI_LINE)
             return i;
     return -1;
 }

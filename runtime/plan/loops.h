@@ -5,9 +5,6 @@
 
 #include "plan/nest.h"
 
-/* Bytes by which one step of a loop moves on either side. */
-uint64_t xti_loop_stride(const struct xti_loop *l, bool source);
-
 /* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts, strides from
  * step->row or col), or of loop `cuts`, which must come later than the new one after xti_loops_order. */
 void xti_loops_block(struct xti_step *step, int cuts, int64_t block, bool align);

@@ -162,7 +162,7 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
         step->loop[step->n_loops + i] = list[i];
 }
 
-bool xti_side_has(const struct xti_side *a, int dim)
+static bool side_has(const struct xti_side *a, int dim)
 {
     for (int i = 0; i < a->n_dims; i++)
         if (a->dim[i] == dim)
@@ -174,7 +174,7 @@ bool xti_sides_ragged(const struct xti_sides *x)
 {
     int64_t bits = x->col.bytes;
     for (int i = 0; i < x->t.n_dims; i++)
-        bits |= xti_side_has(&x->col, i) ? 0 : x->t.dim[i].d;
+        bits |= side_has(&x->col, i) ? 0 : x->t.dim[i].d;
     return bits % XTI_LINE;
 }
 

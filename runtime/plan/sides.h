@@ -46,8 +46,6 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step);
 void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xti_cpu_op op,
                     struct xti_step *step);
 
-bool xti_side_has(const struct xti_side *a, int dim);
-
 /* Whether some tile's rows of the destination begin inside a line. */
 bool xti_sides_ragged(const struct xti_sides *x);
 

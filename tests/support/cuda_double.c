@@ -117,7 +117,7 @@ CU int cuInit(unsigned flags)
 CU int cuDriverGetVersion(int *version)
 {
     ENTER();
-    *version = setting("XT_DOUBLE_DRIVER", 13000);
+    *version = setting("XT_DOUBLE_DRIVER", 13090);
     return SUCCESS;
 }
 
@@ -308,7 +308,7 @@ CU int cuDevicePrimaryCtxRelease_v2(int device)
 /* PTX 9.0 came with CUDA 13.0, 8.x with 12.x, 7.x with 11.x. */
 static bool takes_version(const char *ptx)
 {
-    int version = setting("XT_DOUBLE_DRIVER", 13000), major = 0, minor = 0;
+    int version = setting("XT_DOUBLE_DRIVER", 13090), major = 0, minor = 0;
     const char *at = strstr(ptx, ".version ");
     if (!at || sscanf(at, ".version %d.%d", &major, &minor) != 2)
         return false;
