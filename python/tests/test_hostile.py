@@ -1,5 +1,7 @@
 """Anything in every place of every call: an exception or an array, never a crash, a leak or a kept buffer."""
 import gc
+import os
+import subprocess
 import sys
 
 import pytest
@@ -87,3 +89,34 @@ def test_what_failed_keeps_nothing():
     room = bytearray(24 * 4)
     xt.copy(memoryview(room).cast("f", (4, 6)), "x.T")
     room.extend(b"1")  # nobody exports it any more
+
+
+def test_any_number_of_types():
+    """Those of a program that makes classes as it goes are looked at one by one."""
+    code = """if True:
+        import numpy as np
+        import xtview as xt
+
+        x = np.arange(6.0).reshape(2, 3)
+        for i in range(600):
+            y = x.view(type("A", (np.ndarray,), {}))
+            assert (xt.copy(y, "x.T") == x.T).all() and type(xt.copy(y)) is np.ndarray
+        for y in x, bytearray(b"abc"), memoryview(x):
+            assert memoryview(xt.copy(y)).tobytes() == memoryview(y).tobytes()
+    """
+    env = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+    subprocess.run([sys.executable, "-c", code], check=True, env=env)
+
+
+def test_longs_of_a_standard_size():
+    buffers = pytest.importorskip("_testbuffer")
+    for letter, want in ("<l", "i"), ("=L", "I"), ("<q", "q"), ("l", "l"):
+        x = memoryview(buffers.ndarray([1, 2, 3], shape=[3], format=letter))
+        y = xt.copy(x, "x.flip(0)")
+        assert (y.format, y.nbytes, y.tolist()) == (want, x.nbytes, [3, 2, 1])
+
+
+def test_threads_are_an_int():
+    for n in (1 << 32) + 1, -(1 << 32), 1 << 70, "1", None, 1.0:
+        with pytest.raises((OverflowError, TypeError)):
+            xt.set_threads(n)

@@ -29,7 +29,8 @@ enum {
     RELEASE = 1 << 14, /* copies of fewer bytes take less than handing the GIL over and back */
     SETS = 1024,
     WAYS = 2,    /* of the table of entries */
-    TYPES = 256, /* of arrays: more than all libraries have */
+    TYPES = 256, /* of arrays that are remembered: more than all libraries have */
+    KINDS = 32,  /* and how the others are looked at */
     ROOM = 8,    /* operands of a call that take no memory */
     WORDS = ROOM * (4 + 2 * 8),
 };
@@ -98,8 +99,8 @@ struct pages {
 struct state {
     struct xt_ctx *ctx, **past; /* past: of set_threads, which another thread may be compiling in */
     int n_past;
-    xt_backend host; /* for arrays in host memory */
-    struct type_info type[TYPES];
+    xt_backend host;                           /* for arrays in host memory */
+    struct type_info type[TYPES], rest[KINDS]; /* rest: without a type */
     int n_types;
     struct entry *table[SETS][WAYS];
     PyObject *arrays;   /* xtview._arrays */

@@ -64,9 +64,9 @@ static PyObject *core_describe(PyObject *module, PyObject *args)
 static PyObject *core_set_threads(PyObject *module, PyObject *arg)
 {
     struct state *s = PyModule_GetState(module);
-    struct xt_options o = {.size = sizeof o, .threads = (int)PyLong_AsLong(arg)};
+    struct xt_options o = {.size = sizeof o};
     struct xt_ctx *ctx;
-    if (PyErr_Occurred())
+    if (!PyArg_Parse(arg, "i", &o.threads))
         return NULL;
     if (xt_ctx_new(&o, &ctx))
         return raise_last(NULL, 0), NULL;

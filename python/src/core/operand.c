@@ -34,6 +34,12 @@ static bool take_numpy(struct state *s, struct operand *a, PyObject *o)
     return a->dtype_held != NULL;
 }
 
+/* Results have formats without a mark: "l" is a long, "<l" has 4 bytes. */
+static char native_letter(char c, int64_t bytes)
+{
+    return bytes != 4 ? c : c == 'l' ? 'i' : c == 'L' ? 'I' : c;
+}
+
 /* The format is one letter, or Z and one. */
 static bool take_plain_buffer(struct operand *a, PyObject *o)
 {
@@ -45,7 +51,7 @@ static bool take_plain_buffer(struct operand *a, PyObject *o)
         PyErr_Format(PyExc_TypeError, "buffers of format '%s' are not understood", f);
         return false;
     }
-    a->dtype = (uint64_t)(f[0] | f[1] << 8);
+    a->dtype = (uint64_t)(native_letter(f[0], a->itemsize) | f[1] << 8);
     return true;
 }
 

@@ -32,6 +32,15 @@ static bool find_kind(struct state *s, PyTypeObject *t, struct type_info *info)
     return true;
 }
 
+/* Of a type that is not remembered: what all of its kind have. */
+static const struct type_info *as_others(struct state *s, const struct type_info *info)
+{
+    enum kind kind = info->kind == EXCHANGE ? DLPACK : info->kind;
+    struct type_info *rest = &s->rest[kind | info->torch << 3 | info->immutable << 4];
+    *rest = (struct type_info){.kind = kind, .torch = info->torch, .immutable = info->immutable};
+    return rest;
+}
+
 const struct type_info *type_of(struct state *s, PyObject *o)
 {
     PyTypeObject *t = Py_TYPE(o);
@@ -41,10 +50,8 @@ const struct type_info *type_of(struct state *s, PyObject *o)
     struct type_info info;
     if (!find_kind(s, t, &info))
         return NULL;
-    if (s->n_types == TYPES) {
-        PyErr_Format(PyExc_TypeError, "arrays of more than %d types", TYPES);
-        return NULL;
-    }
+    if (s->n_types == TYPES)
+        return as_others(s, &info);
     Py_INCREF((PyObject *)t);
     s->type[s->n_types] = info;
     return &s->type[s->n_types++];
