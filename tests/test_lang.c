@@ -922,7 +922,8 @@ START_TEST(every_allocation_that_fails_is_reported_and_leaks_nothing)
     static const char line[] =
         "x: f32[4,6]:[1,4]+0; y: f32[2,6]; z: f32[1,6]; q: f32[4,6]; w: f32[2,6]; a = concat(0, x, y[:, "
         "::-1], z); "
-        "b = rearrange([a, a.flip(0)], \"n h w -> n h w\"); concat(0, b, b.roll((1,2),(0,1))).pad((1,1),(0,0),(0,0), value=0.5)"
+        "b = rearrange([a, a.flip(0)], \"n h w -> n h w\"); concat(0, b, b.roll((1,2),(0,1)))"
+        ".pad((1,1),(0,0),(0,0), value=0.5)"
         ".reshape(-1).unsqueeze(0).squeeze(0).tile(2).repeat(2,0).rearrange(\"(a b) -> b a\", a=2).flatten()"
         ".unflatten(0,(2,-1)).rearrange(\"a b -> (a b)\") -> [1008]:[2]+5";
     bool finished = false;
