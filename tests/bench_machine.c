@@ -304,6 +304,7 @@ static const struct {
 #field, offsetof(struct xti_habits, field), {0, 1 }, 2                                               \
     }
     HABIT(prefetch_deep),
+    HABIT(fetch_columns),
     {"follows", offsetof(struct xti_habits, follows), {0, 4, 16}, 3},
     HABIT(far_ahead),
     HABIT(stream_pairs),

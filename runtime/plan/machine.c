@@ -46,8 +46,8 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* clang-format off */
 /* What Zen 3 to Zen 5 share. */
 #define ZEN                                                                                                  \
-    .prefetch_deep = true, .stream_pairs = true, .early_stores = true, .few_strands = true, .windows = true, \
-    .short_parts = true, .joint_rows = true
+    .prefetch_deep = true, .fetch_columns = true, .stream_pairs = true, .early_stores = true,                \
+    .few_strands = true, .windows = true, .short_parts = true, .joint_rows = true
 
 static const struct xti_machine rows[] = {
     { /* what served on every machine where it was tried, or harmed none */

@@ -57,6 +57,8 @@ struct xti_habits {
                            * that is read */
     bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache or
                            * the second. Rules that were measured only where this holds ask for it, too */
+    bool fetch_columns;   /* tiles of units of 2 bytes and more are fetched column by column, as bytes are;
+                           * else square by square (pump.c.j2) */
     bool stream_pairs;    /* a streamed line wants its neighbour right behind it (xti_cost_pairs) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores */
     bool early_stores;    /* stores fetch their lines while they wait (xti_cost_whole_lines) */
