@@ -60,8 +60,8 @@ static const struct xti_machine rows[] = {
     },
     {
         "emerald", 48 * KB, 2 * MB, 260 * MB, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.prefetch_deep = true, .follows = 16, .stream_pairs = true, .prefetch_writes = true, .few_strands = true,
-         .joint_rows = true}
+        {.prefetch_deep = true, .follows = 16, .stream_pairs = true, .prefetch_writes = true,
+         .few_strands = true, .joint_rows = true}
     },
     {
         "zen3", 32 * KB, 512 * KB, 32 * MB, &zen5_prices, TO_THE_CACHES(XTI_HINT_T0),
