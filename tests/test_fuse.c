@@ -559,6 +559,75 @@ START_TEST(equal_copies_have_equal_maps)
 }
 END_TEST
 
+/* ---- pages */
+
+/* The map's pieces of that page of each source, as its key. */
+static void key_of_page(const struct xti_map *m, const int64_t *page, struct xti_str *key)
+{
+    struct xti_map some = *m;
+    some.piece = malloc(((size_t)m->n_pieces + 1) * sizeof *some.piece);
+    some.n_pieces = 0;
+    for (int i = 0; i < m->n_pieces; i++) {
+        int src = m->piece[i].src;
+        if (src >= 0 && src / m->n_srcs == page[src % m->n_srcs])
+            some.piece[some.n_pieces++] = m->piece[i];
+    }
+    xti_map_key(&some, key);
+    free(some.piece);
+}
+
+/* Are no addresses negative, of which pages would have no number? */
+static bool all_positive(const struct xt_graph *g)
+{
+    struct xti_map m;
+    struct xti_err err = {0};
+    bool positive = !xti_map_fuse(g, NULL, &m, &err);
+    for (int i = 0; positive && i < m.n_srcs; i++)
+        positive = m.src_lo[i] >= 0;
+    xti_map_free(&m);
+    return positive;
+}
+
+START_TEST(a_page_asked_for_alone_has_the_pieces_that_it_has_among_all)
+{
+    enum { PAGES = 40 };
+    int compared = 0;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        struct xt_graph *g = random_graph(seed, &(struct random_graph_options){.max_numel = 1000});
+        struct xti_fuse_options opt = {.div_boxes = 8, .guard_boxes = 64, .page = 1 + (int64_t)seed % 30};
+        struct xti_map all, some;
+        struct xti_err err = {0};
+        int64_t only[64];
+        ck_assert_int_le(g->n_inputs, 64);
+        if (!all_positive(g) || xti_map_fuse(g, &opt, &all, &err)) {
+            xt_graph_free(g);
+            continue;
+        }
+        opt.only = only;
+        for (int64_t page = 0; page < PAGES; page++) {
+            struct xti_str want = {0}, got = {0};
+            for (int i = 0; i < g->n_inputs; i++)
+                only[i] = (page + i) % PAGES;
+            ck_assert_int_eq(xti_map_fuse(g, &opt, &some, &err), XT_OK);
+            key_of_page(&all, only, &want);
+            key_of_page(&some, only, &got);
+            ck_assert_int_eq(want.n, got.n);
+            ck_assert_msg(!memcmp(want.s, got.s, want.n), "seed %d, page %d: %s", (int)seed, (int)page,
+                          graph_text(g));
+            for (int i = 0; i < some.n_pieces; i++)
+                ck_assert_int_eq(some.piece[i].src / some.n_srcs, only[some.piece[i].src % some.n_srcs]);
+            compared += some.n_pieces;
+            xti_map_free(&some);
+            xti_str_free(&want);
+            xti_str_free(&got);
+        }
+        xti_map_free(&all);
+        xt_graph_free(g);
+    }
+    ck_assert_int_gt(compared, 20000);
+}
+END_TEST
+
 /* ---- xti_map_check: each break is one that a fuser's bug could make */
 
 /* Sets the piece's numbers: those of a dim, or of all. */
@@ -716,6 +785,7 @@ static Suite *fuse_suite(void)
     tcase_add_test(t, every_failing_allocation_is_reported_and_nothing_leaks);
     tcase_add_test(t, a_graph_without_output_is_refused);
     tcase_add_test(t, equal_copies_have_equal_maps);
+    tcase_add_test(t, a_page_asked_for_alone_has_the_pieces_that_it_has_among_all);
     tcase_add_test(t, check_sees_a_broken_map);
     tcase_add_test(t, time_of_typical_chains);
     suite_add_tcase(s, t);

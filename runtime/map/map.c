@@ -6,9 +6,10 @@
 
 enum { MANY_PIECES = 64, FIRST_PIECES = 2, FIRST_ITEMS = 16, MERGE_STEPS = 64 /* a piece */ };
 
+/* With pages always the same: what becomes of one page must not depend on whether others are wanted. */
 int xti_fuser_room(const struct xti_fuser *f)
 {
-    return f->m->n_pieces + f->n_stack > MANY_PIECES ? 2 : f->opt.guard_boxes;
+    return f->m->n_pieces + f->n_stack > MANY_PIECES && !f->opt.page ? 2 : f->opt.guard_boxes;
 }
 
 static void fail_pieces(struct xti_fuser *f)
@@ -44,8 +45,10 @@ void xti_fuser_push(struct xti_fuser *f, xt_node node, int arg, int64_t base, st
 static struct xti_piece *new_piece(struct xti_fuser *f)
 {
     struct xti_map *m = f->m;
-    if (m->n_pieces == XTI_MAX_PIECES) {
-        xt_status s = xti_map_merge(m, f->err);
+    if (m->n_pieces == XTI_MAX_PIECES && f->opt.page)
+        fail_pieces(f);
+    else if (m->n_pieces == XTI_MAX_PIECES) {
+        xt_status s = xti_map_merge(m, false, f->err);
         xti_pool_steps(&f->pool, MERGE_STEPS * XTI_MAX_PIECES);
         if (s)
             xti_pool_fail(&f->pool, s);
@@ -95,7 +98,10 @@ static void emit(struct xti_fuser *f, struct xti_work *p, int src, const unsigne
 void xti_fuser_emit_fill(struct xti_fuser *f, struct xti_work *p, const unsigned char *value)
 {
     p->off = -1;
-    emit(f, p, -1, value);
+    if (f->opt.only)
+        xti_work_free(p);
+    else
+        emit(f, p, -1, value);
 }
 
 /* Widens the source's bounds by what p reads: the leaf's span bounds it, and so does the address row. */
@@ -118,6 +124,12 @@ static void note_read(struct xti_fuser *f, const struct xti_work *p, const struc
         m->src_hi[n->input] = hi;
 }
 
+static bool is_wanted(const struct xti_fuser *f, int input, int64_t lo, int64_t hi)
+{
+    const int64_t *only = f->opt.only;
+    return lo <= hi && (!only || (lo <= only[input] && only[input] <= hi));
+}
+
 /* Emits p, which reads pages lo to hi of its input, page by page. As deep as hi - lo has bits. */
 static void emit_between(struct xti_fuser *f, struct xti_work *p, int input, int64_t lo, int64_t hi)
 {
@@ -129,7 +141,7 @@ static void emit_between(struct xti_fuser *f, struct xti_work *p, int input, int
         lo = l > lo ? l : lo;
         hi = h < hi ? h : hi;
     }
-    if (f->pool.st || lo > hi) {
+    if (f->pool.st || !is_wanted(f, input, lo, hi)) {
         xti_work_free(p);
         return;
     }
@@ -318,7 +330,7 @@ static xt_status run(struct xti_fuser *f)
     xt_status s = report(f);
     f->m->cut_windows = f->pool.cut_windows;
     if (!s)
-        s = xti_map_merge(f->m, f->err);
+        s = xti_map_merge(f->m, f->opt.page, f->err);
     if (!s && !f->opt.page)
         s = tighten_reads(f->m, f->err);
     xti_pool_free(&f->pool);

@@ -78,6 +78,9 @@ struct xti_fuse_options {
     int64_t page; /* > 0: a source is pages of so many elements, and a piece reads one page: its src is
                      input + n_srcs*page number, its soff counts from the page's start. src_lo and src_hi
                      are not set */
+    /* [n_srcs] With page: what is wanted of each source is this page. post: the pieces of those pages, as and
+     * in the order in which they are without it; no fills. NULL: all (test_fuse). */
+    const int64_t *only;
 };
 
 /* Fuses the graph's output. opt may be NULL. On failure *m is zeroed.
@@ -91,8 +94,9 @@ void xti_map_free(struct xti_map *m);
  * >= 1, in canonical form. Guards: what they hide is not written. On failure *out is zeroed. (make.c) */
 xt_status xti_map_of_piece(const struct xti_piece *p, int esize, struct xti_map *out, struct xti_err *err);
 
-/* Greedy union of pieces into fewer pieces with the same table; part of fuse. (merge.c) */
-xt_status xti_map_merge(struct xti_map *m, struct xti_err *err);
+/* Greedy union of pieces into fewer pieces with the same table; part of fuse. apart: what becomes of the
+ * pieces of a source does not depend on those of others. (merge.c) */
+xt_status xti_map_merge(struct xti_map *m, bool apart, struct xti_err *err);
 
 enum xti_class xti_map_class(const struct xti_map *m);
 const char *xti_class_name(enum xti_class c); /* "memcpy" */

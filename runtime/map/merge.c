@@ -199,13 +199,14 @@ static xt_status accept(struct xti_map *m, struct xti_piece *a, const struct can
     return XT_OK;
 }
 
-/* One pass: unites each piece with what it can of those after it; at most `window` of them are looked at. A
- * piece that is used up keeps its place with n_dims -1 until the end of the pass. */
-static xt_status pass(struct xti_map *m, int window, int *united, struct xti_err *err)
+/* One pass over pieces [first, end): unites each with what it can of those after it; of many only a few are
+ * looked at. A piece that is used up keeps its place with n_dims -1 until the end of the pass. */
+static xt_status pass(struct xti_map *m, int first, int end, int *united, struct xti_err *err)
 {
     struct candidate c;
-    for (int i = 0; i < m->n_pieces; i++)
-        for (int j = i + 1, seen = 0; m->piece[i].n_dims >= 0 && j < m->n_pieces && seen < window; j++) {
+    int window = end - first <= ALL_PAIRS ? ALL_PAIRS : WINDOW;
+    for (int i = first; i < end; i++)
+        for (int j = i + 1, seen = 0; m->piece[i].n_dims >= 0 && j < end && seen < window; j++) {
             if (m->piece[j].n_dims < 0)
                 continue;
             seen++;
@@ -222,6 +223,27 @@ static xt_status pass(struct xti_map *m, int window, int *united, struct xti_err
     return XT_OK;
 }
 
+static int by_source(const void *x, const void *y)
+{
+    int c = sign(((const struct xti_piece *)x)->src, ((const struct xti_piece *)y)->src);
+    return c ? c : compare(x, y);
+}
+
+/* The end of the pieces that are merged with the one at first. */
+static int end_of_run(const struct xti_map *m, bool apart, int first)
+{
+    int end = first + 1;
+    while (end < m->n_pieces && (!apart || m->piece[end].src == m->piece[first].src))
+        end++;
+    return end;
+}
+
+static void sort(struct xti_map *m, int (*order)(const void *, const void *))
+{
+    if (m->n_pieces > 1)
+        qsort(m->piece, (size_t)m->n_pieces, sizeof *m->piece, order);
+}
+
 static void close_ranks(struct xti_map *m)
 {
     int n = 0;
@@ -231,15 +253,17 @@ static void close_ranks(struct xti_map *m)
     m->n_pieces = n;
 }
 
-xt_status xti_map_merge(struct xti_map *m, struct xti_err *err)
+xt_status xti_map_merge(struct xti_map *m, bool apart, struct xti_err *err)
 {
-    if (m->n_pieces > 1)
-        qsort(m->piece, (size_t)m->n_pieces, sizeof *m->piece, compare);
+    sort(m, apart ? by_source : compare);
     xt_status s = XT_OK;
     for (int united = m->n_pieces > 1; united && !s;) {
         united = 0;
-        s = pass(m, m->n_pieces <= ALL_PAIRS ? ALL_PAIRS : WINDOW, &united, err);
+        for (int first = 0, end; first < m->n_pieces && !s; first = end)
+            s = pass(m, first, end = end_of_run(m, apart, first), &united, err);
         close_ranks(m);
     }
+    if (apart)
+        sort(m, compare);
     return s;
 }

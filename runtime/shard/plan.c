@@ -16,6 +16,7 @@ struct planner {
     struct xt_graph *g; /* the chain over pages: inputs are local arrays by class */
     xt_node whole;      /* its result, before it is spread */
     int *tensor;        /* [input of g] which of the line's inputs */
+    int64_t *only;      /* [input of g] the page of it that a receiver gets of this rank */
     int n_inputs;
     struct xti_parts parts; /* whose group is that of the box at hand */
     int first_group;        /* of the map that is read */
@@ -181,6 +182,9 @@ static xt_status read_receiver(struct planner *b, const struct lens *l, int64_t 
     struct xti_place at;
     struct xti_map m;
     xti_spread_place(s, to, &at);
+    for (int i = 0; i < b->n_inputs && b->sending; i++)
+        b->only[i] = b->p->rank - copy_shift(&b->p->mesh.input[b->tensor[i]], to);
+    opt.only = b->sending ? b->only : NULL;
     for (int i = 0; i < s->rank; i++)
         if (l->digit[i] >= 0)
             b->g->node[l->one].attr[4 * l->digit[i] + 1] = at.on[i] - l->first[i];
@@ -318,12 +322,14 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
     s = s ? s : check_pages(p, err);
     if (!s && elements && !(s = replay(&b))) {
         b.n_inputs = b.g->n_inputs;
-        s = xti_spread_classes(&p->mesh.output, n->shape, plan_class, &b);
+        b.only = xti_alloc_array((size_t)b.n_inputs + 1, sizeof *b.only);
+        s = b.only ? xti_spread_classes(&p->mesh.output, n->shape, plan_class, &b) : no_memory(&b);
     }
     if (!s)
         s = xti_parts_finish(&b.parts);
     xt_graph_free(b.g);
     xti_free(b.tensor);
+    xti_free(b.only);
     if (s)
         xti_shard_plan_free(p);
     return s;
