@@ -52,7 +52,8 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 static const struct xti_machine rows[] = {
     { /* what served on every machine where it was tried, or harmed none */
         "generic", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.prefetch_deep = true, .stream_pairs = true, .prefetch_writes = true, .joint_rows = true}
+        {.prefetch_deep = true, .stream_pairs = true, .prefetch_writes = true, .few_strands = true,
+         .short_parts = true, .joint_rows = true}
     },
     { /* guessed: nothing was measured on any */
         "neon", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
@@ -61,7 +62,7 @@ static const struct xti_machine rows[] = {
     {
         "emerald", 48 * KB, 2 * MB, 260 * MB, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
         {.prefetch_deep = true, .follows = 16, .stream_pairs = true, .prefetch_writes = true,
-         .few_strands = true, .joint_rows = true}
+         .few_strands = true, .short_parts = true, .joint_rows = true}
     },
     {
         "zen3", 32 * KB, 512 * KB, 32 * MB, &zen5_prices, TO_THE_CACHES(XTI_HINT_T0),
