@@ -289,6 +289,20 @@ START_TEST(no_link_is_followed)
 END_TEST
 
 /* A host that has closed its standard input gets 0 for the next file that it opens. */
+START_TEST(a_fifo_in_the_place_of_a_pack_is_none_and_not_waited_for)
+{
+    struct xti_err err = {0};
+    struct xti_pack *p;
+    struct xti_blob b;
+    ck_assert(!xti_pack_open(path, &p, &err));
+    ck_assert(!unlink(path) && !mkfifo(path, 0600));
+    ck_assert(!xti_pack_get(p, keys[0], strlen(keys[0]), &b)); /* it was one when it was opened */
+    xti_pack_close(p);
+    ck_assert_int_eq(xti_pack_open(path, &p, &err), XT_EIO);
+    ck_assert_ptr_null(p);
+}
+END_TEST
+
 START_TEST(a_pack_may_be_descriptor_0)
 {
     struct xti_pack *p = NULL;
@@ -347,6 +361,7 @@ int main(void)
     tcase_add_test(t, what_cannot_be_written_leaves_nothing_and_the_old_one);
     tcase_add_test(t, a_full_disk_leaves_nothing_and_the_old_one);
     tcase_add_test(t, no_link_is_followed);
+    tcase_add_test(t, a_fifo_in_the_place_of_a_pack_is_none_and_not_waited_for);
     tcase_add_test(t, a_pack_may_be_descriptor_0);
     tcase_add_test(t, each_allocation_may_fail);
     suite_add_tcase(s, t);

@@ -12,9 +12,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/os.h"
-#include "base/os.h"
 #include "cache/entry.h"
 
+enum { READ = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC }; /* a FIFO of its name keeps nobody waiting */
 enum { VERSION = 1, HEAD_BYTES = 24, ROW_BYTES = XTI_SHA256_BYTES + 16, MAX_ENTRIES = 1 << 20 };
 static const unsigned char magic[8] = {'X', 'T', 'P', 'A', 'C', 'K', '\r', '\n'};
 
@@ -91,7 +91,7 @@ xt_status xti_pack_open(const char *path, struct xti_pack **out, struct xti_err 
         xti_pack_close(p);
         return xti_fail(err, XT_ENOMEM, "pack %s", path);
     }
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, READ);
     const char *why = fd < 0 ? strerror(errno) : read_rows(fd, p);
     if (fd >= 0)
         close(fd);
@@ -158,7 +158,7 @@ bool xti_pack_get(const struct xti_pack *p, const void *key, size_t key_bytes, s
     const unsigned char *row = find_row(p, key, key_bytes);
     if (!row)
         return false;
-    int fd = open(p->path, O_RDONLY | O_CLOEXEC);
+    int fd = open(p->path, READ);
     const char *why = fd < 0 ? "cannot be opened" : read_entry(fd, row, key, key_bytes, out);
     if (fd >= 0)
         close(fd);

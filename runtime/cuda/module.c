@@ -18,6 +18,11 @@ static struct {
     struct xti_module *oldest, **newest;
 } idle = {.lock = PTHREAD_MUTEX_INITIALIZER, .newest = &idle.oldest};
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void before_fork(void) { pthread_mutex_lock(&idle.lock); }
+static void after_fork(void) { pthread_mutex_unlock(&idle.lock); }
+static void guard_fork(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
 static unsigned long long context_id(const struct xti_cu_api *api, xti_cu_context ctx)
 {
     unsigned long long id = 0;
@@ -205,6 +210,7 @@ void xti_module_free(struct xti_module *m)
 
 void xti_modules_keep(void)
 {
+    pthread_once(&once, guard_fork);
     pthread_mutex_lock(&idle.lock);
     idle.users++;
     pthread_mutex_unlock(&idle.lock);

@@ -18,8 +18,10 @@ static inline pid_t fork_child(void)
     fflush(NULL);
     pid_t pid = fork();
     ck_assert_msg(pid >= 0, "fork failed: %d", errno);
-    if (!pid)
+    if (!pid) {
+        signal(SIGALRM, SIG_DFL); /* Check's handler kills the test, and it would not be known why */
         alarm(CHILD_SECONDS);
+    }
     return pid;
 }
 
