@@ -464,6 +464,35 @@ START_TEST(options_of_other_versions_are_taken_and_those_that_make_no_sense_refu
 }
 END_TEST
 
+START_TEST(headers_of_no_array_are_not_written)
+{
+    static char head[XT_NPY_ROOM];
+    const struct xt_npy good = {.size = sizeof good, .dtype = XT_F32, .rank = 2, .shape = {3, 4}};
+    const size_t aligns[] = {0, 1, 63, 4097, SIZE_MAX};
+    const int wrong[] = {INT_MIN, -1, XT_MAX_RANK + 1, INT_MAX};
+    ck_assert_uint_eq(xt_npy_write(&good, 64, head), 128);
+    ck_assert_uint_eq(xt_npy_write(NULL, 64, head), 0);
+    ck_assert_uint_eq(xt_npy_write(&good, 64, NULL), 0);
+    for (int i = 0; i < 5; i++)
+        ck_assert_uint_eq(xt_npy_write(&good, aligns[i], head), 0);
+    for (int i = 0; i < 4; i++) {
+        struct xt_npy rank = good, dtype = good, extent = good, size = good;
+        rank.rank = wrong[i];
+        dtype.dtype = i ? (xt_dtype)wrong[i] : (xt_dtype)0;
+        extent.shape[i % 2] = i < 2 ? -1 : INT64_MIN;
+        size.size = (size_t)i;
+        ck_assert_uint_eq(xt_npy_write(&rank, 64, head), 0);
+        ck_assert_uint_eq(xt_npy_write(&dtype, 64, head), 0);
+        ck_assert_uint_eq(xt_npy_write(&extent, 64, head), 0);
+        ck_assert_uint_eq(xt_npy_write(&size, 64, head), 0);
+    }
+    struct xt_npy most = {.size = sizeof most, .dtype = XT_BF16, .rank = XT_MAX_RANK, .fortran_order = 1};
+    for (int i = 0; i < XT_MAX_RANK; i++)
+        most.shape[i] = INT64_MAX;
+    ck_assert_uint_eq(xt_npy_write(&most, XT_NPY_ROOM, head), XT_NPY_ROOM);
+}
+END_TEST
+
 static double processor_seconds(void)
 {
     struct timespec t;
@@ -529,6 +558,7 @@ int main(void)
     tcase_add_loop_test(c, random_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
+    tcase_add_test(c, headers_of_no_array_are_not_written);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
     tcase_add_test(c, a_limit_of_files_ends_a_run_and_no_host);
     suite_add_tcase(s, c);

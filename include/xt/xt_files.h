@@ -106,7 +106,7 @@ struct xt_npy {
  * know. XT_EIO: it is none, or of what xt does not know. */
 XT_API xt_status xt_npy_read(const void *head, size_t n, struct xt_npy *out, size_t *need);
 /* A header of dtype, shape and fortran_order, of version 1.0, whose elements begin at a multiple of `align`
- * (64 .. 4096). Returns its bytes, at most XT_NPY_ROOM. */
+ * (64 .. 4096). Returns its bytes, at most XT_NPY_ROOM; 0: there is no such array, or alignment. */
 enum { XT_NPY_ROOM = 4096 };
 XT_API size_t xt_npy_write(const struct xt_npy *a, size_t align, char head[XT_NPY_ROOM]);
 

@@ -260,9 +260,21 @@ static const struct kind *find_written(xt_dtype dtype)
     return NULL;
 }
 
+static bool can_be_written(const struct xt_npy *a, size_t align)
+{
+    if (!a || a->size < XTI_UP_TO(struct xt_npy, fortran_order) || a->rank < 0 || a->rank > XT_MAX_RANK)
+        return false;
+    for (int i = 0; i < a->rank; i++)
+        if (a->shape[i] < 0)
+            return false;
+    return align >= 64 && align <= XT_NPY_ROOM && find_written(a->dtype);
+}
+
 /* Padded with spaces. */
 size_t xt_npy_write(const struct xt_npy *a, size_t align, char head[XT_NPY_ROOM])
 {
+    if (!head || !can_be_written(a, align))
+        return 0;
     const struct kind *k = find_written(a->dtype);
     char *text = head + MAGIC_BYTES + 2;
     size_t room = XT_NPY_ROOM - MAGIC_BYTES - 2;
