@@ -570,6 +570,72 @@ START_TEST(two_plans_through_a_middle_layout_are_the_one)
 }
 END_TEST
 
+/* ---- ranks whose parts make up a line */
+
+enum { LINE_A = 16, LINE_B = 32, LINE_C = 8, LINE_D = 16, LINE_E = 64, LINE_RANKS = 2 };
+
+/* Of rank r's result, as the line says. */
+static int64_t wrong_in(const uint32_t *y, int r)
+{
+    int64_t wrong = 0;
+    for (int e = 0; e < LINE_E / LINE_RANKS; e++)
+        for (int b = 0; b < LINE_B; b++)
+            for (int d = 0; d < LINE_D; d++)
+                for (int c = 0; c < LINE_C; c++)
+                    for (int a = 0; a < LINE_A; a++) {
+                        int from = (((a * LINE_B + b) * LINE_C + c) * LINE_D + d) * LINE_E;
+                        wrong += *y++ != (uint32_t)(from + r * LINE_E / LINE_RANKS + e);
+                    }
+    return wrong;
+}
+
+static void run_lines(struct xt_shard **p, uint32_t **src, unsigned char **dst)
+{
+    for (int r = 0; r < LINE_RANKS; r++)
+        ck_assert_int_eq(xt_shard_start(p[r], dst[r], (const void *[]){src[r]}), XT_OK);
+    for (int done[LINE_RANKS] = {0}; !done[0] || !done[1];)
+        for (int r = 0; r < LINE_RANKS; r++)
+            ck_assert_int_eq(xt_shard_test(p[r], &done[r]), XT_OK);
+}
+
+/* Once all show their arrays, and once one of them hides its own. */
+START_TEST(ranks_whose_parts_make_up_a_line_are_read_by_one_copy)
+{
+    static const char line[] =
+        "mesh r[2]; x: f32[16 r,32,8,16,64]; x.permute(4,1,3,2,0) -> [64 r,32,16,8,16]";
+    for (int hides = 0; hides < 2; hides++) {
+        struct mailbox *m = mailbox_new(LINE_RANKS, 1);
+        struct xt_shard *p[LINE_RANKS];
+        uint32_t *src[LINE_RANKS];
+        unsigned char *dst[LINE_RANKS];
+        mailbox_near(m, 0, LINE_RANKS, (unsigned char[]){1, !hides});
+        for (int r = 0; r < LINE_RANKS; r++) {
+            int64_t bytes;
+            ck_assert_int_eq(xt_shard_new(line, r, mailbox_end(m, r), &p[r]), XT_OK);
+            const struct xti_target *t = &p[r]->plan.target;
+            dst[r] = local(p[r], -1, r, &bytes);
+            src[r] = malloc((size_t)bytes);
+            for (int64_t i = 0; i < bytes / 4; i++)
+                src[r][i] = (uint32_t)(i + r * bytes / 4);
+            ck_assert_int_eq(p[r]->whole.serves, t->machine->habits.joint_rows && p[r]->plan.streams);
+        }
+        for (int run = 0; run < 2; run++) {
+            run_lines(p, src, dst);
+            for (int r = 0; r < LINE_RANKS; r++) {
+                ck_assert_int_eq(wrong_in((const uint32_t *)dst[r], r), 0);
+                memset(dst[r], 0, (size_t)LINE_A * LINE_B * LINE_C * LINE_D * LINE_E * 4 / LINE_RANKS);
+            }
+        }
+        for (int r = 0; r < LINE_RANKS; r++) {
+            xt_shard_free(p[r]);
+            free(src[r]);
+            free(dst[r]);
+        }
+        ck_assert_int_eq(mailbox_free(m), 0);
+    }
+}
+END_TEST
+
 /* ---- more than 2^31 bytes from one rank to another */
 
 static unsigned char huge_byte(int64_t i) { return (unsigned char)((uint64_t)i * 0x9e3779b97f4a7c15u >> 56); }
@@ -702,6 +768,7 @@ int main(void)
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, two_plans_through_a_middle_layout_are_the_one);
+    tcase_add_test(t, ranks_whose_parts_make_up_a_line_are_read_by_one_copy);
     tcase_add_test(t, messages_and_kernels_are_as_few_as_the_strides_say);
     tcase_add_test(t, an_explanation_has_the_same_numbers_as_text_and_as_json);
     suite_add_tcase(s, t);

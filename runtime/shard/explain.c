@@ -124,6 +124,10 @@ void xti_shard_text(const struct xt_shard *s, struct xti_str *b)
     if (i.near_bytes)
         xti_str_addf(b, "  near      %s through shared memory; read in its place where it is seen: %s\n",
                      xti_size_text(i.near_bytes, a, sizeof a), xti_size_text(i.direct_bytes, c, sizeof c));
+    if (s->whole.serves)
+        xti_str_add(b,
+                    "  together  what it reads in its place and what it keeps, where all of it is seen: they "
+                    "share lines of the result\n");
     xti_str_addf(b, "  keeps     %s by %d fused cop%s", xti_size_text(i.own_bytes, a, sizeof a),
                  s->plan.own.n_parts, s->plan.own.n_parts == 1 ? "y" : "ies");
     if (i.fill_bytes)

@@ -1,7 +1,7 @@
 /* run.c: carries a plan out over a transport: receives are posted first, messages are packed and sent while
  * others are under way, what stays on the rank is copied by one kernel, arrivals are unpacked; what near
  * ranks show is copied from place to place. Layer 5. */
-#include "shard/near.h"
+#include "shard/whole.h"
 
 #include <sched.h>
 
@@ -152,6 +152,31 @@ static bool release_near(struct xt_shard *p, int i)
     return true;
 }
 
+static void copy_own(struct xt_shard *p)
+{
+    move_all(p, &p->plan.own, NULL, XTI_WITHIN, NULL);
+    move_all(p, &p->plan.fill, NULL, XTI_WITHIN, NULL);
+}
+
+/* All at once, as soon as all have begun; the parts by themselves if one of them hides its arrays. */
+static bool go_whole(struct xt_shard *p)
+{
+    enum xti_shows shows = p->whole.done ? XTI_NOT_BEGUN : xti_whole_shows(p);
+    if (shows == XTI_NOT_BEGUN)
+        return false;
+    p->whole.done = true;
+    if (shows == XTI_HIDES) {
+        copy_own(p);
+        return true;
+    }
+    xti_whole_run(p);
+    for (int i = 0; i < p->plan.pull.n; i++) {
+        xti_near_pulled(p, p->plan.pull.message[i].near);
+        p->pulled[i] = true;
+    }
+    return true;
+}
+
 /* The next of the near ranks whose arrays are read in their place, if one has begun. */
 static bool pull(struct xt_shard *p)
 {
@@ -174,6 +199,8 @@ static bool pull(struct xt_shard *p)
 /* Has this rank read what it reads, and have those who read its own? */
 static bool pulls_are_done(struct xt_shard *p)
 {
+    if (!p->whole.done)
+        return false;
     for (int i = 0; i < p->plan.pull.n; i++)
         if (!p->pulled[i])
             return false;
@@ -190,6 +217,8 @@ static bool go_near(struct xt_shard *p)
         any |= take_near(p, i);
         any |= release_near(p, i);
     }
+    if (!p->whole.done)
+        return any | go_whole(p);
     return any || pull(p);
 }
 
@@ -282,6 +311,8 @@ xt_status xti_shard_ready(struct xt_shard *p, struct xti_err *err)
 {
     xt_status s = xti_shard_kernels(&p->plan, err);
     if (!s)
+        s = xti_whole_make(p, err);
+    if (!s)
         s = take_buffers(p, &p->receive, err);
     return s ? s : take_buffers(p, &p->send, err);
 }
@@ -336,11 +367,12 @@ xt_status xt_shard_start(struct xt_shard *p, void *dst, const void *const *srcs)
         p->src_kept[i] = srcs[i];
     p->src = p->src_kept;
     p->running = true;
+    p->whole.done = !p->whole.serves;
     xti_near_begin(p);
     if ((s = post_receives(p)) || (s = post_sends(p)))
         return s;
-    move_all(p, &p->plan.own, NULL, XTI_WITHIN, NULL);
-    move_all(p, &p->plan.fill, NULL, XTI_WITHIN, NULL);
+    if (p->whole.done)
+        copy_own(p);
     return advance(p, false) ? xt_last_error()->status : xti_publish(XT_OK, NULL);
 }
 

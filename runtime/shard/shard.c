@@ -1,5 +1,5 @@
 /* shard.c: the public functions that make a plan and look at it. Layer 5. */
-#include "shard/near.h"
+#include "shard/whole.h"
 
 #include <string.h>
 
@@ -128,6 +128,7 @@ void xt_shard_free(struct xt_shard *p)
         xti_free(p->send.buffer[i]);
     }
     xti_free(p->src_kept);
+    xti_whole_free(p);
     xti_near_close(p);
     xti_shard_plan_free(&p->plan);
     xti_free(p);

@@ -23,6 +23,15 @@ struct xti_lane {
     uint64_t ticket[XTI_LANE_SLOTS]; /* of those by boards (near.h) */
 };
 
+/* A copy of several ranks' parts (whole.h). */
+struct xti_whole {
+    bool asked, serves, done; /* done: in this run it is, or what it copies is left to its parts */
+    int n;
+    struct xti_map *part, map; /* [n] what the map's pieces lie in */
+    struct xti_plan plan;
+    const void **src; /* [n] */
+};
+
 struct xt_shard {
     struct xti_shard_plan plan;
     struct xt_transport transport;
@@ -36,6 +45,7 @@ struct xt_shard {
     uint64_t run, *expected;
     unsigned char *shows; /* [near.n] enum xti_shows */
     bool *pulled;         /* [pull.n] what is done of it */
+    struct xti_whole whole;
 };
 
 /* As xt_shard_new, with messages of at most so many bytes, the same on all ranks. */
