@@ -464,6 +464,37 @@ START_TEST(options_of_other_versions_are_taken_and_those_that_make_no_sense_refu
 }
 END_TEST
 
+START_TEST(a_run_that_was_begun_and_is_freed_leaves_nothing)
+{
+    const struct form form = {.kind = NPY, .dtype = XT_F32, .rank = 2, .shape = {64, 64}};
+    struct xt_files_options o = {.size = sizeof o, .mem_bytes = 1 << 20};
+    char path[PATH], out[PATH];
+    const char *in[] = {path};
+    struct xt_files *f, *other;
+    start();
+    snprintf(path, PATH, "%s/in.npy", dir);
+    unsigned char *data = random_bytes(numel(&form) * 4, 1);
+    put_npy(path, &form, data);
+    for (int way = 0; way < 4; way++) {
+        snprintf(out, PATH, "%s/out.%s", dir, way % 2 ? "zarr" : "npy");
+        o.passes = 1 + way / 2;
+        ck_assert_int_eq(xt_files_new("x; x.T", 1, in, out, &o, &f), XT_OK);
+        ck_assert_int_eq(xt_files_new("x; x.T", 1, in, out, &o, &other), XT_OK);
+        ck_assert(!xt_files_begin(f) && !xt_files_begin(f) && left_over(dir));
+        ck_assert_int_eq(xt_files_begin(other), XT_EIO); /* another run is making this result */
+        ck_assert_int_eq(xt_files_run(other), XT_EIO);
+        xt_files_free(f);
+        ck_assert_int_eq(left_over(dir), 0);
+        ck_assert_int_eq(xt_files_run(other), XT_OK);
+        xt_files_free(other);
+        ck_assert(!left_over(dir) && !access(out, F_OK));
+        remove_tree(out);
+    }
+    free(data);
+    finish();
+}
+END_TEST
+
 START_TEST(headers_of_no_array_are_not_written)
 {
     static char head[XT_NPY_ROOM];
@@ -558,6 +589,7 @@ int main(void)
     tcase_add_loop_test(c, random_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
+    tcase_add_test(c, a_run_that_was_begun_and_is_freed_leaves_nothing);
     tcase_add_test(c, headers_of_no_array_are_not_written);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
     tcase_add_test(c, a_limit_of_files_ends_a_run_and_no_host);

@@ -272,15 +272,15 @@ void xt_files_free(struct xt_files *f)
 {
     if (!f)
         return;
+    if (f->begun && !f->opt.share)
+        clear_away(f, &f->made);
+    xti_journal_close(&f->made, false);
     for (int i = 0; i < 2; i++)
         xti_task_free(&f->task[i]);
     for (int i = 0; f->in && i < f->n; i++)
         xti_array_free(&f->in[i]);
     xti_array_free(&f->out);
     xti_array_free(&f->tiles);
-    if (f->begun && !f->opt.share)
-        clear_away(f, &f->made);
-    xti_journal_close(&f->made, false);
     xt_graph_free(f->chain);
     xti_free(f->in);
     xti_free(f->in_list);
