@@ -398,6 +398,32 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
     }
 }
 
+/* Stores the chunks of a row. */
+XT_FN void XT_NAME(_store)(unsigned char *dst, const XT_ROW *row, const xt_index *t, const xt_b16 *v)
+{
+    long long to = (long long)((xt_signed)row->to + row->at) * XT_UNIT;
+#if XT_NUMBERED
+    asm("" : "+l"(to)); /* kept: the chunks' are sums with a constant */
+#endif
+    if (XT_NUMBERED && XT_ALIGNED && XT_WARP && XT_ALONG > 1 &&
+        row->first + XT_LANES * XT_ALONG * XT_G <= (xt_signed)XT_LENGTH) { /* one question for all */
+        XT_UNROLL
+        for (int c = 0; c < XT_ALONG; c++)
+            *(xt_b16 *)(dst + to + c * XT_LANES * 16) = v[c];
+        return;
+    }
+    XT_UNROLL
+    for (int c = 0; c < XT_ALONG; c++) {
+        const xt_signed at = row->at + c * XT_LANES * XT_G;
+        unsigned char *p = dst + to + c * XT_LANES * 16;
+        if (XT_ALIGNED ? (xt_index)at < XT_LENGTH : at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH)
+            *(xt_b16 *)p = v[c];
+        else if (!XT_ALIGNED && at + XT_G > 0 && at < (xt_signed)XT_LENGTH)
+            XT_NAME(_part)
+        (p, v[c], (int)max(-at, (xt_signed)0), (int)min((xt_signed)XT_LENGTH - at, (xt_signed)XT_G));
+    }
+}
+
 XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #if XT_SEGMENTS == 1
                    const unsigned char *__restrict__ src,
@@ -423,16 +449,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
     for (int k = 0; k < XT_SEGMENTS; k++)
         XT_NAME(_add)(row, XT_SOURCE_OF(k), t, k, v);
     XT_UNROLL
-    for (int i = 0; i < XT_TILES; i++) {
-        const XT_ROW *q = &row[i / XT_ALONG];
-        const xt_signed at = q->at + i % XT_ALONG * XT_LANES * XT_G;
-        unsigned char *p = dst + (long long)((xt_signed)q->to + at) * XT_UNIT;
-        if (XT_ALIGNED ? (xt_index)at < XT_LENGTH : at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH)
-            *(xt_b16 *)p = v[i];
-        else if (!XT_ALIGNED && at + XT_G > 0 && at < (xt_signed)XT_LENGTH)
-            XT_NAME(_part)
-        (p, v[i], (int)max(-at, (xt_signed)0), (int)min((xt_signed)XT_LENGTH - at, (xt_signed)XT_G));
-    }
+    for (int r = 0; r < XT_ACROSS; r++)
+        XT_NAME(_store)(dst, &row[r], t, v + r * XT_ALONG);
 }
 #undef XT_G
 #undef XT_TILES
