@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "map/map.h"
 #include "support/child.h"
 #include "support/golden.h"
@@ -495,6 +496,42 @@ START_TEST(a_run_that_was_begun_and_is_freed_leaves_nothing)
 }
 END_TEST
 
+START_TEST(each_allocation_of_a_run_may_fail)
+{
+    const struct form form[] = {
+        {.kind = NPY, .dtype = XT_F32, .rank = 2, .shape = {64, 64}},
+        {.kind = ZARR3, .dtype = XT_F32, .rank = 2, .shape = {64, 64}, .chunk = {16, 16}}};
+    char path[PATH], out[PATH];
+    const char *in[] = {path};
+    int64_t live = xti_live_allocations();
+    start();
+    snprintf(path, PATH, "%s/in%s", dir, _i & 2 ? "" : ".npy");
+    snprintf(out, PATH, "%s/out.%s", dir, _i & 1 ? "zarr" : "npy");
+    unsigned char *data = random_bytes(numel(&form[0]) * 4, 1);
+    put_array(path, &form[_i >> 1 & 1], data);
+    xt_status s = XT_ENOMEM;
+    for (int n = 1; s; n += n < 100 || test_full() ? 1 : 13) {
+        struct xt_files_options o = {.size = sizeof o,
+                                     .mem_bytes = 1 << 20,
+                                     .tile_bytes = 2048,
+                                     .requests = 4,
+                                     .passes = 1 + (_i >> 2)};
+        struct xt_files *f;
+        xti_fail_alloc(n, n % 2);
+        s = xt_files_new("x; x.T", 1, in, out, &o, &f);
+        if (f)
+            s = xt_files_run(f);
+        ck_assert_msg(!s || s == XT_ENOMEM, "allocation %d: %s", n, xt_last_error()->message);
+        xt_files_free(f);
+        xti_fail_alloc(0, 0);
+        ck_assert_int_eq(xti_live_allocations(), live);
+        ck_assert_int_eq(!s, !access(out, F_OK));
+    }
+    free(data);
+    finish();
+}
+END_TEST
+
 START_TEST(headers_of_no_array_are_not_written)
 {
     static char head[XT_NPY_ROOM];
@@ -590,6 +627,7 @@ int main(void)
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
     tcase_add_test(c, a_run_that_was_begun_and_is_freed_leaves_nothing);
+    tcase_add_loop_test(c, each_allocation_of_a_run_may_fail, 0, 8);
     tcase_add_test(c, headers_of_no_array_are_not_written);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
     tcase_add_test(c, a_limit_of_files_ends_a_run_and_no_host);

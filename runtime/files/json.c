@@ -11,9 +11,17 @@ enum { DEPTH = 64 };
 struct reader {
     const char *p, *end;
     struct xti_arena *arena;
+    bool no_memory;
 };
 
 static bool value(struct reader *r, struct xti_json *v, int depth);
+
+static void *room(struct reader *r, size_t bytes)
+{
+    void *p = xti_arena_alloc(r->arena, bytes);
+    r->no_memory |= !p;
+    return p;
+}
 
 static void blanks(struct reader *r)
 {
@@ -97,7 +105,7 @@ static const char *string(struct reader *r)
         end += *end == '\\' ? 2 : 1;
     if (end >= r->end)
         return NULL;
-    char *text = xti_arena_alloc(r->arena, (size_t)(end - r->p) + 1), *to = text;
+    char *text = room(r, (size_t)(end - r->p) + 1), *to = text;
     while (text && r->p < end) {
         if ((unsigned char)*r->p < ' ')
             return NULL;
@@ -132,7 +140,7 @@ static bool number(struct reader *r, struct xti_json *v)
             return false;
     }
     size_t bytes = (size_t)(r->p - start);
-    char *text = xti_arena_alloc(r->arena, bytes + 1);
+    char *text = room(r, bytes + 1);
     if (text)
         memcpy(text, start, bytes);
     v->text = text;
@@ -145,11 +153,12 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Sorted: there may be a million. */
-static bool keys_differ(const struct xti_json *object)
+static bool keys_differ(struct reader *r, const struct xti_json *object)
 {
     const struct xti_json **all = xti_alloc_array((size_t)object->n, sizeof *all);
     bool differ = all;
     int n = 0;
+    r->no_memory |= !all;
     for (const struct xti_json *v = object->first; all && v; v = v->next)
         all[n++] = v;
     if (all)
@@ -169,7 +178,7 @@ static bool items(struct reader *r, struct xti_json *v, const char *close, int d
     if (take(r, close))
         return true;
     do {
-        struct xti_json *item = xti_arena_alloc(r->arena, sizeof *item);
+        struct xti_json *item = room(r, sizeof *item);
         const char *key = NULL;
         blanks(r);
         if (!item || (object && (!take(r, "\"") || !(key = string(r)))))
@@ -183,7 +192,7 @@ static bool items(struct reader *r, struct xti_json *v, const char *close, int d
         v->n++;
         blanks(r);
     } while (take(r, ","));
-    return take(r, close) && (!object || keys_differ(v));
+    return take(r, close) && (!object || keys_differ(r, v));
 }
 
 static bool value(struct reader *r, struct xti_json *v, int depth)
@@ -205,14 +214,14 @@ static bool value(struct reader *r, struct xti_json *v, int depth)
     return v->kind = XTI_JSON_NUMBER, number(r, v);
 }
 
-const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena)
+const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena, bool *no_memory)
 {
-    struct reader r = {text, text + n, arena};
-    struct xti_json *v = xti_arena_alloc(arena, sizeof *v);
-    if (!v || memchr(text, 0, n) || !value(&r, v, 0))
-        return NULL;
+    struct reader r = {text, text + n, arena, false};
+    struct xti_json *v = room(&r, sizeof *v);
+    bool ok = v && !memchr(text, 0, n) && value(&r, v, 0);
+    *no_memory = r.no_memory;
     blanks(&r);
-    return r.p == r.end ? v : NULL;
+    return ok && r.p == r.end ? v : NULL;
 }
 
 const struct xti_json *xti_json_at(const struct xti_json *object, const char *key)

@@ -28,7 +28,7 @@ struct xti_json {
 };
 
 /* NULL: it is no JSON text, is nested deeper than 64, has a NUL or a key twice, or there is no memory. */
-const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena);
+const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena, bool *no_memory);
 
 const struct xti_json *xti_json_at(const struct xti_json *object, const char *key); /* NULL: it has none */
 bool xti_json_is(const struct xti_json *v, const char *string);                     /* v may be NULL */

@@ -107,7 +107,10 @@ static xt_status read_fill(struct xti_array *s, const struct xti_json *v, struct
     if (!v || v->kind == XTI_JSON_NULL || (s->raw && zero_base64(v)))
         return XT_OK;
     bool ok = fill_text(v, &b) && b.s && !xti_value_parse(s->dtype, b.s, b.n, s->fill);
+    bool no_memory = b.failed;
     xti_str_free(&b);
+    if (no_memory)
+        return xti_fail(err, XT_ENOMEM, "%s: out of memory", s->said);
     return ok ? XT_OK
               : xti_fail(err, XT_EUNSUPPORTED, "%s: its fill_value is no %s", s->said,
                          xt_dtype_name(s->dtype));
@@ -212,11 +215,15 @@ static xt_status read_text(struct xti_array *s, int fd, struct xti_err *err)
     if (fstat(fd, &s->stat) || s->stat.st_size > MOST_BYTES)
         return broken(s, "cannot be read", err);
     char *text = xti_alloc((size_t)s->stat.st_size + 1);
+    bool no_memory = !text;
     ssize_t n = text ? pread(fd, text, (size_t)s->stat.st_size, 0) : -1;
-    const struct xti_json *v = n == s->stat.st_size ? xti_json_read(text, (size_t)n, &arena) : NULL;
+    const struct xti_json *v =
+        n == s->stat.st_size ? xti_json_read(text, (size_t)n, &arena, &no_memory) : NULL;
     xt_status st;
-    if (!v || !xti_json_int(xti_json_at(v, "zarr_format"), &format) ||
-        format != (s->kind == XTI_ARRAY_ZARR2 ? 2 : 3))
+    if (no_memory)
+        st = xti_fail(err, XT_ENOMEM, "%s: out of memory", s->said);
+    else if (!v || !xti_json_int(xti_json_at(v, "zarr_format"), &format) ||
+             format != (s->kind == XTI_ARRAY_ZARR2 ? 2 : 3))
         st = broken(s, "is no JSON object with the 'zarr_format' of its name", err);
     else
         st = s->kind == XTI_ARRAY_ZARR2 ? read_v2(s, v, err) : read_v3(s, v, err);
@@ -227,14 +234,16 @@ static xt_status read_text(struct xti_array *s, int fd, struct xti_err *err)
 
 static int open_kind(const char *path, enum xti_array_kind *kind)
 {
-    int fd = -1;
+    int fd = -1, dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return -1;
     for (int k = XTI_ARRAY_ZARR3; k >= XTI_ARRAY_ZARR2 && fd < 0; k--) {
-        struct xti_str b = {0};
-        xti_str_addf(&b, "%s/%s", path, file_of[k]);
-        fd = b.failed ? -1 : open(b.s, XTI_FILE_READ);
+        fd = openat(dir, file_of[k], XTI_FILE_READ);
         *kind = (enum xti_array_kind)k;
-        xti_str_free(&b);
     }
+    int e = errno;
+    close(dir);
+    errno = e;
     return fd;
 }
 
