@@ -579,6 +579,17 @@ START_TEST(transposes_whose_rows_share_sets_move_whole_lines)
 }
 END_TEST
 
+START_TEST(transposes_of_parts_of_lines_are_not_streamed)
+{
+    struct xti_plan half = plan_of("x: f32[8,1048576]; x.T -> [1048576,8]:[16,1]", &cpu);
+    struct xti_plan whole = plan_of("x: f32[16,1048576]; x.T -> [1048576,16]:[32,1]", &cpu);
+    ck_assert(!half.step[0].store.stream);
+    ck_assert(whole.step[0].store.stream);
+    free_plan(&half);
+    free_plan(&whole);
+}
+END_TEST
+
 START_TEST(only_copies_past_the_cache_stream)
 {
     struct xti_plan p = plan_of("x: f32[1000,1000]; x.permute(1,0)", &cpu);
@@ -889,6 +900,7 @@ int main(void)
     tcase_add_test(t, each_refused_strategy_says_why);
     tcase_add_test(t, units_are_as_wide_as_the_inner_run);
     tcase_add_test(t, transposes_whose_rows_share_sets_move_whole_lines);
+    tcase_add_test(t, transposes_of_parts_of_lines_are_not_streamed);
     tcase_add_test(t, only_copies_past_the_cache_stream);
     tcase_add_test(t, only_ordinary_stores_past_the_first_cache_are_fetched_ahead);
     tcase_add_test(t, threads_do_not_cut_the_rows_of_weaves);

@@ -76,8 +76,9 @@ bool xti_transpose_applies(const struct xti_plan *p, const struct xti_nest *t, s
 void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     xti_step_begin(p, t, XTI_CPU_TRANSPOSE, t->unit, t->cs, t->cd, step);
-    /* Whole lines need rows that begin alike; other rows go through the cache. */
-    step->store.stream = step->store.stream && step->row.d % XTI_LINE == 0;
+    /* Whole lines need rows that have one, and begin alike; other rows go through the cache. */
+    step->store.stream =
+        step->store.stream && step->row.d % XTI_LINE == 0 && step->col.n * step->unit >= XTI_LINE;
     step->store.squares = xti_cost_whole_lines(p, step);
     if (step->store.stream) {
         step->kernel = XTI_CPU_TILE;
