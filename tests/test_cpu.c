@@ -827,6 +827,8 @@ static struct {
     bool begins[LEVELS + 1];
 } call[MOST_CALLS];
 static int n_calls;
+static const char *nest_src;
+static const int64_t nest_steps[LEVELS] = {1000, -70, 1000, 1}; /* of the loops' sources */
 
 static void note_call(const struct xtk_job *j, char *d, const char *s)
 {
@@ -834,7 +836,8 @@ static void note_call(const struct xtk_job *j, char *d, const char *s)
     ck_assert_int_lt(n_calls, MOST_CALLS);
     call[n_calls].s = s;
     for (int k = 0; k <= LEVELS; k++) {
-        call[n_calls].after[k] = xti_nest_after(j, k);
+        int loop = xti_nest_goes_on(j, k);
+        call[n_calls].after[k] = loop < 0 ? NULL : nest_src + xti_nest_offset(j, loop, nest_steps);
         call[n_calls].begins[k] = xti_nest_begins(j, k);
     }
     n_calls++;
@@ -852,14 +855,15 @@ static const char *next_begin(int i, int level)
 START_TEST(a_nest_tells_where_its_source_goes_on_after_each_loop)
 {
     static const char src[1 << 15];
-    struct xti_loop loop[LEVELS] = {{.n = 4, .s = 1000, .whole = 10, .block = 3, .cuts = 2},
+    nest_src = src + 400;
+    struct xti_loop loop[LEVELS] = {{.n = 4, .s = nest_steps[0], .whole = 10, .block = 3, .cuts = 2},
                                     {.n = 5, .s = -70, .cuts = XTI_CUTS_NONE},
                                     {.n = 3, .s = 1000, .cuts = XTI_CUTS_NONE},
                                     {.n = 3, .s = 1, .whole = 10, .block = 4, .cuts = XTI_CUTS_ROW}};
     struct xti_step step = {.n_loops = LEVELS, .loop = loop, .row.n = 10, .split = _i - 1};
     const struct xtk_job job = {.rows = 10};
     n_calls = 0;
-    xti_run_nest(&step, note_call, &job, NULL, src + 400, (struct xti_share){1, 3});
+    xti_run_nest(&step, note_call, &job, NULL, nest_src, (struct xti_share){1, 3});
     ck_assert_int_ge(n_calls, 30);
     for (int i = 0; i < n_calls; i++)
         for (int k = 0; k <= LEVELS; k++)

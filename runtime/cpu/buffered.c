@@ -98,19 +98,6 @@ static void fetch(struct xti_buffered *b, int64_t lines)
     }
 }
 
-/* Lines that a run covers in part go through the cache: a miss would hold up all stores behind it. */
-static void fetch_ends(const struct xti_runs *runs, const char *d)
-{
-    struct walk w;
-    for (begin(&w, runs); !w.done; next_run(&w)) {
-        const char *from = d + w.off, *to = from + runs->bytes;
-        if ((uintptr_t)from & (LINE - 1))
-            __builtin_prefetch(from, 1);
-        if ((uintptr_t)to & (LINE - 1))
-            __builtin_prefetch(to, 1);
-    }
-}
-
 static void kernel(const struct xtk_job *j, char *d, const char *s)
 {
     struct xti_buffered *b = j->beside.buffered;
@@ -171,7 +158,6 @@ static void run_block(const struct xtk_job *j, char *d, const char *s)
     int n = b->blocks->n_parts;
     if (b->block != &b->blocks->block[row][col])
         take(b, &b->blocks->block[row][col]);
-    fetch_ends(&b->block->out, d);
     fill(b);
     if (xti_nest_begins(j, b->step->stage.group))
         next_group(b, j);

@@ -84,41 +84,14 @@ static void place(struct nest *t, int k)
     v[1].s = v->s + at * l->s;
 }
 
-/* A job behind which an outer loop steps on: the next one is further than s_next says. */
-static void run_last(struct nest *t, char *d, const char *s)
-{
-    int64_t usual = t->job.next.s;
-    const char *next = xti_nest_after(&t->job, t->step->n_loops);
-    if (next)
-        t->job.next.s = next - s;
-    t->kernel(&t->job, d, s);
-    t->job.next.s = usual;
-}
-
-static bool is_large(enum xti_cpu_op op)
-{
-    return op == XTI_CPU_TILE || op == XTI_CPU_GATHER || op == XTI_CPU_MOSAIC || op == XTI_CPU_BRAID;
-}
-
-/* Step i of the innermost loop. Worth finding is the next job of large ones that stream; kernels of rows
- * prefetch several jobs ahead. */
-static void run_job(struct nest *t, struct level *v, char *d, const char *s)
-{
-    if (v->i + 1 == v->end && t->step->store.stream && is_large(t->step->kernel))
-        run_last(t, d, s);
-    else
-        t->kernel(&t->job, d, s);
-    v->i++;
-}
-
 static void run_innermost(struct nest *t, int k)
 {
     const struct xti_loop *l = &t->step->loop[k];
     struct level *v = &t->level[k];
     char *d = v->d + v->i * l->d;
     const char *s = v->s + v->i * l->s;
-    for (; v->i < v->end; d += l->d, s += l->s)
-        run_job(t, v, d, s);
+    for (; v->i < v->end; v->i++, d += l->d, s += l->s)
+        t->kernel(&t->job, d, s);
 }
 
 static void run_loops(struct nest *t)
@@ -130,10 +103,12 @@ static void run_loops(struct nest *t)
             run_innermost(t, k);
         } else if (t->level[k].i < t->level[k].end) {
             place(t, k);
-            if (k == last)
-                run_job(t, &t->level[k], t->level[k + 1].d, t->level[k + 1].s);
-            else
+            if (k < last) {
                 enter(t, ++k);
+            } else {
+                t->kernel(&t->job, t->level[k + 1].d, t->level[k + 1].s);
+                t->level[k].i++;
+            }
             continue;
         }
         if (--k < 0)
@@ -154,25 +129,6 @@ bool xti_nest_begins(const struct xtk_job *j, int level)
         if (t->level[k].i != t->level[k].first)
             return false;
     return true;
-}
-
-/* Source bytes from where a loop begins to its step i. */
-static int64_t source_at(const struct nest *t, int k, int64_t i)
-{
-    return point_of(t, k, i) * t->step->loop[k].s;
-}
-
-const char *xti_nest_after(const struct xtk_job *j, int level)
-{
-    const struct nest *t = nest_of(j);
-    int64_t inside = 0; /* to where the loops inside loop k begin */
-    for (int k = t->step->n_loops - 1; k >= 0; k--) {
-        const struct level *v = &t->level[k];
-        if (k < level && v->i + 1 < v->end)
-            return v->s + source_at(t, k, v->i + 1) + inside;
-        inside += source_at(t, k, v->first);
-    }
-    return NULL;
 }
 
 int xti_nest_goes_on(const struct xtk_job *j, int level)

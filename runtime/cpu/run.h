@@ -34,10 +34,8 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
 void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
                   const char *s, struct xti_share share);
 
-/* For a kernel that a nest calls with this job. Do all loops from `level` on stand at their first steps?
- * Where will the source be when they are done; NULL: nowhere, the outer ones are done, too. */
+/* For a kernel that a nest calls with this job. Do all loops from `level` on stand at their first steps? */
 bool xti_nest_begins(const struct xtk_job *j, int level);
-const char *xti_nest_after(const struct xtk_job *j, int level);
 /* The innermost loop outside of `level` that is not at its last step; -1: none. And how far a source is from
  * its first byte when that loop has gone a step further, by its strides; n_loops: now. */
 int xti_nest_goes_on(const struct xtk_job *j, int level);
