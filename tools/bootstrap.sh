@@ -27,6 +27,7 @@ python  python3-pytest          python3-pytest     python-pytest py3-pytest    p
 python  python3-hypothesis      python3-hypothesis python-hypothesis py3-hypothesis python3-hypothesis -
 proof   frama-c-base,why3,cvc4,z3 -                -             -             -                  -
 cover   clang-19,llvm-19,libclang-rt-19-dev -      -             -             -                  -
+locale  locales                 glibc-locale-source -             -             -                  -
 fuzz    clang,libclang-rt-14-dev -         -             -             -                  -
 san     valgrind                valgrind           valgrind      valgrind      valgrind           -
 pip     python3-pip             python3-pip        python-pip    py3-pip       python3-pip        -
@@ -89,7 +90,9 @@ assert os.path.exists(sysconfig.get_path("include") + "/Python.h")' >/dev/null 2
 commands() { # $1 package set: the programs of it that are not here
     case $1 in
     proof) set -- proof frama-c why3 cvc4 z3 ;;
-    cover) set -- cover clang-19 llvm-cov-19 llvm-profdata-19 ;;
+    cover) # a host whose decimals have commas is made of these
+        [ -d /usr/share/i18n/charmaps ] || echo locale
+        set -- cover clang-19 llvm-cov-19 llvm-profdata-19 ;;
     fuzz) set -- fuzz clang ;;
     san) set -- san valgrind ;;
     pip) find_python pip >/dev/null || echo pip; return ;;
