@@ -113,7 +113,7 @@ TSAN_TESTS := memo threads $(if $(QUICK),,cache tiers)
 VALGRIND_TESTS := graph map
 SAN_MAKE = $(SUBMAKE) PACK=no WERROR= B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)
 SAN_BESIDE = $(if $(QUICK),,$(patsubst $(B)/%,$(B)/$(1)/%,$(DOUBLES) $(XT)))
-SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
+SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) $(if $(QUICK),JOBS=2) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
 check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where it is installed, valgrind; QUICK=1: some of them
 	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%) $(call SAN_BESIDE,asan)
 	@$(call SAN_RUN,asan,$(ASAN_TESTS))

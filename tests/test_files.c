@@ -496,6 +496,53 @@ START_TEST(a_run_that_was_begun_and_is_freed_leaves_nothing)
 }
 END_TEST
 
+static int count_threads(void)
+{
+    int n = 0;
+    DIR *d = opendir("/proc/self/task");
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
+}
+
+static int most_threads(void *arg, int64_t done, int64_t total)
+{
+    int n = count_threads(), *most = arg;
+    (void)done, (void)total;
+    *most = n > *most ? n : *most;
+    return 0;
+}
+
+START_TEST(threads_of_a_run_end_with_it)
+{
+    enum { REQUESTS = 1, THREADS = 3 };
+    const struct form form = {.kind = NPY, .dtype = XT_F32, .rank = 2, .shape = {1024, 2048}};
+    int before = count_threads(), most = 0;
+    struct xt_files_options o = {.size = sizeof o,
+                                 .mem_bytes = 64 << 20,
+                                 .requests = REQUESTS,
+                                 .progress = most_threads,
+                                 .arg = &most};
+    char path[PATH], out[PATH];
+    struct xt_files *f;
+    start();
+    setenv("XT_THREADS", "3", 1);
+    snprintf(path, PATH, "%s/in.npy", dir);
+    snprintf(out, PATH, "%s/out.npy", dir);
+    unsigned char *data = random_bytes(numel(&form) * 4, 1);
+    put_npy(path, &form, data);
+    ck_assert_int_eq(xt_files_new("x; x.T", 1, (const char *[]){path}, out, &o, &f), XT_OK);
+    ck_assert_int_eq(xt_files_run(f), XT_OK);
+    ck_assert_int_eq(most, before + REQUESTS + THREADS - 1);
+    ck_assert_int_eq(count_threads(), before);
+    xt_files_free(f);
+    free(data);
+    finish();
+}
+END_TEST
+
 START_TEST(each_allocation_of_a_run_may_fail)
 {
     const struct form form[] = {
@@ -627,6 +674,7 @@ int main(void)
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
     tcase_add_test(c, a_run_that_was_begun_and_is_freed_leaves_nothing);
+    tcase_add_test(c, threads_of_a_run_end_with_it);
     tcase_add_loop_test(c, each_allocation_of_a_run_may_fail, 0, 8);
     tcase_add_test(c, headers_of_no_array_are_not_written);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);

@@ -1,7 +1,6 @@
 /* pack.c: code of chains made ahead of time, into one file; and which packs a context reads. Layer 6. */
 #include "cache/pack.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/threads.h"
 
 static xt_status add_code(struct xti_pack_maker *m, const struct xt_kernel *k,
                           const struct xti_shared_code *c, struct xti_err *err)
@@ -89,27 +89,27 @@ struct ahead {
     atomic_int next;
 };
 
-static void *compile_ahead(void *arg)
+static void compile_ahead(void *arg, int thread)
 {
     struct ahead *a = arg;
     int tiers = count_tiers(a->ctx);
+    (void)thread;
     for (int i; (i = atomic_fetch_add(&a->next, 1)) < a->n * a->n_archs * tiers;) {
         struct xt_kernel *k;
         compile_tier(a->ctx, a->graph[i / tiers % a->n], a->arch[i / tiers / a->n], i % tiers, &k);
         xt_kernel_free(k);
     }
-    return NULL;
 }
 
+/* Without memory for threads one compiles after the other. */
 static void compile_all(struct ahead *a)
 {
-    pthread_t thread[16];
-    long n = sysconf(_SC_NPROCESSORS_ONLN), started = 0;
-    while (started + 1 < n && started < 16 && !pthread_create(&thread[started], NULL, compile_ahead, a))
-        started++;
-    compile_ahead(a);
-    while (started)
-        pthread_join(thread[--started], NULL);
+    struct xti_threads *threads = xti_threads_new();
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!xti_threads_run(threads, n < 1 ? 1 : n > 16 ? 16 : (int)n, compile_ahead, a))
+        compile_ahead(a, 0);
+    xti_threads_close(threads);
+    xti_threads_unref(threads);
 }
 
 xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graphs, int n_archs,

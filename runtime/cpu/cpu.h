@@ -3,8 +3,8 @@
 #ifndef XTI_CPU_CPU_H
 #define XTI_CPU_CPU_H
 
+#include "base/threads.h"
 #include "cpu/kernels.h"
-#include "cpu/threads.h"
 #include "plan/plan.h"
 
 /* Whether there are kernels of that set, and this processor runs them. */

@@ -120,6 +120,7 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
     f->changed = xti_io_saw_change(io);
     xti_io_free(io);
     xti_io_buffer_free(buffer, room);
+    xti_threads_close(threads);
     xti_threads_unref(threads);
     return s;
 }

@@ -1,6 +1,7 @@
-/* threads.h: a context's own threads, parked between the runs that they share. Layer 4. */
-#ifndef XTI_CPU_THREADS_H
-#define XTI_CPU_THREADS_H
+/* threads.h: threads that take parts of a task, and are parked between tasks: a context's for its copies,
+ * those of a run over files, xt_pack's for its compiles. Layer 0. */
+#ifndef XTI_BASE_THREADS_H
+#define XTI_BASE_THREADS_H
 
 #include <stdbool.h>
 
@@ -10,7 +11,7 @@ struct xti_threads;
 
 struct xti_threads *xti_threads_new(void); /* NULL: out of memory */
 struct xti_threads *xti_threads_ref(struct xti_threads *t);
-void xti_threads_unref(struct xti_threads *t);
+void xti_threads_unref(struct xti_threads *t); /* the last one: after xti_threads_close */
 
 /* Ends the threads and returns when they are gone, after a task that is under way. From then on every task is
  * the caller's alone. */

@@ -1,8 +1,8 @@
 /* threads.c: threads that wait between tasks. A task is a count of parts; callers and threads take one part
  * after the other from it, by one atomic word, until none is left: who comes late finds nothing, and nobody
  * waits for him. Each thread sleeps on a word of its own and wakes two others before it works, so that the
- * caller pays for two however many there are. In: Linux (futex). Layer 4. */
-#include "cpu/threads.h"
+ * caller pays for two however many there are. In: Linux (futex). Layer 0. */
+#include "base/threads.h"
 
 #include <linux/futex.h>
 #include <pthread.h>
