@@ -303,17 +303,12 @@ static const struct {
     {                                                                                                        \
 #field, offsetof(struct xti_habits, field), {0, 1 }, 2                                               \
     }
-    HABIT(prefetch_deep),
     HABIT(fetch_columns),
     {"follows", offsetof(struct xti_habits, follows), {0, 4, 16}, 3},
     HABIT(far_ahead),
-    HABIT(stream_pairs),
     HABIT(prefetch_writes),
     HABIT(early_stores),
-    HABIT(few_strands),
     HABIT(windows),
-    HABIT(short_parts),
-    HABIT(joint_rows),
 };
 enum { HABITS = sizeof habit / sizeof *habit };
 

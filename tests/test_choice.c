@@ -168,7 +168,6 @@ static struct xti_choice any_choice(void)
                            .stream = (int8_t)pick(-1, 1),
                            .rows = (int8_t)pick(-2, 2),
                            .cols = (int8_t)pick(-2, 2),
-                           .burst = (int8_t)pick(-1, 1),
                            .first = (int8_t)pick(-1, 1)};
     for (int i = 0; i < 64; i++)
         c.without |= (uint64_t)!pick(0, 4) << i;
@@ -260,7 +259,7 @@ START_TEST(streamed_copies_from_any_place_in_a_line_on_are_alike)
             t.threads = (int)pick(1, 3);
             t.d_line = pick(0, 1) ? XTI_MALLOC : 0; /* made for it, whether or not it would be chosen */
             inside += t.d_line != 0;
-            t.choice = (struct xti_choice){.stream = (int8_t)pick(0, 1), .burst = (int8_t)pick(-1, 1)};
+            t.choice = (struct xti_choice){.stream = (int8_t)pick(0, 1)};
             do
                 t.isa = (enum xti_isa)pick(0, XTI_ISA_COUNT - 1);
             while (!xti_cpu_has(t.isa));
@@ -326,7 +325,7 @@ START_TEST(numbers_that_no_choice_has_are_not_valid)
 {
     const struct xti_choice bad[] = {{.stream = 2}, {.stream = -2}, {.order = -1}, {.order = XTI_ORDER_COUNT},
                                      {.rows = 100}, {.rows = -100}, {.cols = 100}, {.cols = -100},
-                                     {.burst = 2},  {.first = -2}};
+                                     {.first = -2}};
     ck_assert(xti_choice_valid((struct xti_choice){0}));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(!xti_choice_valid(bad[i]), "%zu", i);
@@ -378,12 +377,8 @@ END_TEST
 
 START_TEST(an_estimate_counts_the_lines_of_all_parts_of_a_joint_plan)
 {
-    struct xti_target t = epyc;
-    struct xti_machine m = *epyc.machine;
-    t.machine = &m;
-    m.habits.prefetch_deep = m.habits.joint_rows = true;
     struct xti_estimate e =
-        estimate_of("x: f64[9,1000000]; y: f64[4,1000000]; concat(0, x, y).permute(1,0)", &t);
+        estimate_of("x: f64[9,1000000]; y: f64[4,1000000]; concat(0, x, y).permute(1,0)", &epyc);
     ck_assert_double_eq_tol(e.lines_read, 13e6 / 8, 3); /* one that is not whole for each source */
     ck_assert_double_eq_tol(e.lines_written, 13e6 / 8, 1);
 }

@@ -10,6 +10,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/run.h"
+#include "plan/choice.h"
 #include "tests/support/random_graph.h"
 #include "support/map_of.h"
 #include "support/suite.h"
@@ -273,7 +274,7 @@ static void same_bytes(const struct xti_plan *p, const struct buffers *b, const 
                          chain, describe(p));
 }
 
-static bool shallow; /* plans are for a machine without prefetch_deep */
+static bool apart; /* plans join no pieces */
 
 static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_t cache, int threads)
 {
@@ -283,13 +284,11 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     xti_cpu_target(threads, &t);
     ck_assert(xti_cpu_has(isa));
     t.isa = isa;
-    static struct xti_machine with[2]; /* without strands: buffers */
-    struct xti_machine *here = &with[cache != 1024];
-    *here = *t.machine;
-    here->habits.few_strands = cache != 1024;
-    here->habits.windows = here->habits.joint_rows = true;
-    here->habits.prefetch_deep = here->habits.prefetch_deep && !shallow;
-    t.machine = here;
+    static struct xti_machine here;
+    here = *t.machine;
+    here.habits.windows = true;
+    t.machine = &here;
+    ck_assert(xti_choice_without(cache == 1024 ? apart ? "braid,joint" : "braid" : "", &t.choice.without));
     if (cache)
         t.l1_bytes = cache, t.l2_bytes = 2 * cache, t.l3_bytes = 16 * cache;
     ck_assert_msg(!xti_plan_make(m, &t, &p, &err), "%s", err.e.message);
@@ -767,7 +766,7 @@ START_TEST(rows_that_share_lines_are_put_together_part_by_part)
         for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
             for (int i = 0; i < 4 && xti_cpu_has((enum xti_isa)isa); i++) {
                 int parts = 1 + i / 2 * 2;
-                shallow = i % 2;
+                apart = i % 2;
                 struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 1024, parts);
                 run_shares(&p, &b, parts);
                 same_bytes(&p, &b, "merges", p.assembled);
@@ -775,7 +774,7 @@ START_TEST(rows_that_share_lines_are_put_together_part_by_part)
             }
         free_buffers(&b, misalign);
     }
-    shallow = false;
+    apart = false;
     chain = "";
     xti_map_free(&m);
     xt_graph_free(g);

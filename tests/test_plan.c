@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/choice.h"
 #include "plan/cost.h"
 #include "plan/loops.h"
 #include "plan/plan.h"
@@ -32,7 +33,7 @@ static const struct xti_prices prices = {
     .full = 1.7,
 };
 static const struct xti_machine plain = {
-    .name = "plain", .prices = &prices, .habits = {.few_strands = true, .windows = true}};
+    .name = "plain", .prices = &prices, .habits = {.windows = true}};
 static const struct xti_target cpu = {.backend = XT_CPU,
                                       .isa = XTI_ISA_AVX512,
                                       .l1_bytes = 32 << 10,
@@ -40,6 +41,14 @@ static const struct xti_target cpu = {.backend = XT_CPU,
                                       .l3_bytes = 32 << 20,
                                       .machine = &plain,
                                       .threads = 4};
+
+/* The same without strategies or tricks of these names. */
+static struct xti_target cpu_without(const char *names)
+{
+    struct xti_target t = cpu;
+    ck_assert(xti_choice_without(names, &t.choice.without));
+    return t;
+}
 
 static struct xti_plan plan_of_graph(struct xt_graph *g, const struct xti_target *t)
 {
@@ -216,44 +225,30 @@ START_TEST(where_no_kernel_turns_pixels_they_go_through_a_buffer)
 }
 END_TEST
 
-/* chain, its strategy where prefetches reach deep, elsewhere */
 static const struct {
-    const char *line, *deep, *else_;
-} deep[] = {
-    {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile", "transpose"}, /* wide columns that lie apart, */
-    {"x: c128[4096,2048]; x.permute(1,0)", "tile", "transpose"},           /* of 32 KiB, */
-    {"x: f16[512,2,58593]; x.permute(2,1,0)", "tile", "tile"},
-    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose", "transpose"}, /* one behind the other, */
-    {"x: f64[352,28]; x.permute(1,0)", "transpose", "transpose"},        /* in the cache; */
-    {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose", "transpose"},
-    {"x: f32[28,28,28,48,48]; x.permute(2,0,4,1,3)", "tile", "tile"}, /* short ones */
-    {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose", "transpose"},
-    {"x: f16[1875,64,500]; x.permute(2,1,0)", "tile", "tile"}, /* of each, every second begins on a line */
-    {"x: c128[77,13601]; x.permute(1,0)", "buffered", "buffered"},
-    {"x: f16[50,794534]; y: f16[50,397267]; concat(1, y, x).permute(1,0)", "buffered", "tile"}, /* apart */
-    {"x: f16[9,794534]; y: f16[9,794534]; concat(0, x, y).permute(1,0)", "transpose", "transpose"}, /* not */
-    {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided", "tile"}, /* a part of each line */
-    {"x: c128[600000,1]; x.expand(600000,3)", "interleave", "buffered"},
+    const char *line, *strategy;
+} columns[] = {
+    {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile"}, /* wide columns that lie apart, */
+    {"x: c128[4096,2048]; x.permute(1,0)", "tile"},           /* of 32 KiB, */
+    {"x: f16[512,2,58593]; x.permute(2,1,0)", "tile"},
+    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose"}, /* one behind the other, */
+    {"x: f64[352,28]; x.permute(1,0)", "transpose"},        /* in the cache; */
+    {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose"},
+    {"x: f32[28,28,28,48,48]; x.permute(2,0,4,1,3)", "tile"}, /* short ones */
+    {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose"},
+    {"x: f16[1875,64,500]; x.permute(2,1,0)", "tile"}, /* of each, every second begins on a line */
+    {"x: c128[77,13601]; x.permute(1,0)", "buffered"},
+    {"x: f16[50,794534]; y: f16[50,397267]; concat(1, y, x).permute(1,0)", "buffered"}, /* apart */
+    {"x: f16[9,794534]; y: f16[9,794534]; concat(0, x, y).permute(1,0)", "transpose"}, /* not */
+    {"x: c128[4,68197,36]; x[:, 14063:51898, 1::2]", "strided"}, /* a part of each line */
+    {"x: c128[600000,1]; x.expand(600000,3)", "interleave"},
 };
-
-/* The plan where prefetches reach deep, by the first strategy; elsewhere it is by the other. */
-static struct xti_plan deep_plan(const char *line, const char *strategy, const char *other)
-{
-    static struct xti_machine m;
-    struct xti_target t = cpu;
-    m = plain;
-    m.habits.prefetch_deep = true;
-    t.machine = &m;
-    struct xti_plan p = plan_of(line, &t), q = plan_of(line, &cpu);
-    ck_assert_str_eq(xti_plan_strategy(&p), strategy);
-    ck_assert_str_eq(xti_plan_strategy(&q), other);
-    free_plan(&q);
-    return p;
-}
 
 START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
 {
-    struct xti_plan p = deep_plan(deep[_i].line, deep[_i].deep, deep[_i].else_);
+    struct xti_target t = cpu_without("joint");
+    struct xti_plan p = plan_of(columns[_i].line, &t);
+    ck_assert_str_eq(xti_plan_strategy(&p), columns[_i].strategy);
     const struct xti_step *step = p.step;
     if (step->store.stream && step->kernel == XTI_CPU_TRANSPOSE)
         ck_assert_int_le((step->tile.rows ? step->tile.rows : step->row.n) * step->unit, 8192);
@@ -261,26 +256,20 @@ START_TEST(columns_are_tiles_or_transposed_by_where_they_lie)
 }
 END_TEST
 
-/* chain, runs that are fetched, at least, blocks in a group; whether prefetches reach deep */
+/* chain, runs that are fetched, at least, blocks in a group */
 static const struct {
     const char *line;
     int64_t run, blocks;
-    bool deep;
 } grouped[] = {
-    {"x: u8[60,15,15,32,15,32]; x.permute(2,0,4,1,5,3)", 15 * 32 * 32, 15, false},
-    {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1024, 13, false}, /* a part of the 75 */
-    {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1440, 15, true},
-    {"x: u8[384,75,96,80]; x.permute(2,1,0,3)", 320, 1, false},       /* long ones already */
-    {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 672, 14, false}, /* blocks of four squares */
+    {"x: u8[60,15,15,32,15,32]; x.permute(2,0,4,1,5,3)", 15 * 32 * 32, 15},
+    {"x: u8[300,96,75,96]; x.permute(2,0,3,1)", 1440, 15},
+    {"x: u8[384,75,96,160]; x.permute(2,1,0,3)", 640, 1},      /* long ones already */
+    {"x: u8[112,28,48,28,48]; x.permute(1,3,0,4,2)", 672, 14}, /* blocks of four squares */
 };
 
 START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
 {
-    struct xti_target many = cpu;
-    struct xti_machine m = plain;
-    many.machine = &m;
-    m.habits.few_strands = false;
-    m.habits.prefetch_deep = grouped[_i].deep;
+    struct xti_target many = cpu_without("braid");
     struct xti_plan p = plan_of(grouped[_i].line, &many);
     const struct xti_step *step = p.step;
     const struct xti_runs *in = &step->stage.blocks->part->in;
@@ -288,32 +277,32 @@ START_TEST(blocks_of_short_runs_are_fetched_in_groups_of_long_ones)
     for (int i = step->stage.group; i < step->n_loops; i++)
         blocks *= step->loop[i].n;
     ck_assert_int_ge(in->bytes, grouped[_i].run);
-    ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / (grouped[_i].deep ? 7 : 8));
+    ck_assert_int_le(in->bytes * in->n_runs, cpu.l2_bytes / 7);
     ck_assert_int_eq(blocks, grouped[_i].blocks);
     free_plan(&p);
 }
 END_TEST
 
-/* Where prefetches reach deep, and elsewhere. */
 static const struct {
-    const char *line, *deep, *other;
+    const char *line, *strategy;
 } short_ones[] = {
-    {"x: f64[8000000,3]; x.flip(0).permute(1,0)", "gather", "transpose"},
-    {"x: f64[5000000,4]; x[:, :3].permute(1,0)", "strided", "transpose"},
-    {"x: f64[7,1500000,3]; x.permute(2,1,0) -> [3,1500000,7]:[12000000,8,1]+0", "transpose", "transpose"},
-    {"x: f64[7,60000000,3]; x.permute(2,1,0)", "transpose", "transpose"}, /* too far apart for a list */
-    {"x: f64[3000000,8]; x.flip(0).permute(1,0)", "transpose", "transpose"},
-    {"x: f16[400000,20,8]; x[::-2, ::2].permute(1,0,2)", "gather", "tile"},
-    {"x: f16[30000,33,40,2]; x.permute(0,1,3,2)", "deinterleave", "buffered"},
-    {"x: f32[500000,9,13]; x.permute(0,2,1)", "transpose", "buffered"},
-    {"x: f32[50,1080,7,8,10]; x.permute(1,2,0,4,3)", "buffered", "buffered"}, /* far apart */
-    {"x: f32[1000000,33,3]; x.flip(1)", "mirror", "mirror"},
-    {"x: u8[150150,333,3]; x.permute(1,0,2).flip(0)", "turn", "turn"},
+    {"x: f64[8000000,3]; x.flip(0).permute(1,0)", "gather"},
+    {"x: f64[5000000,4]; x[:, :3].permute(1,0)", "strided"},
+    {"x: f64[7,1500000,3]; x.permute(2,1,0) -> [3,1500000,7]:[12000000,8,1]+0", "transpose"},
+    {"x: f64[7,60000000,3]; x.permute(2,1,0)", "transpose"}, /* too far apart for a list */
+    {"x: f64[3000000,8]; x.flip(0).permute(1,0)", "transpose"},
+    {"x: f16[400000,20,8]; x[::-2, ::2].permute(1,0,2)", "gather"},
+    {"x: f16[30000,33,40,2]; x.permute(0,1,3,2)", "deinterleave"},
+    {"x: f32[500000,9,13]; x.permute(0,2,1)", "transpose"},
+    {"x: f32[50,1080,7,8,10]; x.permute(1,2,0,4,3)", "buffered"}, /* far apart */
+    {"x: f32[1000000,33,3]; x.flip(1)", "mirror"},
+    {"x: u8[150150,333,3]; x.permute(1,0,2).flip(0)", "turn"},
 };
 
 START_TEST(short_runs_go_by_units_or_straight)
 {
-    struct xti_plan p = deep_plan(short_ones[_i].line, short_ones[_i].deep, short_ones[_i].other);
+    struct xti_plan p = plan_of(short_ones[_i].line, &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&p), short_ones[_i].strategy);
     free_plan(&p);
 }
 END_TEST
@@ -404,11 +393,8 @@ static const struct {
 
 START_TEST(pieces_that_make_up_short_rows_are_one_step)
 {
-    struct xti_target t = cpu;
-    struct xti_machine m = plain;
-    t.machine = &m;
-    m.habits.prefetch_deep = m.habits.joint_rows = m.habits.short_parts = true;
-    struct xti_plan p = plan_of(joined[_i].line, &t), apart = plan_of(joined[_i].line, &cpu);
+    struct xti_target without = cpu_without("joint");
+    struct xti_plan p = plan_of(joined[_i].line, &cpu), apart = plan_of(joined[_i].line, &without);
     ck_assert_msg(p.joint.n == joined[_i].parts && p.n_steps == joined[_i].steps, "%s: %d, %d",
                   joined[_i].line, p.joint.n, p.n_steps);
     ck_assert(!apart.joint.n && apart.n_steps == apart.map.n_pieces);
@@ -439,15 +425,11 @@ START_TEST(a_group_holds_what_every_part_of_it_reads)
     }
     snprintf(line, sizeof line, "x: u8[%s16]:[%s1]; y: u8[%s4]:[%s1]; concat(%d, x, y)", ext, near, ext, far,
              DIMS);
-    struct xti_target t = cpu;
-    struct xti_machine m = plain;
-    t.machine = &m;
-    m.habits.prefetch_deep = m.habits.joint_rows = true;
-    struct xti_plan p = plan_of(line, &t);
+    struct xti_plan p = plan_of(line, &cpu);
     ck_assert_int_eq(p.joint.n, 2);
     for (int k = 0; k < p.joint.n; k++) {
         const struct xti_runs *in = &p.step->stage.blocks->part[k].in;
-        ck_assert(in->n_dims < XTI_BLOCK_DIMS && in->bytes * in->n_runs <= t.l2_bytes);
+        ck_assert(in->n_dims < XTI_BLOCK_DIMS && in->bytes * in->n_runs <= cpu.l2_bytes);
     }
     free_plan(&p);
 }
@@ -460,11 +442,7 @@ START_TEST(a_copy_of_any_size_has_a_plan)
         "x: u8[4,1]; x.expand(4,1305843009213693952)",
         "x: f64[64,1]; x.expand(64,14411518807585587).permute(1,0).flip(0)",
     };
-    struct xti_target t = cpu;
-    struct xti_machine m = plain;
-    t.machine = &m;
-    m.habits.joint_rows = m.habits.prefetch_deep = true;
-    struct xti_plan p = plan_of(line[_i], &t);
+    struct xti_plan p = plan_of(line[_i], &cpu);
     ck_assert_int_eq(p.n_steps, 1);
     free_plan(&p);
 }
@@ -644,10 +622,10 @@ static const struct {
 };
 /* clang-format on */
 
-/* Of short_parts: what is streamed straight to the destination. */
+/* What is streamed straight to the destination. */
 static const struct {
     const char *line;
-    bool assembled; /* with it */
+    bool assembled;
 } parts[] = {
     {"x: f16[4000,80,63]; x.flip(1)", true},                 /* short runs */
     {"x: f16[2000,80,163]; x.flip(1)", false},               /* long ones */
@@ -661,21 +639,17 @@ static const struct {
 
 START_TEST(units_and_long_rows_are_not_put_together_in_a_buffer)
 {
-    struct xti_target t = cpu;
-    struct xti_machine m = plain;
-    t.machine = &m;
-    m.habits.short_parts = true;
-    struct xti_plan p = plan_of(parts[_i].line, &t), other = plan_of(parts[_i].line, &cpu);
+    struct xti_target t = cpu_without("joint");
+    struct xti_plan p = plan_of(parts[_i].line, &t);
     ck_assert_msg(p.assembled == parts[_i].assembled, "%s", parts[_i].line);
-    ck_assert_msg(other.assembled, "%s", parts[_i].line);
     free_plan(&p);
-    free_plan(&other);
 }
 END_TEST
 
 START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
 {
-    struct xti_plan p = plan_of(lines_shared[_i].line, &cpu);
+    struct xti_target t = cpu_without("joint");
+    struct xti_plan p = plan_of(lines_shared[_i].line, &t);
     ck_assert_msg(p.assembled == lines_shared[_i].assembled, "%s", lines_shared[_i].line);
     for (int k = 0; k < p.n_steps && p.assembled; k++) {
         ck_assert(!p.step[k].store.stream && xti_order_nests(&p.step[k]));
@@ -686,7 +660,7 @@ START_TEST(rows_that_share_lines_are_put_together_in_a_buffer)
 }
 END_TEST
 
-/* Of prefetch_deep: what is made without a stage, and what in a buffer. */
+/* What is made without a stage, and what in a buffer. */
 START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
 {
     static const struct {
@@ -709,16 +683,10 @@ START_TEST(narrow_tiles_go_the_way_that_their_rows_and_columns_want)
         /* gaps */
         {"x: u8[60,25,40,33,96]; x[:,:,:,:30].permute(1,4,0,3,2)", true},
     };
-    for (size_t i = 0; i < 2 * sizeof want / sizeof *want; i++) {
-        struct xti_target t = cpu;
-        struct xti_machine m = plain;
-        t.machine = &m;
-        t.isa = XTI_ISA_AVX512;
-        m.habits.prefetch_deep = i % 2;
-        struct xti_plan p = plan_of(want[i / 2].line, &t);
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        struct xti_plan p = plan_of(want[i].line, &cpu);
         ck_assert_str_eq(xti_plan_strategy(&p), "tile");
-        ck_assert_msg(p.step[0].store.unstaged == (m.habits.prefetch_deep && want[i / 2].unstaged), "%s",
-                      want[i / 2].line);
+        ck_assert_msg(p.step[0].store.unstaged == want[i].unstaged, "%s", want[i].line);
         free_plan(&p);
     }
 }
@@ -812,7 +780,7 @@ static bool covered(void *arg, const struct xti_piece *x, int64_t d, int64_t s)
 
 START_TEST(every_step_covers_its_piece_once)
 {
-    struct xti_target t = cpu;
+    struct xti_target t = cpu_without("joint");
     for (int i = 0; i < 25; i++) {
         int seed = _i * 25 + i;
         if (seed % 2)
@@ -885,7 +853,8 @@ int main(void)
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);
-    tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0, sizeof deep / sizeof *deep);
+    tcase_add_loop_test(t, columns_are_tiles_or_transposed_by_where_they_lie, 0,
+                        sizeof columns / sizeof *columns);
     tcase_add_loop_test(t, short_runs_go_by_units_or_straight, 0, sizeof short_ones / sizeof *short_ones);
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);

@@ -31,14 +31,9 @@ static const struct xti_machine made_up = {.name = "made-up",
                                            .hints = {{[XTI_FETCHES_TILES] = XTI_HINT_T1}},
                                            .habits = {.follows = 8,
                                                       .far_ahead = true,
-                                                      .prefetch_deep = true,
-                                                      .stream_pairs = true,
                                                       .prefetch_writes = true,
                                                       .early_stores = true,
-                                                      .few_strands = true,
-                                                      .windows = true,
-                                                      .short_parts = true,
-                                                      .joint_rows = true}};
+                                                      .windows = true}};
 
 enum { GOLDEN = 102, LONGEST = 1 << 10 };
 

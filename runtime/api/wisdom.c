@@ -71,7 +71,7 @@ bool xti_wisdom_find(const struct xti_wisdom *w, const struct xti_map_id *id, st
 static void encode(struct xti_str *b, const struct xti_map_id *id, const struct xti_measured *m)
 {
     const struct xti_choice c = m->choice;
-    const int8_t small[8] = {c.stream, c.order, c.rows, c.cols, (int8_t)m->tried, c.burst, c.first};
+    const int8_t small[8] = {c.stream, c.order, c.rows, c.cols, (int8_t)m->tried, 0, c.first};
     xti_str_addn(b, id, ID_BYTES);
     xti_str_addn(b, small, sizeof small);
     xti_str_u64le(b, c.without);
@@ -97,14 +97,13 @@ static bool decode(const unsigned char *p, struct xti_map_id *id, struct xti_mea
                                           .order = small[1],
                                           .rows = small[2],
                                           .cols = small[3],
-                                          .burst = small[5],
                                           .first = small[6],
                                           .without = (uint64_t)load_i64(p + ID_BYTES + 8)},
                                .tried = small[4],
                                .model_ns = load_i64(p + ID_BYTES + 16),
                                .chosen_ns = load_i64(p + ID_BYTES + 24)};
-    return xti_choice_valid(m->choice) && m->tried > 0 && m->tried <= XTI_MAX_CHOICES && m->model_ns > 0 &&
-           m->chosen_ns > 0;
+    return xti_choice_valid(m->choice) && !small[5] && m->tried > 0 && m->tried <= XTI_MAX_CHOICES &&
+           m->model_ns > 0 && m->chosen_ns > 0;
 }
 
 /* ---- disk */

@@ -37,7 +37,7 @@ struct xtk_beside {
 struct xtk_machine {
     struct xti_hints hints;
     int follows;
-    bool far, deep, columns; /* far_ahead, prefetch_deep, fetch_columns */
+    bool far, columns; /* far_ahead, fetch_columns */
 };
 
 /* A box of rows x cols units (enum xti_cpu_op says which strides are fixed); strides in bytes. */

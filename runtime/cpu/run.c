@@ -180,7 +180,6 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .machine.hints = xti_target_hints(target),
                             .machine.follows = target->machine->habits.follows,
                             .machine.far = target->machine->habits.far_ahead,
-                            .machine.deep = target->machine->habits.prefetch_deep,
                             .machine.columns = target->machine->habits.fetch_columns};
 }
 

@@ -9,8 +9,7 @@
 #include "plan/mosaic.h"
 
 enum {
-    CALL_BYTES = 4096,     /* of the kernel inside a block, see cpu/buffered.c, .. */
-    NEAR_CALL_BYTES = 2048 /* .. when it transposes, or prefetches go to the first cache */
+    CALL_BYTES = 2048 /* of the kernel inside a block, see cpu/buffered.c */
 };
 
 static void swap(struct xti_loop *a, struct xti_loop *b)
@@ -30,12 +29,12 @@ static bool in_parts(const struct xti_step *step)
 
 /* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut, those of a
  * transpose where lines of the source end. */
-static void shape(struct xti_step *step, int64_t bytes)
+static void shape_calls(struct xti_step *step)
 {
     bool runs = step->kernel == XTI_CPU_BLOCKS;
     bool units = step->kernel == XTI_CPU_TRANSPOSE || step->kernel == XTI_CPU_TURN;
     int64_t line = units ? XTI_LINE / step->unit : 1;
-    int64_t rows = bytes / (step->col.n * step->unit * (step->param ? step->param : 1));
+    int64_t rows = CALL_BYTES / (step->col.n * step->unit * (step->param ? step->param : 1));
     rows = (rows + line) / line * line;
     if (in_parts(step))
         return;
@@ -45,13 +44,6 @@ static void shape(struct xti_step *step, int64_t bytes)
     if (runs || units)
         xti_loops_block(step, XTI_CUTS_ROW, rows, false);
 }
-
-static void shape_calls(struct xti_step *step)
-{
-    shape(step, step->kernel == XTI_CPU_TRANSPOSE ? NEAR_CALL_BYTES : CALL_BYTES);
-}
-
-static void shape_near_calls(struct xti_step *step) { shape(step, NEAR_CALL_BYTES); }
 
 static int64_t steps_of(const struct xti_step *step, int from)
 {
@@ -82,8 +74,7 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
     sub.n_steps = 1;
     sub.step = &out->step;
     sub.arena = p->arena;
-    bool deep = p->target.machine->habits.prefetch_deep;
-    xt_status s = plan(&sub, 0, deep ? shape_near_calls : shape_calls, err);
+    xt_status s = plan(&sub, 0, shape_calls, err);
     if (!s && out->step.kernel == XTI_CPU_MOSAIC)
         s = make_table(&sub, out, err);
     p->arena = sub.arena;

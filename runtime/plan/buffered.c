@@ -10,14 +10,12 @@
 #include "plan/sides.h"
 
 enum {
-    LONG_RUN_BYTES = 2048,   /* two lines in parts do not count beside so many whole ones */
-    WEAVE_BYTES = 1024,      /* of rows that weaves stream by themselves */
-    CUT_RUN_BYTES = 512,     /* below it cut runs are left to tiles */
-    TURN_BYTES = 512,        /* of turned runs that are streamed by themselves */
-    SHORT_BYTES = 256,       /* runs of the source below it are fetched as parts of longer ones, .. */
-    SHORT_UNITS_BYTES = 512, /* .. those that are transposed below this */
-    LEAST_BYTES = 1024,      /* of a mosaic */
-    JOINT_COL_BYTES = 256    /* of the rows of a joint plan that follow each other at least */
+    LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
+    WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
+    CUT_RUN_BYTES = 512,   /* below it cut runs are left to tiles */
+    TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
+    LEAST_BYTES = 1024,    /* of a mosaic */
+    JOINT_COL_BYTES = 256  /* of the rows of a joint plan that follow each other at least */
 };
 
 /* Bytes of a run on either side, in the order in which they are worth having. */
@@ -69,13 +67,13 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!cs || !cd)
         return xti_refuse(why, "no dims contiguous on either side");
-    if (target->machine->habits.prefetch_deep && !cd->s)
+    if (!cd->s)
         return xti_refuse(why, "one unit again and again");
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
     if (woven && (row >= WEAVE_BYTES || (row | target->d_line) % XTI_LINE == 0) && t->unit < XTI_LANE)
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
-    if (target->machine->habits.prefetch_deep && small_matrices(t))
+    if (small_matrices(t))
         return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
                           (long long)cd->n);
     if (cs->d != run)
@@ -121,8 +119,7 @@ static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct 
     step->unit = (int)x->t.run;
     step->store.stream = true;
     xti_sides_step(x, step);
-    xti_group_blocks(
-        p, x->t.unit || p->target.machine->habits.prefetch_deep ? SHORT_UNITS_BYTES : SHORT_BYTES, step);
+    xti_group_blocks(p, step);
 }
 
 /* Runs of a few bytes, short rows backwards and small matrices gain by mosaics. */

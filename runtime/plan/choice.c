@@ -11,8 +11,6 @@
  * apply the plan is the model's again, and is left out. */
 static const struct xti_choice tried[] = {
     {0},
-    {.burst = 1},
-    {.burst = -1},
     {.first = 1},
     {.first = -1},
     {.stream = 1},
@@ -58,12 +56,7 @@ static bool within(int n, int most) { return n >= -most && n <= most; }
 bool xti_choice_valid(struct xti_choice c)
 {
     return within(c.stream, 1) && c.order >= 0 && c.order < XTI_ORDER_COUNT && within(c.rows, MOST_BLOCKS) &&
-           within(c.cols, MOST_BLOCKS) && within(c.burst, 1) && within(c.first, 1);
-}
-
-bool xti_choice_is_model(struct xti_choice c)
-{
-    return !c.stream && !c.order && !c.rows && !c.cols && !c.without && !c.burst && !c.first;
+           within(c.cols, MOST_BLOCKS) && within(c.first, 1);
 }
 
 static bool is_new(const struct xti_candidate *c, int n)
@@ -184,8 +177,6 @@ void xti_choice_text(struct xti_choice c, struct xti_str *b)
             comma = ", ";
     if (c.order)
         xti_str_addf(b, "%s%s", comma, order[c.order]), comma = ", ";
-    if (c.burst)
-        xti_str_addf(b, "%s%s", comma, c.burst > 0 ? "lines in pairs" : "lines alone"), comma = ", ";
     if (c.first)
         xti_str_addf(b, "%s%s", comma,
                      c.first > 0 ? "fetched to the first cache" : "fetched to the second cache"),

@@ -18,7 +18,6 @@ int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
 
 /* False for numbers that no version of this table has: they come from a file. */
 bool xti_choice_valid(struct xti_choice c);
-bool xti_choice_is_model(struct xti_choice c);
 
 /* The set of xti_choice.without by the names of strategies and tricks: "joint,tile". False: one is unknown.
  */

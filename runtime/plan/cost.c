@@ -27,7 +27,7 @@ static bool lies_alone(const struct xti_plan *p, const struct xti_nest *t)
     int64_t run = t->run;
     for (int i = t->n_dims - 1; i >= 0 && t->dim[i].d == run; i--)
         run *= t->dim[i].n;
-    return p->map.n_pieces == 1 || (p->target.machine->habits.prefetch_deep && run >= LONG);
+    return p->map.n_pieces == 1 || run >= LONG;
 }
 
 bool xti_cost_streams_alone(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -45,8 +45,6 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { LONG = 256 };
     bool alone = p->n_steps == 1, long_rows = xti_step_row_bytes(step) >= LONG;
-    if (!p->target.machine->habits.short_parts)
-        return false;
     if (step->kernel == XTI_CPU_BLOCKS)
         return alone && long_rows;
     if (step->kernel == XTI_CPU_REVERSE)
@@ -62,18 +60,6 @@ int xti_plan_threads(int threads, int64_t bytes)
 }
 
 /* ---- streamed lines, and what they are made of */
-
-/* Write combining: a streamed line whose neighbour follows within some stores costs half of one by itself.
- * Narrow units, whose lines are made of many columns, want the stage that AVX-512 has for them; by AVX2 they
- * are made in a buffer. */
-bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step)
-{
-    int narrowest = t->isa == XTI_ISA_AVX512 || t->machine->habits.prefetch_deep ? 1 : 4;
-    bool may = step->store.stream && step->unit >= narrowest;
-    if (t->choice.burst)
-        return may && t->choice.burst > 0;
-    return may && t->machine->habits.stream_pairs;
-}
 
 enum { SETS = 64 }; /* of a first cache: as many as a page has lines */
 
@@ -101,8 +87,8 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
     enum { WIDEST = 8, SQUARES = 2 };
     int lists = step->list.row_dims + step->list.col_dims;
     const struct xti_loop *col = step->list.col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
-    return xti_may(t, XTI_UNSTAGED) && t->machine->habits.prefetch_deep && t->isa == XTI_ISA_AVX512 &&
-           step->kernel == XTI_CPU_TILE && step->store.stream && step->unit <= WIDEST &&
+    return xti_may(t, XTI_UNSTAGED) && t->isa == XTI_ISA_AVX512 && step->kernel == XTI_CPU_TILE &&
+           step->store.stream && step->unit <= WIDEST &&
            SQUARES * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
 }
 

@@ -23,10 +23,7 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
 
 /* ---- streamed lines, and what they are made of */
 
-/* Whether a streaming step should write two lines of a row at a time. */
-bool xti_cost_pairs(const struct xti_target *t, const struct xti_step *step);
-
-/* Whether a streaming tile of narrow units does without a stage. Decided before pairs are. */
+/* Whether a streaming tile of narrow units does without a stage. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
 
 /* Rows of a streaming tile of which two lines of columns take an eighth of the second cache: those in work

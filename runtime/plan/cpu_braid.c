@@ -47,7 +47,7 @@ bool xti_braid_applies(const struct xti_plan *p, const struct xti_nest *t, struc
     struct xti_sides x;
     if (!xti_cost_streams_alone(p, t, why))
         return false;
-    if (!p->target.machine->habits.few_strands || p->target.isa != XTI_ISA_AVX512)
+    if (p->target.isa != XTI_ISA_AVX512)
         return xti_refuse(why, "not made for this processor");
     if (t->run < RUN_BYTES || t->run >= LONG_RUN_BYTES)
         return xti_refuse(why, "runs of %lld B", (long long)t->run);

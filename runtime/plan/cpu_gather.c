@@ -43,8 +43,8 @@ static bool lines_of(const struct xti_nest *t, struct xti_sides *x, struct xti_w
 bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run)
 {
     struct xti_sides x;
-    return xti_may(&p->target, XTI_FEW) && p->target.machine->habits.prefetch_deep &&
-           t->unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p) && lines_of(t, &x, NULL);
+    return xti_may(&p->target, XTI_FEW) && t->unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p) &&
+           lines_of(t, &x, NULL);
 }
 
 bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -67,6 +67,6 @@ void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct 
      * when picking them takes long: byte by byte, or out of the first cache. */
     bool near = t->unit <= NARROW && step->row.n == 1 && xti_sides_reach(&x) < NEAR;
     bool slow = t->unit == 1 || near;
-    if (slow && !p->target.choice.stream && p->target.machine->habits.prefetch_deep)
+    if (slow && !p->target.choice.stream)
         step->store.stream = false;
 }

@@ -55,11 +55,11 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!cs || !cd)
         return false;
-    bool stream = xti_cost_stream(p), deep = stream && p->target.machine->habits.prefetch_deep;
+    bool stream = xti_cost_stream(p);
     bool narrow = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= NARROW_UNIT;
     bool long_rows = cs->n * t->unit >= (narrow ? NARROW_RUN : XTI_LINE) || x->row.n_dims == 1;
     int64_t run = cd->n * t->unit;
-    if (!long_rows || run < XTI_LINE || (deep && t->unit >= WIDE_UNIT && !columns_follow(t)))
+    if (!long_rows || run < XTI_LINE || (stream && t->unit >= WIDE_UNIT && !columns_follow(t)))
         return false;
     if (!stream)
         return !xti_refuse(why, "stays in the cache");

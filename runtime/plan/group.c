@@ -6,9 +6,9 @@
 #include "plan/traffic.h"
 
 enum {
-    GROUPS = 8,      /* fit the second cache, of GROUP_BYTES at most, .. */
-    NEAR_GROUPS = 7, /* .. when prefetches go to the first cache */
-    GROUP_BYTES = 1 << 20
+    GROUPS = 7, /* fit the second cache, of GROUP_BYTES at most */
+    GROUP_BYTES = 1 << 20,
+    SHORT_BYTES = 512 /* runs below it are fetched as parts of longer ones */
 };
 
 static int64_t stride(const struct xti_loop *l, bool source) { return source ? l->s : l->d; }
@@ -88,8 +88,7 @@ struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step
         if (x->dim[i].d * p->map.esize < p->joint.row)
             dim[n++] = (struct xti_loop){.n = x->dim[i].n, .s = x->dim[i].s * p->map.esize};
     int64_t run = x ? p->map.esize : step->unit;
-    bool near = x || step->stage.mosaics || p->target.machine->habits.prefetch_deep;
-    return near ? fetched(run, dim, n) : xti_runs_of(run, dim, n, true);
+    return fetched(run, dim, n);
 }
 
 /* Makes two loops of one: over even parts of at most so many of its steps, points or blocks, and inside it
@@ -120,14 +119,14 @@ static int64_t group_bytes(const struct xti_plan *p, const struct xti_step *step
     return most;
 }
 
-/* Goes on with runs of the source below so many bytes, loop by loop. */
-void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *step)
+/* Goes on loop by loop. */
+void xti_group_blocks(const struct xti_plan *p, struct xti_step *step)
 {
     const struct xti_target *target = &p->target;
-    int64_t share = target->l2_bytes / (target->machine->habits.prefetch_deep ? NEAR_GROUPS : GROUPS);
+    int64_t share = target->l2_bytes / GROUPS;
     int64_t most = (share < GROUP_BYTES ? share : GROUP_BYTES) / xti_parts_of(p);
     struct xti_runs r = xti_group_source(p, step, 0, step->n_loops), more;
-    int64_t least = r.bytes < below && xti_may(target, XTI_GROUPS) ? XTI_GROUP_RUN_BYTES : 0;
+    int64_t least = r.bytes < SHORT_BYTES && xti_may(target, XTI_GROUPS) ? XTI_GROUP_RUN_BYTES : 0;
     for (step->stage.group = step->n_loops; step->stage.group && r.bytes < least;
          step->stage.group--, r = more) {
         int i = step->stage.group - 1;

@@ -22,9 +22,8 @@ struct xti_loop xti_part_loop(const struct xti_plan *p, int part, const struct x
 /* Runs of the source of a part, of a block and the loops from `group` on. */
 struct xti_runs xti_group_source(const struct xti_plan *p, const struct xti_step *step, int part, int group);
 
-/* Sets step->stage.group: so that runs of the source below so many bytes make up longer ones. May cut a loop.
- */
-void xti_group_blocks(const struct xti_plan *p, int64_t below, struct xti_step *step);
+/* Sets step->stage.group: so that short runs of the source make up longer ones. May cut a loop. */
+void xti_group_blocks(const struct xti_plan *p, struct xti_step *step);
 
 /* A part of a block as a piece; dim: those that the step's rows and columns stand for, ascending in the
  * destination; d: room for the piece's own. */

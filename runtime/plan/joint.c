@@ -262,8 +262,7 @@ static bool may_join(const struct xti_plan *p)
 {
     const struct xti_map *m = &p->map;
     bool dense = m->numel && m->numel == m->dst_hi - m->dst_lo + 1;
-    return p->target.machine->habits.joint_rows && xti_may(&p->target, XTI_JOINT) && dense &&
-           xti_cost_stream(p) && m->n_pieces > 1;
+    return xti_may(&p->target, XTI_JOINT) && dense && xti_cost_stream(p) && m->n_pieces > 1;
 }
 
 /* Short rows gain by a buffer; longer ones where the source is far from the order of the destination. */

@@ -44,16 +44,12 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* clang-format on */
 
 /* clang-format off */
-/* What Zen 3 to Zen 5 share. */
-#define ZEN                                                                                                  \
-    .prefetch_deep = true, .fetch_columns = true, .stream_pairs = true, .early_stores = true,                \
-    .few_strands = true, .windows = true, .short_parts = true, .joint_rows = true
+#define ZEN .fetch_columns = true, .early_stores = true, .windows = true /* what Zen 3 to Zen 5 share */
 
 static const struct xti_machine rows[] = {
     { /* what served on every machine where it was tried, or harmed none */
         "generic", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.prefetch_deep = true, .stream_pairs = true, .prefetch_writes = true, .few_strands = true,
-         .short_parts = true, .joint_rows = true}
+        {.prefetch_writes = true}
     },
     { /* guessed: nothing was measured on any */
         "neon", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
@@ -61,8 +57,7 @@ static const struct xti_machine rows[] = {
     },
     {
         "emerald", 48 * KB, 2 * MB, 260 * MB, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.prefetch_deep = true, .follows = 16, .stream_pairs = true, .prefetch_writes = true,
-         .few_strands = true, .short_parts = true, .joint_rows = true}
+        {.follows = 16, .prefetch_writes = true}
     },
     {
         "zen3", 32 * KB, 512 * KB, 32 * MB, &zen5_prices, TO_THE_CACHES(XTI_HINT_T0),

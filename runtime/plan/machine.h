@@ -55,17 +55,11 @@ struct xti_habits {
                            * more, all are fetched by hint (stage.c.j2) */
     bool far_ahead;       /* it fetches little else by itself: hints run three times as far ahead, and for all
                            * that is read */
-    bool prefetch_deep;   /* lines want to be asked for 128 others before they are read, to the first cache or
-                           * the second. Rules that were measured only where this holds ask for it, too */
     bool fetch_columns;   /* tiles of units of 2 bytes and more are fetched column by column, as bytes are;
                            * else square by square (pump.c.j2) */
-    bool stream_pairs;    /* a streamed line wants its neighbour right behind it (xti_cost_pairs) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores */
     bool early_stores;    /* stores fetch their lines while they wait (xti_cost_whole_lines) */
-    bool few_strands;     /* short runs want to be read along few places at a time */
     bool windows;         /* permuted vectors come cheaper than gathers (xti_cost_windows) */
-    bool short_parts;     /* long runs and units stream to their place (xti_cost_part_waits) */
-    bool joint_rows;      /* pieces that make up short rows go through one buffer (joint.c) */
 };
 
 struct xti_machine {

@@ -93,7 +93,6 @@ static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
     make_piece(p, piece, step);
     step->store.unstaged = xti_cost_unstaged(&p->target, step);
-    step->store.pairs = xti_cost_pairs(&p->target, step);
     step->store.prefetch_writes = !step->store.stream && xti_cost_prefetch_writes(p);
     xti_loops_split(&p->target, step);
     if (reshape)
@@ -177,11 +176,6 @@ static xt_status make_plan(const struct xti_map *m, const struct xti_target *t, 
     return s;
 }
 
-static bool is_forced(struct xti_choice c)
-{
-    return c.without || c.stream || c.order || c.rows || c.cols || c.burst || c.first;
-}
-
 /* *p becomes the plan by this choice where that is priced so far below *seconds that prices can tell. */
 static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struct xti_choice choice,
                               double *seconds, struct xti_err *err)
@@ -213,7 +207,7 @@ static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struc
     static const double dear = 3;
     struct xti_choice turned = {.stream = xti_cost_stream(p) ? -1 : 1}, next = {.without = xti_cost_main(p)};
     struct xti_estimate e;
-    if (is_forced(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
+    if (!xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
         p->target.isa == XTI_ISA_SCALAR)
         return XT_OK;
     xti_plan_estimate(p, &e);

@@ -47,7 +47,6 @@ struct xti_choice {
     int8_t stream;     /* 1: streaming stores, -1: none */
     int8_t order;      /* of the loops: enum xti_order */
     int8_t rows, cols; /* cache blocks are 2^rows and 2^cols times the model's */
-    int8_t burst;      /* 1: streamed lines of a row leave in pairs, -1: alone */
     int8_t first;      /* 1: tiles and staged blocks are fetched to the first cache, -1: to the second */
     uint64_t without;  /* bit i: strategy i, or enum xti_trick i; the last strategy stays */
 };
@@ -62,6 +61,10 @@ struct xti_target {
     int d_line; /* from a line to where the destination begins, bytes */
     struct xti_choice choice;
 };
+static inline bool xti_choice_is_model(struct xti_choice c)
+{
+    return !c.stream && !c.order && !c.rows && !c.cols && !c.without && !c.first;
+}
 static inline bool xti_may(const struct xti_target *t, enum xti_trick k)
 {
     return !(t->choice.without >> k & 1);
@@ -146,7 +149,6 @@ struct xti_lists {
 /* How lines get to the destination. */
 struct xti_store {
     bool stream;          /* whole ones may bypass the cache; who calls kernels fences */
-    bool pairs;           /* tile: two of a row are streamed one right behind the other */
     bool unstaged;        /* tile, of 1 to 8 bytes: made lane by lane from where the source lies */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
     bool prefetch_writes; /* fetched ahead of ordinary stores */

@@ -84,19 +84,12 @@ static const struct {
     size_t member; /* a bool */
     const char *word;
 } modes[] = {
+    MODE(store.stream, "stream"),
     MODE(store.prefetch_writes, "fetch writes"),
     MODE(store.squares, "squares of lines"),
     MODE(store.unstaged, "unstaged"),
     MODE(visit.gaps, "with gaps"),
 };
-
-static void store_text(const struct xti_step *s, struct xti_str *b)
-{
-    if (s->store.stream && s->kernel == XTI_CPU_TILE) /* so many lines of a row, one right behind the other */
-        xti_str_addf(b, ", stream %d", s->store.pairs ? 2 : 1);
-    else if (s->store.stream)
-        xti_str_add(b, ", stream");
-}
 
 static void leaf_text(const struct xti_plan *p, const struct xti_step *s, struct xti_str *b)
 {
@@ -106,7 +99,6 @@ static void leaf_text(const struct xti_plan *p, const struct xti_step *s, struct
     if (groups)
         xti_str_addf(b, "*%d", s->param);
     box_text(s, b);
-    store_text(s, b);
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
         if (*((const bool *)s + modes[i].member))
             xti_str_addf(b, ", %s", modes[i].word);

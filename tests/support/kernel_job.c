@@ -162,8 +162,7 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     int op = k->op;
     j->row = k;
     j->units = fixed[op].units == FREE ? some_run(rows, cols) : number(j, fixed[op].units);
-    j->job =
-        (struct xtk_job){.store.stream = stream, .store.pairs = (rows + cols) % 2 == 0, .value = j->value};
+    j->job = (struct xtk_job){.store.stream = stream, .value = j->value};
     j->job.rows = fixed[op].rows == FREE ? rows : number(j, fixed[op].rows);
     j->job.cols = fixed[op].cols == FREE ? cols : number(j, fixed[op].cols);
     side(j, fixed[op].s_row, fixed[op].s_col, pitch, pitch.s_down, &j->job.s_row, &j->job.s_col);
@@ -175,7 +174,6 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
         j->job.machine.hints.of[i] = (uint8_t)((rows / 2 + cols / 2 + i) % 4);
     j->job.machine.follows = (int)(cols % 3) * 16;
     j->job.machine.far = (rows / 2 + cols / 2) % 2;
-    j->job.machine.deep = (rows / 4 + cols) % 2;
     j->job.store.squares = (rows + cols / 2) % 2;
     j->job.store.unstaged = (rows / 8 + cols / 2) % 2;
     int64_t wild = (rows + cols) % 3 ? INT64_C(1) << 40 : -(INT64_C(1) << 40); /* only for prefetching */
