@@ -308,6 +308,7 @@ static const struct {
     HABIT(far_ahead),
     HABIT(prefetch_writes),
     HABIT(early_stores),
+    HABIT(splits_vectors),
     HABIT(windows),
 };
 enum { HABITS = sizeof habit / sizeof *habit };

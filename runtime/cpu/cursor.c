@@ -5,6 +5,7 @@
 #include "cpu/cursor.h"
 
 #include "base/num.h"
+#include "cpu/run.h"
 
 int xti_cursor_room(const struct xti_step *step, const struct xti_piece *piece)
 {
@@ -41,7 +42,7 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
     const struct xti_piece *p = &copy->plan->map.piece[step->piece];
     c->step = step;
     c->piece = p;
-    c->kernel = xtk_find(t->isa, step->kernel, step->unit, step->param)->fn;
+    c->kernel = xti_kernel_of(step, t);
     c->esize = copy->plan->map.esize;
     c->ahead = prefetch_ahead(step, t->machine->habits.far_ahead);
     c->hints = reads_once(step) ? t->machine : xti_machine_careful;

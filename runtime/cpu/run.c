@@ -154,7 +154,8 @@ int64_t xti_nest_offset(const struct xtk_job *j, int loop, const int64_t *s)
 xtk_fn xti_kernel_of(const struct xti_step *step, const struct xti_target *target)
 {
     int unit = step->kernel == XTI_CPU_BRAID ? 1 : step->unit;
-    return xtk_find(target->isa, step->kernel, unit, step->param)->fn;
+    enum xti_isa isa = step->store.halves ? XTI_ISA_AVX2 : target->isa;
+    return xtk_find(isa, step->kernel, unit, step->param)->fn;
 }
 
 struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *target,

@@ -191,6 +191,13 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
     return bytes > 4 * t->l1_bytes && (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);
 }
 
+bool xti_cost_halves(const struct xti_plan *p, const struct xti_step *step)
+{
+    const struct xti_target *t = &p->target;
+    return t->machine->habits.splits_vectors && t->isa == XTI_ISA_AVX512 && !step->store.stream &&
+           p->bytes_written <= t->l1_bytes / 2;
+}
+
 static bool begins_on_lines(const struct xti_step *step)
 {
     return step->row.d % XTI_LINE == 0 && step->col.s % XTI_LINE == 0;

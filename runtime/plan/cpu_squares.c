@@ -79,7 +79,8 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
     /* Whole lines need rows that have one, and begin alike; other rows go through the cache. */
     step->store.stream =
         step->store.stream && step->row.d % XTI_LINE == 0 && step->col.n * step->unit >= XTI_LINE;
-    step->store.squares = xti_cost_whole_lines(p, step);
+    step->store.halves = xti_cost_halves(p, step);
+    step->store.squares = !step->store.halves && xti_cost_whole_lines(p, step);
     if (step->store.stream) {
         step->kernel = XTI_CPU_TILE;
         xti_loops_block(step, XTI_CUTS_ROW, xti_cost_panel_rows(&p->target), false);

@@ -65,7 +65,7 @@ static const struct xti_machine rows[] = {
     },
     {
         "zen4", 32 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T1),
-        {ZEN, .far_ahead = true}
+        {ZEN, .far_ahead = true, .splits_vectors = true}
     },
     {
         "zen5", 48 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T0),

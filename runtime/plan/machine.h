@@ -59,6 +59,7 @@ struct xti_habits {
                            * else square by square (pump.c.j2) */
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores */
     bool early_stores;    /* stores fetch their lines while they wait (xti_cost_whole_lines) */
+    bool splits_vectors;  /* those of 512 bits take two places of those of 256 (xti_cost_halves) */
     bool windows;         /* permuted vectors come cheaper than gathers (xti_cost_windows) */
 };
 

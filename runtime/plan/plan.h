@@ -151,6 +151,7 @@ struct xti_store {
     bool stream;          /* whole ones may bypass the cache; who calls kernels fences */
     bool unstaged;        /* tile, of 1 to 8 bytes: made lane by lane from where the source lies */
     bool squares;         /* transpose, through the cache: of whole lines, each read and written once */
+    bool halves;          /* transpose, in the first cache: by the kernel of AVX2 */
     bool prefetch_writes; /* fetched ahead of ordinary stores */
 };
 

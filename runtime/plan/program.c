@@ -87,6 +87,7 @@ static const struct {
     MODE(store.stream, "stream"),
     MODE(store.prefetch_writes, "fetch writes"),
     MODE(store.squares, "squares of lines"),
+    MODE(store.halves, "vectors of 256 bits"),
     MODE(store.unstaged, "unstaged"),
     MODE(visit.gaps, "with gaps"),
 };
