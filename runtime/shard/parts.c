@@ -27,7 +27,9 @@ xt_status xti_parts_add(struct xti_parts *b, struct xti_traffic *t, struct xti_s
     if (part.stencil < 0)
         return no_memory(b);
     b->p->stencil[part.stencil].direct = b->direct;
-    b->p->stencil[part.stencil].used[t == &b->p->send      ? XTI_PACK
+    bool near = t == &b->p->send && xti_near_find(&b->p->near, part.peer) >= 0;
+    b->p->stencil[part.stencil].used[near                  ? XTI_PACK_NEAR
+                                     : t == &b->p->send    ? XTI_PACK
                                      : t == &b->p->receive ? XTI_UNPACK
                                                            : XTI_WITHIN] = true;
     part.soff = box->soff;

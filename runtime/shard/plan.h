@@ -19,12 +19,9 @@ struct xti_near {
 };
 int xti_near_find(const struct xti_near *n, int64_t rank); /* which; -1: none of them */
 
-enum xti_move {
-    XTI_WITHIN,
-    XTI_PACK,
-    XTI_UNPACK,
-    XTI_MOVES
-}; /* from rank, or message, to rank, or message */
+/* From rank, or message, to rank, or message. A message on a board is streamed: its lines were read last by
+ * another processor, which an ordinary store would have to ask for each. */
+enum xti_move { XTI_WITHIN, XTI_PACK, XTI_PACK_NEAR, XTI_UNPACK, XTI_MOVES };
 
 struct xti_move_kernel {
     struct xti_map map;

@@ -24,7 +24,7 @@ static void move(const struct xt_shard *p, const struct xti_shard_part *part, en
     const char *from = how == XTI_UNPACK ? message + part->at * size
                        : k->map.n_srcs   ? (const char *)src + part->soff * size
                                          : NULL;
-    char *to = how == XTI_PACK ? message + part->at * size : p->dst + part->doff * size;
+    char *to = message && how != XTI_UNPACK ? message + part->at * size : p->dst + part->doff * size;
     xti_cpu_run(&k->plan, to, (const void *[]){from}, NULL);
 }
 
@@ -107,7 +107,7 @@ static xt_status post_sends(struct xt_shard *p)
             continue;
         }
         if (m->near >= 0) {
-            move_all(p, l->traffic, m, XTI_PACK, xti_near_buffer(p, i));
+            move_all(p, l->traffic, m, XTI_PACK_NEAR, xti_near_buffer(p, i));
             l->ticket[i] = xti_near_send(p, m->near, i);
         } else {
             s = post_far_send(p, m, i);

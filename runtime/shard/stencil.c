@@ -70,7 +70,7 @@ static struct xti_piece moved(const struct xti_piece *box, const int64_t *pos, e
     p.dim = dim;
     for (int i = 0; i < box->n_dims; i++) {
         dim[i] = box->dim[i];
-        if (move == XTI_PACK) {
+        if (move == XTI_PACK || move == XTI_PACK_NEAR) {
             dim[i].d = pos[i];
             dim[i].n = pos[i] ? dim[i].n : 1;
         } else if (move == XTI_UNPACK) {
@@ -117,6 +117,8 @@ xt_status xti_stencil_kernel(struct xti_shard_plan *p, int stencil, enum xti_mov
     struct xti_target t = p->target;
     if (move == XTI_PACK)
         t.choice.stream = -1; /* it is read again at once */
+    else if (move == XTI_PACK_NEAR)
+        t.choice.stream = 1;
     else if (p->streams && !xti_cost_streams(&t, xti_piece_numel(&s->piece) * p->esize))
         t.choice.stream = 1; /* it is a part of more */
     xt_status st = make_kernel(&s->piece, s->pos, move, p->esize, &t, k, err);
