@@ -10,7 +10,7 @@
 #include "support/random_graph.h"
 #include "support/suite.h"
 
-enum { MAX_RANKS = 64, MAX_AXES = 3, MAX_INPUTS = 16, LINE = 8192 };
+enum { MAX_RANKS = 64 /* that are drawn */, MOST_RANKS = 1000, MAX_AXES = 3, MAX_INPUTS = 16, LINE = 8192 };
 
 /* ---- layouts by their definition, apart from the library's */
 
@@ -46,14 +46,14 @@ static int owner(const struct cut *c, int64_t n, int64_t i, int64_t *at)
     return -1;
 }
 
-/* Local extents of the rank whose digits are d. */
-static void extents(const struct spread *s, const int *d, int64_t *len)
+/* Of each axis and each of its digits the local extent. */
+static void extents(const struct spread *s, int64_t len[XT_MAX_RANK][MOST_RANKS])
 {
     int64_t at;
     for (int k = 0; k < s->rank; k++) {
-        len[k] = 0;
+        memset(len[k], 0, sizeof len[k]);
         for (int64_t i = 0; i < s->shape[k]; i++)
-            len[k] += owner(&s->cut[k], s->shape[k], i, &at) == d[k];
+            len[k][owner(&s->cut[k], s->shape[k], i, &at)]++;
     }
 }
 
@@ -61,23 +61,24 @@ static void extents(const struct spread *s, const int *d, int64_t *len)
 static void for_all(const struct spread *s, void (*each)(void *arg, int64_t i, int rank, int64_t at),
                     void *arg)
 {
+    static int64_t len[XT_MAX_RANK][MOST_RANKS];
     int64_t total = 1, copies = 1;
+    extents(s, len);
     for (int k = 0; k < s->rank; k++)
         total *= s->shape[k];
     for (int k = 0; k < s->n_copies; k++)
         copies *= s->copy_n[k];
     for (int64_t i = 0; i < total; i++) {
         int d[XT_MAX_RANK], rank = s->base;
-        int64_t at[XT_MAX_RANK], len[XT_MAX_RANK], left = i, address = 0, stride = 1;
+        int64_t at[XT_MAX_RANK], left = i, address = 0, stride = 1;
         for (int k = s->rank - 1; k >= 0; k--) {
             d[k] = owner(&s->cut[k], s->shape[k], left % s->shape[k], &at[k]);
             left /= s->shape[k];
             rank += d[k] * s->cut[k].stride;
         }
-        extents(s, d, len);
         for (int k = s->rank - 1; k >= 0; k--) {
             address += at[k] * stride;
-            stride *= (len[k] ? len[k] : 1);
+            stride *= len[k][d[k]];
         }
         for (int64_t c = 0; c < copies; c++) {
             int64_t more = c;
@@ -174,8 +175,8 @@ struct one {
     int ranks, n_inputs, esize;
     struct spread in[MAX_INPUTS], out;
     unsigned char *whole[MAX_INPUTS], *want;
-    unsigned char *src[MAX_RANKS][MAX_INPUTS], *dst[MAX_RANKS];
-    int64_t src_bytes[MAX_RANKS][MAX_INPUTS], dst_bytes[MAX_RANKS];
+    unsigned char *src[MOST_RANKS][MAX_INPUTS], *dst[MOST_RANKS];
+    int64_t src_bytes[MOST_RANKS][MAX_INPUTS], dst_bytes[MOST_RANKS];
     int i; /* input at hand; -1: the result */
     bool wrong;
     int64_t checked;
@@ -268,6 +269,65 @@ static unsigned char *local(const struct xt_shard *p, int input, int rank, int64
     return v;
 }
 
+/* Runs the chain on whole tensors and the line on its ranks, and compares; frees what both have made. seed:
+ * of the bytes, of the order of arrivals, and of who is near whom and shows what. */
+static void run_one(struct one *o, struct xt_graph *g, uint64_t seed, int64_t message_bytes)
+{
+    static struct xt_shard *p[MOST_RANKS];
+    uint64_t state = seed * 977 + 2;
+    const void *whole[MAX_INPUTS];
+    struct xti_err err = {0};
+    o->want = calloc((size_t)product(o->out.rank, o->out.shape) + 1, 16);
+    for (int i = 0; i < o->n_inputs; i++) {
+        o->whole[i] = random_bytes(product(o->in[i].rank, o->in[i].shape) * o->esize, seed + (uint64_t)i);
+        whole[i] = o->whole[i];
+    }
+    ck_assert_int_eq(xti_graph_eval(g, o->want, whole, &err), XT_OK);
+    struct mailbox *m = mailbox_new(o->ranks, seed);
+    for (int first = 0, near; seed % 3 && first < o->ranks; first += near) {
+        unsigned char shows[MAX_RANKS];
+        int left = o->ranks - first;
+        near = 1 + (int)random_below(&state, left < MAX_RANKS ? left : MAX_RANKS);
+        for (int i = 0; i < near; i++)
+            shows[i] = (unsigned char)random_below(&state, 2) || seed % 3 == 1;
+        if (near > 1)
+            mailbox_near(m, first, near, shows);
+    }
+    for (int r = 0; r < o->ranks; r++) {
+        ck_assert_msg(!xti_shard_new(o->line, r, mailbox_end(m, r), message_bytes, &p[r]), "%s\n%s", o->line,
+                      xt_last_error()->message);
+        ck_assert_int_eq(xt_shard_ranks(p[r]), o->ranks);
+        for (int i = 0; i < p[r]->plan.send.n; i++)
+            ck_assert_msg(p[r]->plan.send.message[i].elements <= p[r]->plan.most, "%s: a long message",
+                          o->line);
+        for (int i = 0; i < o->n_inputs; i++)
+            o->src[r][i] = local(p[r], i, r, &o->src_bytes[r][i]);
+        o->dst[r] = local(p[r], -1, r, &o->dst_bytes[r]);
+    }
+    for (o->i = 0; o->i < o->n_inputs; o->i++)
+        for_all(&o->in[o->i], fill_in, o);
+    for (int run = 0; run < 2; run++) /* the counts of boards go on */
+        run_all(o, p);
+    for_all(&o->out, compare, o);
+    ck_assert_msg(!o->wrong, "seed %llu: %s", (unsigned long long)seed, o->line);
+    ck_assert_msg(!mailbox_wrong(m), "seed %llu: %s: %s", (unsigned long long)seed, o->line,
+                  mailbox_wrong(m));
+    ck_assert_msg(!mailbox_free(m), "seed %llu: %s: messages are left", (unsigned long long)seed, o->line);
+    for (int r = 0; r < o->ranks; r++) {
+        for (int i = 0; i < 64; i++)
+            ck_assert_msg(o->dst[r][o->dst_bytes[r] + i] == 0xa5, "seed %llu: %s: behind the end",
+                          (unsigned long long)seed, o->line);
+        for (int i = 0; i < o->n_inputs; i++)
+            free(o->src[r][i]);
+        free(o->dst[r]);
+        xt_shard_free(p[r]);
+    }
+    for (int i = 0; i < o->n_inputs; i++)
+        free(o->whole[i]);
+    free(o->want);
+    xt_graph_free(g);
+}
+
 /* Returns the bytes that were compared; -1: the chain is not for this test. */
 static int64_t try_one(uint64_t seed, int64_t message_bytes)
 {
@@ -278,10 +338,7 @@ static int64_t try_one(uint64_t seed, int64_t message_bytes)
                                        .dense_output = true,
                                        .no_empty = seed % 16 != 0};
     struct xt_graph *g = random_graph(seed, &opt);
-    struct xt_shard *p[MAX_RANKS];
-    struct xti_err err = {0};
     uint64_t state = seed * 977 + 1;
-    const void *whole[MAX_INPUTS];
     memset(&o, 0, sizeof o);
     o.n_inputs = xt_input_count(g);
     struct xt_output_info out = {.size = sizeof out};
@@ -300,53 +357,7 @@ static int64_t try_one(uint64_t seed, int64_t message_bytes)
     }
     o.esize = (int)xt_dtype_bytes(n.dtype);
     write_line(&o, &state, g);
-    o.want = calloc((size_t)product(n.rank, n.shape) + 1, 16);
-    for (int i = 0; i < o.n_inputs; i++) {
-        o.whole[i] = random_bytes(product(o.in[i].rank, o.in[i].shape) * o.esize, seed + (uint64_t)i);
-        whole[i] = o.whole[i];
-    }
-    ck_assert_int_eq(xti_graph_eval(g, o.want, whole, &err), XT_OK);
-    struct mailbox *m = mailbox_new(o.ranks, seed);
-    for (int first = 0, near; seed % 3 && first < o.ranks; first += near) {
-        unsigned char shows[MAX_RANKS];
-        near = 1 + (int)random_below(&state, o.ranks - first);
-        for (int i = 0; i < near; i++)
-            shows[i] = (unsigned char)random_below(&state, 2) || seed % 3 == 1;
-        if (near > 1)
-            mailbox_near(m, first, near, shows);
-    }
-    for (int r = 0; r < o.ranks; r++) {
-        ck_assert_msg(!xti_shard_new(o.line, r, mailbox_end(m, r), message_bytes, &p[r]), "%s\n%s", o.line,
-                      xt_last_error()->message);
-        ck_assert_int_eq(xt_shard_ranks(p[r]), o.ranks);
-        for (int i = 0; i < p[r]->plan.send.n; i++)
-            ck_assert_msg(p[r]->plan.send.message[i].elements <= p[r]->plan.most, "%s: a long message",
-                          o.line);
-        for (int i = 0; i < o.n_inputs; i++)
-            o.src[r][i] = local(p[r], i, r, &o.src_bytes[r][i]);
-        o.dst[r] = local(p[r], -1, r, &o.dst_bytes[r]);
-    }
-    for (o.i = 0; o.i < o.n_inputs; o.i++)
-        for_all(&o.in[o.i], fill_in, &o);
-    for (int run = 0; run < 2; run++) /* the counts of boards go on */
-        run_all(&o, p);
-    for_all(&o.out, compare, &o);
-    ck_assert_msg(!o.wrong, "seed %llu: %s", (unsigned long long)seed, o.line);
-    ck_assert_msg(!mailbox_wrong(m), "seed %llu: %s: %s", (unsigned long long)seed, o.line, mailbox_wrong(m));
-    ck_assert_msg(!mailbox_free(m), "seed %llu: %s: messages are left", (unsigned long long)seed, o.line);
-    for (int r = 0; r < o.ranks; r++) {
-        for (int i = 0; i < 64; i++)
-            ck_assert_msg(o.dst[r][o.dst_bytes[r] + i] == 0xa5, "seed %llu: %s: behind the end",
-                          (unsigned long long)seed, o.line);
-        for (int i = 0; i < o.n_inputs; i++)
-            free(o.src[r][i]);
-        free(o.dst[r]);
-        xt_shard_free(p[r]);
-    }
-    for (int i = 0; i < o.n_inputs; i++)
-        free(o.whole[i]);
-    free(o.want);
-    xt_graph_free(g);
+    run_one(&o, g, seed, message_bytes);
     return o.checked * o.esize;
 }
 
@@ -363,6 +374,46 @@ START_TEST(random_chains_over_ranks_are_those_of_whole_tensors)
         bytes += got > 0 ? got : 0;
     }
     printf("shard: %lld chains over ranks, %lld bytes compared\n", (long long)n, (long long)bytes);
+}
+END_TEST
+
+/* ---- many ranks, and maps of which no strides tell who sends what to whom */
+
+static void spread_blocks(struct spread *s, int rank, const int64_t *shape, int cut, int ranks)
+{
+    *s = (struct spread){.rank = rank};
+    for (int k = 0; k < rank; k++) {
+        int64_t block = k == cut ? (shape[k] + ranks - 1) / ranks : shape[k];
+        s->shape[k] = shape[k];
+        s->cut[k] = (struct cut){k == cut ? ranks : 1, k == cut, (int)block};
+    }
+}
+
+/* A matrix of other rows and columns: the last line falls into more than 4096 pieces on a rank. */
+START_TEST(awkward_maps_over_many_ranks_are_those_of_whole_tensors)
+{
+    static const struct {
+        int64_t rows, columns;
+        int from, to, ranks, full_ranks;
+    } all[] = {{203, 211, 1, 1, 100, 1000}, {103, 1009, 0, 0, 100, 1000}, {59, 4201, 1, 1, 59, 100}};
+    static struct one o;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int64_t a[] = {all[i].rows, all[i].columns}, b[] = {a[1], a[0]};
+        int ranks = test_full() ? all[i].full_ranks : all[i].ranks;
+        char whole[128];
+        memset(&o, 0, sizeof o);
+        o.ranks = ranks;
+        o.n_inputs = 1;
+        o.esize = 4;
+        spread_blocks(&o.in[0], 2, a, all[i].from, ranks);
+        spread_blocks(&o.out, 2, b, all[i].to, ranks);
+        sprintf(whole, "x: i32[%d,%d]; x.reshape(%d,%d)", (int)a[0], (int)a[1], (int)b[0], (int)b[1]);
+        sprintf(o.line, "mesh r[%d]; x: i32[%d%s,%d%s]; x.reshape(%d,%d) -> [%d%s,%d%s]", ranks, (int)a[0],
+                all[i].from ? "" : " r", (int)a[1], all[i].from ? " r" : "", (int)b[0], (int)b[1], (int)b[0],
+                all[i].to ? "" : " r", (int)b[1], all[i].to ? " r" : "");
+        run_one(&o, parse_line(whole), 3, 1 << 20);
+        printf("shard: %lld bytes compared: %s\n", (long long)o.checked * o.esize, o.line);
+    }
 }
 END_TEST
 
@@ -758,11 +809,13 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("shard");
-    TCase *t = tcase_create("shard"), *huge = tcase_create("huge");
+    TCase *t = tcase_create("shard"), *many = tcase_create("many"), *huge = tcase_create("huge");
     tcase_set_timeout(t, 0);
+    tcase_set_timeout(many, 0);
     tcase_set_timeout(huge, 0);
     tcase_add_test(huge, two_thousand_million_bytes_go_from_rank_to_rank);
     tcase_add_test(t, random_chains_over_ranks_are_those_of_whole_tensors);
+    tcase_add_test(many, awkward_maps_over_many_ranks_are_those_of_whole_tensors);
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
@@ -772,6 +825,7 @@ int main(void)
     tcase_add_test(t, messages_and_kernels_are_as_few_as_the_strides_say);
     tcase_add_test(t, an_explanation_has_the_same_numbers_as_text_and_as_json);
     suite_add_tcase(s, t);
+    suite_add_tcase(s, many);
     suite_add_tcase(s, huge);
     return run_suite(s);
 }

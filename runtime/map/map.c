@@ -12,15 +12,20 @@ int xti_fuser_room(const struct xti_fuser *f)
     return f->m->n_pieces + f->n_stack > MANY_PIECES && !f->opt.page ? 2 : f->opt.guard_boxes;
 }
 
+static int most_pieces(const struct xti_fuser *f)
+{
+    return f->opt.page ? XTI_MAX_PAGE_PIECES : XTI_MAX_PIECES;
+}
+
 static void fail_pieces(struct xti_fuser *f)
 {
     xti_pool_fail(&f->pool, xti_fail_at(f->err, XT_EUNSUPPORTED, f->at, -1,
-                                        "this chain falls into more than %d pieces", XTI_MAX_PIECES));
+                                        "this chain falls into more than %d pieces", most_pieces(f)));
 }
 
 void xti_fuser_push(struct xti_fuser *f, xt_node node, int arg, int64_t base, struct xti_work *p)
 {
-    if (f->n_stack == XTI_MAX_PIECES)
+    if (f->n_stack == most_pieces(f))
         fail_pieces(f);
     if (f->n_stack == f->cap_stack && !f->pool.st) {
         int cap = 2 * f->cap_stack;
@@ -45,9 +50,9 @@ void xti_fuser_push(struct xti_fuser *f, xt_node node, int arg, int64_t base, st
 static struct xti_piece *new_piece(struct xti_fuser *f)
 {
     struct xti_map *m = f->m;
-    if (m->n_pieces == XTI_MAX_PIECES && f->opt.page)
+    if (m->n_pieces == most_pieces(f) && f->opt.page)
         fail_pieces(f);
-    else if (m->n_pieces == XTI_MAX_PIECES) {
+    else if (m->n_pieces == most_pieces(f)) {
         xt_status s = xti_map_merge(m, false, f->err);
         xti_pool_steps(&f->pool, MERGE_STEPS * XTI_MAX_PIECES);
         if (s)

@@ -26,6 +26,8 @@
 
 /* At most 63 dims have an extent > 1, because the output has less than 2^63 elements. */
 enum { XTI_MAX_DIMS = 64, XTI_MAX_DIVS = 32, XTI_MAX_GUARDS = 64, XTI_MAX_PIECES = 4096 };
+/* Of a map that is cut into pages (xti_fuse_options.page). */
+enum { XTI_MAX_PAGE_PIECES = 1 << 16 };
 
 struct xti_dim {
     int64_t n, s, d; /* extent, source stride (0 for fill), destination stride */

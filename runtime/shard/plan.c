@@ -271,7 +271,7 @@ static xt_status plan_class(void *arg, const int *which)
         st = read_all(b, &m, b->p->rank, -1);
         b->sending = false;
     }
-    b->parts.group += XTI_MAX_PIECES;
+    b->parts.group += XTI_MAX_PAGE_PIECES;
     xti_map_free(&m);
     return st;
 }

@@ -139,14 +139,16 @@ static xt_status walk(struct reader *r, int k, int64_t from, int64_t to)
     return s;
 }
 
-xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xti_between_fn each, void *arg)
+/* apart: dims that go from sender to sender alone are digits, too. */
+static xt_status read_piece(const struct xti_piece *p, int64_t from, int64_t to, bool apart,
+                            xti_between_fn each, void *arg)
 {
     struct reader r = {.p = p, .each = each, .arg = arg};
     r.from.want = p->src < 0 ? -1 : from;
     r.to.want = to;
     for (int i = 0; i < p->n_dims; i++) {
         int64_t a = p->src < 0 ? 0 : pages(p->dim[i].s), b = pages(p->dim[i].d);
-        if (!a && !b)
+        if (!b && (!a || !apart))
             continue;
         r.from.a[r.n] = a;
         r.to.a[r.n] = b;
@@ -155,6 +157,11 @@ xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xt
     bound(&r, &r.from);
     bound(&r, &r.to);
     return walk(&r, 0, xti_floor_div(p->soff, XTI_PAGE), xti_floor_div(p->doff, XTI_PAGE));
+}
+
+xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xti_between_fn each, void *arg)
+{
+    return read_piece(p, from, to, true, each, arg);
 }
 
 struct sources {
@@ -184,7 +191,7 @@ static xt_status note_sources(void *arg, const struct xti_between *b)
 bool xti_piece_sources(const struct xti_piece *p, int64_t to, int64_t *lo, int64_t *hi)
 {
     struct sources s = {0};
-    xti_read_piece(p, -1, to, note_sources, &s);
+    read_piece(p, -1, to, false, note_sources, &s);
     *lo = s.lo;
     *hi = s.hi;
     return s.any;
