@@ -128,7 +128,7 @@ static xt_status check_cover(const struct xti_map *m, struct xti_err *err)
 
 xt_status xti_map_check(const struct xti_map *m, struct xti_err *err)
 {
-    if (m->n_pieces < 0 || m->n_pieces > XTI_MAX_PAGE_PIECES)
+    if (m->n_pieces < 0 || m->n_pieces > XTI_MAX_PIECES)
         BROKEN("map: %d pieces", m->n_pieces);
     if (m->esize < 1 || m->esize > 16 || m->esize & (m->esize - 1))
         BROKEN("map: elements of %d bytes", m->esize);
