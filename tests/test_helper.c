@@ -6,11 +6,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "base/os.h"
@@ -18,6 +24,15 @@
 #include "cuda/message.h"
 #include "support/child.h"
 #include "support/cuda_made.h"
+
+static void write_script(const char *path, const char *text, int mode)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+    chmod(path, (mode_t)mode);
+}
 
 static const char source[] = "extern \"C\" __global__ void k(int *p) { *p = 7; }";
 
@@ -279,6 +294,101 @@ START_TEST(a_host_that_waits_for_every_child_compiles)
 }
 END_TEST
 
+/* A host whose handler waits for every child, and has a child of its own that got the pid of one that was
+ * waited for: what an unlucky server sees after some hours. */
+static volatile pid_t stranger;
+
+static void reap_and_take_the_pid(int sig)
+{
+    int e = errno;
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) {
+        struct clone_args like = {.exit_signal = SIGCHLD, .set_tid = (uintptr_t)&pid, .set_tid_size = 1};
+        long child = stranger ? 0 : syscall(SYS_clone3, &like, sizeof like);
+        while (!stranger && !child)
+            if (syscall(SYS_close_range, 3u, ~0u, 0u) <= 0) /* the socket, too */
+                pause();
+        stranger = stranger ? stranger : child;
+    }
+    errno = e;
+}
+
+static void hide_pid_descriptors(void)
+{
+    struct sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog all = {sizeof steps / sizeof *steps, steps};
+    ck_assert(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all));
+}
+
+/* post: of a helper that is gone the host is told; who has its pid now lives, and ends for the host. */
+static int compile_beside_a_stranger(const char *helper)
+{
+    struct sigaction a = {.sa_handler = reap_and_take_the_pid};
+    struct xti_err err = {0};
+    nvrtc();
+    sigaction(SIGCHLD, &a, NULL);
+    xt_status s = compile(helper, &err); /* CHILD_SECONDS end one that waits for the stranger */
+    signal(SIGCHLD, SIG_DFL);
+    pid_t pid = stranger;
+    int status, alive = !kill(pid, 0) && !waitpid(pid, &status, WNOHANG);
+    kill(pid, SIGKILL);
+    bool ours = waitpid(pid, &status, 0) == pid;
+    return pid == -1 ? 77 : s != XT_ECOMPILE ? 1 : !alive || !ours ? 2 : 0;
+}
+
+START_TEST(who_has_the_pid_of_a_helper_that_is_gone_is_left_alone)
+{
+    char dir[] = "/tmp/xt-helper-XXXXXX", path[64];
+    if (cuda_skipped())
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/xt-cc", dir);
+    write_script(path, "#!/bin/sh\nexit 9\n", 0755);
+    for (int i = 0; i < 10; i++) {
+        pid_t child = fork_child();
+        if (!child) {
+            if (_i)
+                hide_pid_descriptors();
+            _exit(compile_beside_a_stranger(path));
+        }
+        int status = end_of(child);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+            printf("not here: a process gets a pid that is asked for (clone3) as root alone\n");
+            break;
+        }
+        ck_assert_int_eq(status, 0);
+    }
+    unlink(path);
+    rmdir(dir);
+}
+END_TEST
+
+START_TEST(helpers_end_where_there_are_no_descriptors_of_processes)
+{
+    char dir[] = "/tmp/xt-helper-XXXXXX", path[64];
+    if (cuda_skipped())
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/xt-cc", dir);
+    write_script(path, "#!/bin/sh\nexec <&-\nexec sleep 100\n", 0755);
+    pid_t child = fork_child();
+    if (!child) {
+        struct xti_err err = {0};
+        nvrtc();
+        hide_pid_descriptors();
+        compiles();
+        bool told = compile(path, &err) == XT_ECOMPILE && strstr(err.e.message, "by signal 9");
+        _exit(told && waitpid(-1, NULL, WNOHANG) == -1 ? 0 : 1);
+    }
+    ck_assert_int_eq(end_of(child), 0);
+    unlink(path);
+    rmdir(dir);
+}
+END_TEST
+
 /* In a child, for what it does to itself. */
 static void in_child(void (*change)(void), xt_status want)
 {
@@ -473,6 +583,7 @@ static const struct bad_helper {
     {"#!/bin/sh\nhead -c 40 >/dev/null\ncat <&0 >/dev/null &\nexec >&- 2>&-\nkill -9 $!\nexit 1\n", 0755,
      "without an answer"},
     {"#!/bin/sh\nexec <&-\nexec sleep 100\n", 0755, "ended, by signal 9 without an answer"},
+    {"#!/bin/sh\nwhile test -e $0; do sleep 1; done <&0 &\nexit 9\n", 0755, "ended, with status 9 without"},
     {"no program at all", 0755, "cannot be started"},
 };
 
@@ -484,12 +595,8 @@ START_TEST(a_helper_that_is_none_is_told_from_one)
         return;
     ck_assert_ptr_nonnull(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/xt-cc", dir);
-    FILE *f = bad->text ? fopen(path, "w") : NULL;
-    if (f) {
-        fputs(bad->text, f);
-        fclose(f);
-        chmod(path, (mode_t)bad->mode);
-    }
+    if (bad->text)
+        write_script(path, bad->text, bad->mode);
     int before = open_files();
     for (int i = 0; i < 3; i++) {
         struct xti_err err = {0};
@@ -543,7 +650,7 @@ static void make_message(unsigned char *bytes, size_t *n)
     xti_message_field(&b, "words", 6);
     xti_message_number(&b, -5);
     xti_message_field(&b, "", 0);
-    ck_assert(!xti_message_send(ends[0], 1000, &b));
+    ck_assert(!xti_message_send(ends[0], -1, 1000, &b));
     ssize_t got = recv(ends[1], bytes, *n, 0);
     ck_assert_int_gt(got, 0);
     *n = (size_t)got;
@@ -558,7 +665,7 @@ static xt_status receive(const unsigned char *bytes, size_t n, struct xti_messag
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     ck_assert_int_eq(send(ends[0], bytes, n, 0), (ssize_t)n);
     close(ends[0]);
-    xt_status s = xti_message_receive(ends[1], 1000, m);
+    xt_status s = xti_message_receive(ends[1], -1, 1000, m);
     close(ends[1]);
     return s;
 }
@@ -613,15 +720,15 @@ START_TEST(silence_and_deafness_are_not_waited_for_longer_than_asked)
     int ends[2];
     struct xti_message m;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    ck_assert_int_eq(xti_message_receive(ends[0], 30, &m), XT_EDEVICE);
+    ck_assert_int_eq(xti_message_receive(ends[0], -1, 30, &m), XT_EDEVICE);
     struct xti_str b = {0}; /* more than a socket takes whose other end does not read */
     for (int i = 0; i < 100000; i++)
         xti_message_number(&b, i);
-    ck_assert_int_eq(xti_message_send(ends[0], 30, &b), XT_EDEVICE);
+    ck_assert_int_eq(xti_message_send(ends[0], -1, 30, &b), XT_EDEVICE);
     close(ends[1]); /* what is sent is summed up first, which a sanitizer takes its time for */
-    ck_assert_int_eq(xti_message_send(ends[0], 30000, &b), XT_EIO);
+    ck_assert_int_eq(xti_message_send(ends[0], -1, 30000, &b), XT_EIO);
     b.failed = true;
-    ck_assert_int_eq(xti_message_send(ends[0], 30, &b), XT_ENOMEM);
+    ck_assert_int_eq(xti_message_send(ends[0], -1, 30, &b), XT_ENOMEM);
     xti_str_free(&b);
     close(ends[0]);
 }
@@ -641,6 +748,8 @@ int main(void)
     tcase_add_test(c, a_thread_of_64_kib_compiles);
     tcase_add_test(c, a_host_that_ignores_its_children_compiles);
     tcase_add_test(c, a_host_that_waits_for_every_child_compiles);
+    tcase_add_loop_test(c, who_has_the_pid_of_a_helper_that_is_gone_is_left_alone, 0, 2);
+    tcase_add_test(c, helpers_end_where_there_are_no_descriptors_of_processes);
     tcase_add_test(c, a_host_without_descriptors_or_directory_compiles_or_is_told);
     tcase_add_test(c, a_helper_has_limits_and_no_environment);
     tcase_add_test(c, a_helper_ends_with_its_host);

@@ -23,7 +23,8 @@
 #include "cuda/nvrtc.h"
 #include "cuda/writer.h"
 
-enum { ANSWER_MS = 150000, END_MS = 2000 }; /* that a helper gets to answer; to end once it has hung up */
+/* What a helper gets to answer, and to end once it has hung up; between looks whether it has. */
+enum { ANSWER_MS = 150000, END_MS = 2000, NAP_MS = 10 };
 
 /* One compile in a helper. */
 struct call {
@@ -31,8 +32,12 @@ struct call {
     char beside[PATH_MAX];
     int fd; /* this end of the socket, or -1 */
     pid_t pid;
-    int pid_fd; /* names the process even when somebody else has waited for it; -1: this kernel has none */
+    int pid_fd; /* names the process even when somebody else has waited for it; -1: there is none */
 };
+
+/* A host may wait for all children itself, and another one have the pid then: a helper leads a group, which a
+ * stranger with its pid hardly does. */
+enum { BY_PID_FD = 3 /* P_PIDFD, which older headers lack */ };
 
 /* Seen from the library: in lib or bin of a prefix, in lib/<triple>, in a build directory. */
 static const char *const places[] = {"../libexec/xtview/xt-cc", "../../libexec/xtview/xt-cc", "xt-cc"};
@@ -105,6 +110,14 @@ static int spawn(struct call *c, int theirs)
     return e;
 }
 
+/* 1: it has ended; 0: it runs; below 0: somebody else has waited for it. */
+static int look(const struct call *c)
+{
+    siginfo_t end = {0};
+    int r = waitid(P_PGID, (id_t)c->pid, &end, WEXITED | WNOHANG | WNOWAIT);
+    return r ? r : end.si_pid != 0;
+}
+
 static xt_status start(struct call *c, struct xti_err *err)
 {
     int ends[2];
@@ -118,38 +131,54 @@ static xt_status start(struct call *c, struct xti_err *err)
     if (e)
         return xti_fail(err, XT_ECOMPILE, "%s cannot be started: %s", c->path, strerror(e));
     c->pid_fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (c->pid_fd >= 0 && look(c) < 0) { /* whose it is is not known */
+        close(c->pid_fd);
+        c->pid_fd = -1;
+    }
     return XT_OK;
 }
 
-static bool ends_within(int pid_fd, int ms)
+static bool ends_within(const struct call *c, int ms)
 {
-    struct pollfd ended = {.fd = pid_fd, .events = POLLIN};
-    int64_t until = xti_now_ns() + (int64_t)ms * 1000000;
-    int n;
+    struct pollfd ended = {.fd = c->pid_fd, .events = POLLIN};
+    int64_t until = xti_now_ns() + (int64_t)ms * 1000000, left = ms;
     do {
-        int64_t left = (until - xti_now_ns()) / 1000000;
-        n = poll(&ended, 1, left > 0 ? (int)left : 0);
-    } while (n < 0 && errno == EINTR);
-    return n > 0;
+        bool by_fd = c->pid_fd >= 0;
+        int n = poll(&ended, by_fd, (int)(by_fd || left < NAP_MS ? left : NAP_MS));
+        if (by_fd ? n > 0 : look(c))
+            return true;
+        left = (until - xti_now_ns()) / 1000000;
+    } while (left > 0);
+    return false;
 }
 
-/* Ends it when it does not do so itself in that time. How it ended, as far as that can be known: a host may
- * wait for all children itself. */
+static int wait_by(int what, int id, siginfo_t *end)
+{
+    int r;
+    do
+        r = waitid((idtype_t)what, (id_t)id, end, WEXITED);
+    while (r && errno == EINTR);
+    return r;
+}
+
+/* Ends it when it does not do so itself in that time. How it ended, as far as that can be known. */
 static void finish(struct call *c, int end_ms, char *how, size_t size)
 {
-    int status = 0;
-    pid_t got;
+    siginfo_t end = {0};
+    bool by_fd = c->pid_fd >= 0, ended = ends_within(c, end_ms);
     *how = 0;
-    if (c->pid_fd >= 0 && !ends_within(c->pid_fd, end_ms))
+    if (!ended && by_fd)
         syscall(SYS_pidfd_send_signal, c->pid_fd, SIGKILL, NULL, 0);
-    do
-        got = waitpid(c->pid, &status, c->pid_fd < 0 && !end_ms ? WNOHANG : 0);
-    while (got < 0 && errno == EINTR);
-    if (got == c->pid && WIFSIGNALED(status))
-        snprintf(how, size, ", by signal %d", WTERMSIG(status));
-    else if (got == c->pid && WEXITSTATUS(status))
-        snprintf(how, size, ", with status %d", WEXITSTATUS(status));
-    if (c->pid_fd >= 0)
+    else if (!ended)
+        kill(-c->pid, SIGKILL);
+    int r = by_fd ? wait_by(BY_PID_FD, c->pid_fd, &end) : -1;
+    if (!by_fd || (r && errno == EINVAL)) /* Linux 5.3 */
+        r = wait_by(P_PGID, c->pid, &end);
+    if (!r && end.si_code != CLD_EXITED)
+        snprintf(how, size, ", by signal %d", end.si_status);
+    else if (!r && end.si_status)
+        snprintf(how, size, ", with status %d", end.si_status);
+    if (by_fd)
         close(c->pid_fd);
 }
 
@@ -164,7 +193,7 @@ static xt_status ask(const struct call *c, const struct xti_nvrtc *n, const char
     xti_message_number(&b, sm);
     xti_message_field(&b, name, strlen(name) + 1);
     xti_message_field(&b, source, strlen(source) + 1);
-    xt_status s = xti_message_send(c->fd, ANSWER_MS, &b);
+    xt_status s = xti_message_send(c->fd, c->pid_fd, ANSWER_MS, &b);
     xti_str_free(&b);
     return s;
 }
@@ -204,7 +233,7 @@ static xt_status in_helper(const char *helper, const struct xti_nvrtc *n, const 
         return s;
     }
     xt_status heard = ask(&c, n, source, name, sm);
-    heard = heard ? heard : xti_message_receive(c.fd, ANSWER_MS, &m);
+    heard = heard ? heard : xti_message_receive(c.fd, c.pid_fd, ANSWER_MS, &m);
     close(c.fd);
     finish(&c, heard == XT_EDEVICE ? 0 : END_MS, how, sizeof how);
     if (heard == XT_ENOMEM)

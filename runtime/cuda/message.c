@@ -32,20 +32,24 @@ static int64_t end_of(int timeout_ms)
     return timeout_ms < 0 ? -1 : xti_now_ns() + (int64_t)timeout_ms * 1000000;
 }
 
-/* Until bytes can go that way. False: not before `until`. */
-static bool is_ready(int fd, short events, int64_t until)
+/* Until bytes can go that way. XT_EDEVICE: not before `until`; XT_EIO: not before the other end was gone. */
+static xt_status wait_for(int fd, short events, int gone, int64_t until)
 {
-    struct pollfd wait = {.fd = fd, .events = events};
+    struct pollfd wait[] = {{.fd = fd, .events = events}, {.fd = gone, .events = POLLIN}};
     int64_t left = until < 0 ? -1 : (until - xti_now_ns()) / 1000000;
-    return (until < 0 || left > 0) && poll(&wait, 1, (int)left);
+    if ((until >= 0 && left <= 0) || !poll(wait, 2, (int)left))
+        return XT_EDEVICE;
+    bool over = !wait[0].revents && wait[1].revents; /* what it sent before may have come since */
+    return over && !poll(wait, 1, 0) ? XT_EIO : XT_OK;
 }
 
 /* Sends, or receives, all of it. */
-static xt_status move_all(int fd, short way, int64_t until, char *p, size_t bytes)
+static xt_status move_all(int fd, short way, int gone, int64_t until, char *p, size_t bytes)
 {
     while (bytes) {
-        if (!is_ready(fd, way, until))
-            return XT_EDEVICE;
+        xt_status s = wait_for(fd, way, gone, until);
+        if (s)
+            return s;
         ssize_t n = way == POLLOUT ? send(fd, p, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
                                    : recv(fd, p, bytes, MSG_DONTWAIT);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -58,7 +62,7 @@ static xt_status move_all(int fd, short way, int64_t until, char *p, size_t byte
     return XT_OK;
 }
 
-xt_status xti_message_send(int fd, int timeout_ms, const struct xti_str *b)
+xt_status xti_message_send(int fd, int gone, int timeout_ms, const struct xti_str *b)
 {
     struct head h = {.bytes = b->n};
     int64_t until = end_of(timeout_ms);
@@ -66,17 +70,17 @@ xt_status xti_message_send(int fd, int timeout_ms, const struct xti_str *b)
         return XT_ENOMEM;
     memcpy(h.magic, magic, sizeof magic);
     xti_sha256_of(b->s, b->n, h.hash);
-    xt_status s = move_all(fd, POLLOUT, until, (char *)&h, sizeof h);
-    return s ? s : move_all(fd, POLLOUT, until, b->s, b->n);
+    xt_status s = move_all(fd, POLLOUT, gone, until, (char *)&h, sizeof h);
+    return s ? s : move_all(fd, POLLOUT, gone, until, b->s, b->n);
 }
 
-xt_status xti_message_receive(int fd, int timeout_ms, struct xti_message *m)
+xt_status xti_message_receive(int fd, int gone, int timeout_ms, struct xti_message *m)
 {
     struct head h;
     unsigned char hash[XTI_SHA256_BYTES];
     int64_t until = end_of(timeout_ms);
     *m = (struct xti_message){0};
-    xt_status s = move_all(fd, POLLIN, until, (char *)&h, sizeof h);
+    xt_status s = move_all(fd, POLLIN, gone, until, (char *)&h, sizeof h);
     if (s)
         return s;
     if (memcmp(h.magic, magic, sizeof magic) || h.bytes > XTI_MESSAGE_MAX_BYTES)
@@ -84,8 +88,9 @@ xt_status xti_message_receive(int fd, int timeout_ms, struct xti_message *m)
     m->n = (size_t)h.bytes;
     if (!(m->data = xti_alloc(m->n)))
         return XT_ENOMEM;
-    s = move_all(fd, POLLIN, until, (char *)m->data, m->n);
-    xti_sha256_of(m->data, m->n, hash);
+    s = move_all(fd, POLLIN, gone, until, (char *)m->data, m->n);
+    if (!s)
+        xti_sha256_of(m->data, m->n, hash);
     if (!s && memcmp(hash, h.hash, sizeof hash))
         s = XT_EIO;
     if (s)

@@ -79,14 +79,14 @@ int xti_helper_serve(int fd)
     struct xti_err err = {0};
     struct xti_str b = {0};
     limit_myself();
-    if (xti_message_receive(fd, -1, &m))
+    if (xti_message_receive(fd, -1, -1, &m))
         return 2;
     xt_status s = compile(&m, &code, &err);
     xti_message_number(&b, s);
     xti_message_field(&b, err.e.message, strlen(err.e.message) + 1);
     xti_message_field(&b, code.ptx ? code.ptx : "", code.ptx_bytes);
     xti_message_field(&b, code.cubin ? code.cubin : "", code.cubin_bytes);
-    xt_status sent = xti_message_send(fd, -1, &b);
+    xt_status sent = xti_message_send(fd, -1, -1, &b);
     xti_str_free(&b);
     xti_code_free(&code);
     xti_message_free(&m);
