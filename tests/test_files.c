@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -665,6 +667,257 @@ START_TEST(a_limit_of_files_ends_a_run_and_no_host)
 }
 END_TEST
 
+/* ---- runs that end before their time */
+
+/* What a progress callback was told, and when it ends the run. */
+struct told {
+    int calls, stop; /* stop: at this call; 0: never */
+    int64_t done, total;
+    pid_t child; /* -1: one is started, which has what the run has open, and waits to be killed */
+};
+
+static int hear(void *arg, int64_t done, int64_t total)
+{
+    struct told *t = arg;
+    t->done = done;
+    t->total = total;
+    if (t->child == -1 && !(t->child = fork()))
+        for (;;)
+            pause();
+    return ++t->calls == t->stop;
+}
+
+/* in.npy of f32, whose name it gives. */
+static const char *put_input(int64_t rows, int64_t columns)
+{
+    static char path[PATH];
+    const struct form form = {.kind = NPY, .dtype = XT_F32, .rank = 2, .shape = {rows, columns}};
+    snprintf(path, PATH, "%s/in.npy", dir);
+    unsigned char *data = random_bytes(rows * columns * 4, 1);
+    put_npy(path, &form, data);
+    free(data);
+    return path;
+}
+
+static xt_status run_once(const char *line, const char *in, const char *out, struct xt_files_options *o,
+                          int64_t *resumed)
+{
+    struct xt_files_info info = {.size = sizeof info};
+    struct xt_files *f;
+    xt_status s = xt_files_new(line, 1, &in, out, o, &f);
+    ck_assert_msg(!s, "%s", xt_last_error()->message);
+    s = xt_files_run(f);
+    ck_assert(!xt_files_get(f, &info));
+    *resumed = info.resumed;
+    xt_files_free(f);
+    return s;
+}
+
+START_TEST(each_tile_that_is_told_of_is_kept_and_counted_once)
+{
+    struct told t = {.stop = 1};
+    struct xt_files_options o = {.size = sizeof o,
+                                 .mem_bytes = 1 << 20,
+                                 .tile_bytes = 1000,
+                                 .passes = 1 + _i % 2,
+                                 .progress = hear,
+                                 .arg = &t};
+    char out[PATH];
+    int64_t before = 0, resumed;
+    start();
+    const char *in = put_input(67, 33);
+    snprintf(out, PATH, "%s/out.%s", dir, _i / 2 ? "zarr" : "npy");
+    for (int64_t n = 0; before < t.total || !n; n++, t.calls = 0) {
+        xt_status s = run_once("x; x.T", in, out, &o, &resumed);
+        ck_assert_int_eq(s, XT_ESTOPPED);
+        ck_assert_int_eq(resumed, n);
+        ck_assert_msg(t.done > before && t.done <= t.total, "tile %d: %d of %d, before %d", (int)n,
+                      (int)t.done, (int)t.total, (int)before);
+        before = t.done;
+    }
+    ck_assert_int_eq(run_once("x; x.T", in, out, &o, &resumed), XT_OK);
+    finish();
+}
+END_TEST
+
+START_TEST(a_child_of_the_host_keeps_no_later_run_away)
+{
+    struct told t = {.stop = 1, .child = -1};
+    struct xt_files_options o = {
+        .size = sizeof o, .mem_bytes = 1 << 20, .tile_bytes = 1000, .progress = hear, .arg = &t};
+    char out[PATH];
+    int64_t resumed;
+    start();
+    const char *in = put_input(64, 64);
+    snprintf(out, PATH, "%s/out.npy", dir);
+    ck_assert_int_eq(run_once("x; x.T", in, out, &o, &resumed), XT_ESTOPPED);
+    o.progress = NULL;
+    xt_status s = run_once("x; x.T", in, out, &o, &resumed);
+    kill(t.child, SIGKILL);
+    ck_assert_int_eq(s, XT_OK);
+    waitpid(t.child, NULL, 0);
+    finish();
+}
+END_TEST
+
+static int limit_files(rlim_t bytes)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_FSIZE, &r))
+        return -1;
+    r.rlim_cur = bytes;
+    return setrlimit(RLIMIT_FSIZE, &r);
+}
+
+START_TEST(a_run_that_could_not_begin_begins_again)
+{
+    struct told t = {.stop = 1};
+    struct xt_files_options o = {
+        .size = sizeof o, .mem_bytes = 1 << 20, .tile_bytes = 1000, .progress = hear, .arg = &t};
+    char out[PATH];
+    int64_t resumed;
+    struct xt_files *f;
+    start();
+    const char *in = put_input(64, 64);
+    snprintf(out, PATH, "%s/out.npy", dir);
+    ck_assert_int_eq(xt_files_new("x; x.T", 1, &in, out, &o, &f), XT_OK);
+    bool limited = !limit_files(0); /* check writes, too */
+    xt_status first = xt_files_begin(f), second = xt_files_begin(f);
+    limited &= !limit_files(RLIM_INFINITY);
+    ck_assert(limited && first == XT_EIO && second == XT_EIO && !left_over(dir));
+    ck_assert_int_eq(xt_files_run(f), XT_ESTOPPED);
+    xt_files_free(f);
+    ck_assert_int_eq(run_once("x; x.T", in, out, &o, &resumed), XT_OK);
+    ck_assert_int_eq(resumed, 1);
+    finish();
+}
+END_TEST
+
+START_TEST(a_run_that_repeats_much_goes_on_with_less_memory)
+{
+    struct told t = {.stop = 1};
+    struct xt_files_options o = {
+        .size = sizeof o, .mem_bytes = 1 << 30, .passes = 1, .progress = hear, .arg = &t};
+    char out[PATH];
+    int64_t resumed;
+    start();
+    const char *in = put_input(1, 100);
+    snprintf(out, PATH, "%s/out.npy", dir);
+    ck_assert_int_eq(run_once("x; x.expand(20000,100)", in, out, &o, &resumed), XT_ESTOPPED);
+    o.mem_bytes = 1 << 20;
+    ck_assert_int_eq(run_once("x; x.expand(20000,100)", in, out, &o, &resumed), XT_OK);
+    ck_assert_int_eq(resumed, 1);
+    finish();
+}
+END_TEST
+
+/* ---- shares */
+
+/* The other share of a run, which runs while this one waits for it, and what came of it. */
+struct other {
+    struct xt_files *f;
+    rlim_t descriptors; /* that it may have open; 0: as many as now */
+    bool ran;
+    xt_status got;
+};
+
+static rlim_t limit_descriptors(rlim_t n)
+{
+    struct rlimit r;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &r), 0);
+    rlim_t was = r.rlim_cur;
+    r.rlim_cur = n;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &r), 0);
+    return was;
+}
+
+/* One of the two fails before they meet. */
+static int let_other_run(void *arg, int failed)
+{
+    struct other *o = arg;
+    (void)failed;
+    if (o && !o->ran) {
+        o->ran = true;
+        if (o->descriptors)
+            limit_descriptors(o->descriptors);
+        o->got = xt_files_run(o->f);
+    }
+    return 1;
+}
+
+/* Share 0, which has begun, and the other, with the same options. */
+static struct xt_files *open_shares(const char *in, const char *out, struct other *other)
+{
+    struct xt_files_options o = {.size = sizeof o,
+                                 .mem_bytes = 1 << 20,
+                                 .tile_bytes = 1000,
+                                 .passes = 1,
+                                 .restart = 1,
+                                 .shares = 2,
+                                 .meet = let_other_run,
+                                 .meet_arg = other};
+    struct xt_files *f;
+    ck_assert_int_eq(xt_files_new("x; x[::-1]", 1, &in, out, &o, &f), XT_OK);
+    ck_assert_int_eq(xt_files_begin(f), XT_OK);
+    o.share = 1, o.meet_arg = NULL;
+    ck_assert_int_eq(xt_files_new("x; x[::-1]", 1, &in, out, &o, &other->f), XT_OK);
+    ck_assert_int_eq(xt_files_begin(other->f), XT_OK);
+    return f;
+}
+
+START_TEST(what_one_share_has_done_is_kept_when_another_fails_at_once)
+{
+    struct other other = {0};
+    struct xt_files_options o = {.size = sizeof o, .mem_bytes = 1 << 20};
+    struct xt_files_info info = {.size = sizeof info};
+    char out[PATH];
+    int64_t resumed;
+    start();
+    const char *in = put_input(64, 64);
+    snprintf(out, PATH, "%s/out.npy", dir);
+    struct xt_files *f = open_shares(in, out, &other);
+    other.descriptors = limit_descriptors(0);
+    ck_assert_int_eq(xt_files_run(f), XT_EIO);
+    ck_assert_int_eq(other.got, XT_EPEER);
+    ck_assert(!xt_files_get(f, &info));
+    xt_files_free(f);
+    xt_files_free(other.f);
+    ck_assert_int_eq(run_once("x; x[::-1]", in, out, &o, &resumed), XT_OK);
+    ck_assert_int_eq(resumed, info.tiles / 2);
+    finish();
+}
+END_TEST
+
+START_TEST(what_one_share_sees_changed_ends_the_run_of_all_for_good)
+{
+    enum { TICK_US = 20000 }; /* of the clock of files, at most */
+    const struct form form = {
+        .kind = ZARR3, .dtype = XT_F32, .rank = 2, .shape = {64, 64}, .chunk = {1, 64}, .dotted = true};
+    struct other other = {0};
+    struct xt_files_options o = {.size = sizeof o, .mem_bytes = 1 << 20};
+    char in[PATH], out[PATH], chunk[PATH + 8];
+    int64_t resumed;
+    start();
+    snprintf(in, PATH, "%s/in", dir);
+    snprintf(out, PATH, "%s/out.npy", dir);
+    snprintf(chunk, sizeof chunk, "%s/c.0.0", in); /* of the last tile */
+    unsigned char *data = random_bytes(numel(&form) * 4, 1);
+    put_array(in, &form, data);
+    usleep(TICK_US);
+    struct xt_files *f = open_shares(in, out, &other);
+    usleep(TICK_US);
+    put_file(chunk, data, 64 * 4);
+    ck_assert_int_eq(xt_files_run(f), XT_EPEER);
+    ck_assert_int_eq(other.got, XT_EIO);
+    xt_files_free(f);
+    xt_files_free(other.f);
+    ck_assert_int_eq(left_over(dir), 0);
+    ck_assert_int_eq(run_once("x; x[::-1]", in, out, &o, &resumed), XT_OK);
+    free(data);
+    finish();
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("files");
@@ -679,6 +932,12 @@ int main(void)
     tcase_add_test(c, headers_of_no_array_are_not_written);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
     tcase_add_test(c, a_limit_of_files_ends_a_run_and_no_host);
+    tcase_add_loop_test(c, each_tile_that_is_told_of_is_kept_and_counted_once, 0, 4);
+    tcase_add_test(c, a_child_of_the_host_keeps_no_later_run_away);
+    tcase_add_test(c, a_run_that_could_not_begin_begins_again);
+    tcase_add_test(c, a_run_that_repeats_much_goes_on_with_less_memory);
+    tcase_add_test(c, what_one_share_has_done_is_kept_when_another_fails_at_once);
+    tcase_add_test(c, what_one_share_sees_changed_ends_the_run_of_all_for_good);
     suite_add_tcase(s, c);
     return run_suite(s);
 }

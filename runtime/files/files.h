@@ -25,7 +25,6 @@ struct xt_files {
     bool begun, parted;      /* parted: a share has failed, and they meet no more */
     int64_t kernels, resumed, opened_ns;
     bool imagined; /* there are no input files */
-    bool changed;  /* a chunk of an input, during a run */
 };
 
 /* Chooses passes and tiles, or takes those of the journal. (planning.c) */

@@ -13,6 +13,7 @@
 
 static const char magic[8] = "xtpart2";
 enum { TRIES = 8 };
+enum { DONE = 1, SPOILED = 2 };
 
 static void sum_of(const struct xti_journal_head *h, unsigned char out[XTI_SHA256_BYTES])
 {
@@ -50,13 +51,15 @@ static int64_t place_of(const struct xti_journal *j, int pass, int64_t tile)
     return (pass ? j->head.tiles[0] : 0) + tile;
 }
 
-static xt_status read_marks(struct xti_journal *j, struct xti_err *err)
+xt_status xti_journal_look(struct xti_journal *j, struct xti_err *err)
 {
     if (pread(j->fd, j->mark, (size_t)j->n, sizeof j->head) != j->n)
         return xti_fail(err, XT_EINVAL, "%s: is cut short: remove it to begin anew", j->path);
     j->set = 0;
-    for (int64_t i = 0; i < j->n; i++)
-        j->set += j->mark[i] = j->mark[i] == 1;
+    for (int64_t i = 0; i < j->n; i++) {
+        j->spoiled |= j->mark[i] == SPOILED;
+        j->set += j->mark[i] = j->mark[i] == DONE;
+    }
     return XT_OK;
 }
 
@@ -82,7 +85,7 @@ static xt_status take_up(struct xti_journal *j, bool restart, bool *resumed, str
         return XT_OK;
     if (memcmp(&old, &j->head, sizeof old))
         return differs(j->path, &old, &j->head, err);
-    return read_marks(j, err);
+    return xti_journal_look(j, err);
 }
 
 static xt_status new_journal(struct xti_journal *j, const char *path, const struct xti_journal_head *head,
@@ -155,6 +158,7 @@ xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err)
 {
     memset(j->mark, 0, (size_t)j->n);
     j->set = 0;
+    j->spoiled = false;
     sum_of(&j->head, j->head.sum);
     if (xti_file_exceeds(sizeof j->head + (uint64_t)j->n))
         return xti_file_fail(err, j->path, "cannot be written", EFBIG);
@@ -171,7 +175,7 @@ xt_status xti_journal_pass(struct xti_journal *j, int pass, int share, int share
     int64_t n = j->head.tiles[pass], each = n / shares, more = n % shares;
     j->from = each * share + (share < more ? share : more);
     j->to = j->from + each + (share < more);
-    return shares > 1 ? read_marks(j, err) : XT_OK;
+    return shares > 1 ? xti_journal_look(j, err) : XT_OK;
 }
 
 bool xti_journal_has(const struct xti_journal *j, int pass, int64_t tile)
@@ -182,7 +186,7 @@ bool xti_journal_has(const struct xti_journal *j, int pass, int64_t tile)
 void xti_journal_set(struct xti_journal *j, int pass, int64_t tile)
 {
     j->set += !xti_journal_has(j, pass, tile);
-    j->mark[place_of(j, pass, tile)] = 1;
+    j->mark[place_of(j, pass, tile)] = DONE;
     j->changed = true;
 }
 
@@ -198,12 +202,23 @@ xt_status xti_journal_commit(struct xti_journal *j, int pass, struct xti_err *er
     return s;
 }
 
+/* Inputs are read in the first pass: a share that saw one has tiles of it. */
+void xti_journal_spoil(struct xti_journal *j)
+{
+    struct xti_err ignored = {0};
+    j->spoiled = true;
+    put(j, &(unsigned char){SPOILED}, 1, (off_t)sizeof j->head + j->from, &ignored);
+}
+
+/* The lock does not stay with a child that the host has forked meanwhile. */
 void xti_journal_close(struct xti_journal *j, bool remove)
 {
     if (remove && j->path)
         unlink(j->path);
-    if (j->fd >= 0)
+    if (j->fd >= 0) {
+        flock(j->fd, LOCK_UN);
         close(j->fd);
+    }
     xti_free(j->path);
     xti_free(j->mark);
     *j = (struct xti_journal){.fd = -1};

@@ -22,10 +22,11 @@ struct xti_journal {
     char *path;
     int fd; /* < 0: not open */
     struct xti_journal_head head;
-    unsigned char *mark; /* [n] of the tiles of all passes: 1: done */
+    unsigned char *mark; /* [n] of the tiles of all passes: 1: done, 2: spoiled */
     int64_t n, set;      /* set: that are done, as far as this share knows */
     int64_t from, to;    /* tiles [from, to) of the pass at hand are this share's */
     bool changed;        /* since the last commit */
+    bool spoiled;        /* a share saw that an input was changed: what is done is of no use */
 };
 
 /* What is there, for looking; false: nothing, or nothing that a run could be taken up by. XT_EINVAL: it is no
@@ -41,6 +42,8 @@ xt_status xti_journal_join(const char *path, const struct xti_journal_head *head
                            struct xti_err *err);
 /* Writes head and marks, all clear. */
 xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err);
+/* What the other shares have committed is read, too. */
+xt_status xti_journal_look(struct xti_journal *j, struct xti_err *err);
 /* A pass begins, of whose tiles this is a share: what the others have made before is read. */
 xt_status xti_journal_pass(struct xti_journal *j, int pass, int share, int shares, struct xti_err *err);
 
@@ -48,6 +51,8 @@ bool xti_journal_has(const struct xti_journal *j, int pass, int64_t tile);
 void xti_journal_set(struct xti_journal *j, int pass, int64_t tile);
 /* Makes what was set durable. What the tiles wrote is so already. */
 xt_status xti_journal_commit(struct xti_journal *j, int pass, struct xti_err *err);
+/* Says so, to all shares that look from then on, and to later runs. Nothing is committed after it. */
+void xti_journal_spoil(struct xti_journal *j);
 void xti_journal_close(struct xti_journal *j, bool remove); /* accepts one that is not open */
 
 #endif

@@ -48,6 +48,14 @@ static void whole_tile(const struct run *r, int64_t number, struct box *b)
     }
 }
 
+static int64_t box_bytes(const struct run *r, const struct box *b)
+{
+    int64_t bytes = r->p->task->out->esize;
+    for (int i = 0; i < r->p->task->to.n; i++)
+        bytes *= b->n[i];
+    return bytes;
+}
+
 /* The longest axis in two. */
 static bool halve(struct run *r, const struct box *b)
 {
@@ -71,9 +79,11 @@ static xt_status take_tile(struct run *r, struct slot *s, bool *any)
     struct xti_pass *p = r->p;
     while (!r->n_parts && r->next < p->journal->to) {
         int64_t number = r->next++;
+        whole_tile(r, number, &r->part[0]);
         if (xti_journal_has(p->journal, p->number, number))
-            continue;
-        whole_tile(r, number, &r->part[r->n_parts++]);
+            p->done += box_bytes(r, &r->part[0]);
+        else
+            r->n_parts = 1;
     }
     *any = r->n_parts > 0;
     while (r->n_parts) {
@@ -242,14 +252,19 @@ static xt_status end_all(struct run *r, int first, xt_status s)
     return s;
 }
 
-/* Tiles of a run that began with more memory than there is now are halved: both sides have a part of it. */
+/* Tiles of a run that began with more memory than there is now are halved: both sides have a part of it, and
+ * the source, which a result that repeats it exceeds a thousandfold, no less than it needs or a quarter. */
 static void share_room(struct run *r)
 {
     const struct xti_tiling *c = r->p->cut;
     int64_t room = r->p->room / c->depth, dst = xti_io_padded(c->dst_bytes);
     double need = (double)c->src_bytes + (double)dst;
-    if (need > (double)room)
+    if (need > (double)room) {
+        int64_t src = xti_io_padded(c->src_bytes), quarter = room / 4 / XTI_IO_BLOCK * XTI_IO_BLOCK;
+        int64_t most = room - (src < quarter ? src : quarter);
         dst = xti_io_padded((int64_t)((double)room * ((double)dst / need)));
+        dst = dst < most ? dst : most;
+    }
     r->dst_room = dst;
     r->src_room = room - dst;
     for (int i = 0; i < c->depth; i++) {
@@ -266,8 +281,10 @@ xt_status xti_pass_run(struct xti_pass *p, struct xti_err *err)
     int64_t written = 0;
     xt_status s = all_tiles(&r, &written);
     s = end_all(&r, p->cut->depth > 1 ? (int)(written % 2) : 0, s);
-    if (!s)
-        s = commit(&r);
+    if (!s || s == XT_ESTOPPED) {
+        xt_status kept = commit(&r);
+        s = s ? s : kept;
+    }
     for (int i = 0; i < 2; i++)
         xti_file_tile_free(&r.slot[i].tile);
     return s;

@@ -177,7 +177,7 @@ xt_status xti_files_plan(struct xt_files *f, struct xti_err *err)
     xt_status s = share_memory(f, err);
     if (s || !f->out.elements)
         return s;
-    if (!f->opt.restart)
+    if (!f->opt.restart || f->opt.share)
         s = xti_journal_peek(f->journal, &old, &there, err);
     if (!s)
         s = xti_task_make(f->chain, f->n, f->in_list, &f->out, NULL, &f->curve, &one, err);

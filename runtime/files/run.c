@@ -66,7 +66,7 @@ static bool is_data(const char *path)
 static bool is_kept(const struct xt_files *f, const struct xti_journal *j)
 {
     bool tiles = f->passes == 2 && !all_done(j, 1);
-    return !j->set || (is_data(f->out.path) && (!tiles || is_data(f->tiles.path)));
+    return !j->spoiled && (!j->set || (is_data(f->out.path) && (!tiles || is_data(f->tiles.path))));
 }
 
 /* Of a cap that a machine may not have no more is asked for than twice what the tiles take that were looked
@@ -83,6 +83,8 @@ static int64_t room_of(const struct xt_files *f)
     return most < f->room ? most : f->room;
 }
 
+static int64_t bytes_of(const struct xti_array *a) { return a->elements * a->esize; }
+
 static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
 {
     struct xti_io *io;
@@ -93,9 +95,7 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
     if (!s && !buffer)
         s = xti_fail(err, XT_ENOMEM, "%lld bytes of buffers", (long long)room);
     for (int i = 0; i < f->passes; i++)
-        total += f->task[i].out->elements * f->task[i].out->esize;
-    if (j->n)
-        done = (int64_t)((double)total * (double)j->set / (double)(j->head.tiles[0] + j->head.tiles[1]));
+        total += bytes_of(f->task[i].out);
     for (int i = 0; i < f->passes && !s; i++) {
         if ((s = xti_journal_pass(j, i, f->opt.share, f->opt.shares, err)))
             break;
@@ -111,13 +111,16 @@ static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xt
                              .arg = f->opt.arg,
                              .done = done,
                              .total = total};
-        if (!all_done(j, i))
+        if (all_done(j, i))
+            p.done += bytes_of(f->task[i].out);
+        else
             s = xti_pass_run(&p, err);
         done = p.done;
         f->kernels += f->task[i].made;
+        if (xti_io_saw_change(io))
+            xti_journal_spoil(j);
         s = meet(f, s, err);
     }
-    f->changed = xti_io_saw_change(io);
     xti_io_free(io);
     xti_io_buffer_free(buffer, room);
     xti_threads_close(threads);
@@ -186,7 +189,9 @@ static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
 static void clear_away(struct xt_files *f, struct xti_journal *j)
 {
     struct xti_err ignored = {0};
-    bool useless = !j->set || f->changed;
+    if (f->opt.shares > 1)
+        xti_journal_look(j, &ignored);
+    bool useless = !j->set || j->spoiled;
     for (int i = 0; i < f->n; i++)
         useless |= xti_array_same(&f->in[i], &ignored) != XT_OK;
     if (useless)
@@ -203,17 +208,19 @@ static xt_status begin(struct xt_files *f, struct xti_err *err)
                                : xti_journal_open(f->journal, &f->head, f->opt.restart, j, &resumed, err);
     if (s)
         return s;
-    f->begun = true;
     if (!f->opt.share && (!resumed || !is_kept(f, j))) {
         j->head.since_ns = f->opened_ns;
         s = remove_data(f)
                 ? xti_journal_begin(j, err)
                 : xti_fail(err, XT_EIO, "%s: its data of an earlier run cannot be removed", f->out.said);
+        if (s)
+            return clear_away(f, j), s;
     }
+    f->begun = true;
     f->resumed = j->set;
     for (int i = 0; i < f->n; i++)
         f->in[i].since_ns = j->head.since_ns;
-    return s;
+    return XT_OK;
 }
 
 static xt_status finish(struct xt_files *f, struct xti_err *err)
