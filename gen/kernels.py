@@ -19,9 +19,10 @@ WEAVES = {"deinterleave": [2, 3, 4, 5, 6, 7, 8], "interleave": [2, 3, 4, 5, 6, 7
 MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 # square.c.j2, for tiles: end of the name and the parameters; what is done with line %d
 SQUARES = [
-    ("square(char *d, int64_t d_row, const char *const *p, int64_t at", "v_store(d + %d * d_row, "),
-    ("direct(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at",
-     "v_store(d + tile_at(a, r + %d), "),
+    ("square(char *d, int64_t d_row, const char *const *p, int64_t at, int64_t lines, struct tile_next *next",
+     "v_store(d + %d * d_row, "),
+    ("direct(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at, int64_t lines,\n"
+     "    int stream, struct tile_next *next", "v_store(d + tile_at(a, r + %d), "),
 ]
 
 
