@@ -707,15 +707,15 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                         .src_lo = lo,
                         .src_hi = hi};
     struct buffers b = buffers_of(&m, 16);
-    struct xti_threads *own = xti_threads_new();
+    int calls;
+    struct xti_threads *crew[] = {xti_threads_new(NULL, NULL), xti_threads_new(run_pool, &calls)};
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
         for (int threads = 1; threads <= 5 && xti_cpu_has((enum xti_isa)isa); threads += threads == 1 ? 1 : 3)
             for (int pooled = 0; pooled < 2; pooled++) {
-                int calls = 0;
-                struct xti_parallel par = {pooled ? run_pool : NULL, &calls, own};
+                calls = 0;
                 struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 0, threads);
                 memset(b.dst, CANARY, b.bytes);
-                xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, &par);
+                xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, crew[pooled]);
                 same_bytes(&p, &b, x->what, threads);
                 ck_assert_int_eq(calls, pooled && threads > 1);
                 ck_assert(threads == 1 || p.assembled || p.step[0].split >= 0);
@@ -724,8 +724,10 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                 ck_assert(!p.assembled || !call.fn);
                 xti_plan_free(&p);
             }
-    xti_threads_close(own);
-    xti_threads_unref(own);
+    for (int i = 0; i < 2; i++) {
+        xti_threads_close(crew[i]);
+        xti_threads_unref(crew[i]);
+    }
     free_buffers(&b, 16);
 }
 END_TEST

@@ -416,6 +416,33 @@ START_TEST(threads_that_were_woken_may_run_anywhere)
 }
 END_TEST
 
+static void count_tasks(void *pool, int n, void (*task)(void *, int), void *arg)
+{
+    ++*(int *)pool;
+    for (int i = 0; i < n; i++)
+        task(arg, i);
+}
+
+START_TEST(a_programs_own_threads_are_not_asked_once_the_context_is_gone)
+{
+    int tasks = 0;
+    struct big b = big_new();
+    struct xt_options o = {
+        .size = sizeof o, .threads = 3, .parallel_for = count_tasks, .pool = &tasks, .cache_dir = ""};
+    struct xt_ctx *ctx;
+    expect(XT_OK, xt_ctx_new(&o, &ctx));
+    xt_kernel_free(b.k);
+    b.k = compile_line(ctx, "x: i32[1030,1050]; x.permute(1,0)");
+    ck_assert(big_is_right(&b, b.k));
+    ck_assert_int_eq(tasks, 1);
+    xt_ctx_free(ctx);
+    ck_assert(big_is_right(&b, b.k)); /* alone */
+    ck_assert_int_eq(tasks, 1);
+    xt_ctx_free(b.ctx);
+    big_free(&b);
+}
+END_TEST
+
 static atomic_bool stop_copying;
 
 static void *copy_for_ever(void *arg)
@@ -615,6 +642,51 @@ START_TEST(a_child_forked_in_the_middle_of_a_copy_can_copy)
 }
 END_TEST
 
+static void *copy_and_sleep(void *arg)
+{
+    const struct big *b = arg;
+    int32_t *dst = calloc(BIG_ROWS * BIG_COLS, sizeof *dst);
+    while (dst && !atomic_load(&stop_copying)) {
+        xt_run(b->k, dst, (const void *[]){b->src}, NULL);
+        usleep(200); /* its threads, too */
+    }
+    free(dst);
+    return NULL;
+}
+
+static bool copy_on_one_processor(void *arg)
+{
+    struct big *b = arg;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    bool ok = !sched_setaffinity(0, sizeof one, &one) && big_is_right(b, b->k);
+    usleep(2000); /* until they have looked */
+    return ok && !count_kept_off(&one);
+}
+
+/* A thread that was being woken when its process forked had been told where it may run. */
+START_TEST(a_childs_threads_run_where_the_child_may)
+{
+    struct big b = big_new();
+    pthread_t t;
+    if (SANITIZED) {
+        printf("skipped: fork beside threads: a sanitizer's allocator does not survive it\n");
+        return;
+    }
+    atomic_store(&stop_copying, false);
+    ck_assert_int_eq(pthread_create(&t, NULL, copy_and_sleep, &b), 0);
+    for (int i = 0; i < 60; i++) {
+        usleep(100 + 137 * i % 900);
+        ck_assert_msg(in_child(copy_on_one_processor, &b) == 0, "child %d", i);
+    }
+    atomic_store(&stop_copying, true);
+    pthread_join(t, NULL);
+    xt_ctx_free(b.ctx);
+    big_free(&b);
+}
+END_TEST
+
 /* ------------------------------------------------------------------------------------------- odd hosts */
 
 static bool without_descriptors(void *arg)
@@ -794,9 +866,11 @@ int main(void)
     tcase_add_test(c, a_contexts_threads_come_with_the_first_large_copy_and_go_with_the_context);
     tcase_add_test(c, a_thread_on_its_callers_processor_costs_nothing);
     tcase_add_test(c, threads_that_were_woken_may_run_anywhere);
+    tcase_add_test(c, a_programs_own_threads_are_not_asked_once_the_context_is_gone);
     tcase_add_test(c, a_context_that_is_freed_while_its_kernels_copy_harms_none);
     tcase_add_test(c, a_child_starts_threads_of_its_own);
     tcase_add_test(c, a_child_forked_in_the_middle_of_a_copy_can_copy);
+    tcase_add_test(c, a_childs_threads_run_where_the_child_may);
     tcase_add_test(c, a_child_uses_its_parents_context_and_kernels);
     tcase_add_test(c, a_child_forked_while_threads_compile_can_compile);
     tcase_add_test(c, a_child_forked_while_contexts_come_and_go_can_make_one);

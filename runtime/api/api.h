@@ -22,7 +22,7 @@ enum { XTI_SIGNATURE_CHARS = 33 }; /* 32 hex digits and the NUL */
 struct xt_ctx {
     xt_backend backend;
     int threads, device;
-    struct xti_parallel parallel;
+    struct xti_threads *crew;                   /* for large copies; NULL: none */
     struct xti_disk *disk;
     struct xti_target cpu;                      /* this machine: asking takes 100 us, in a VM */
     bool check, measure, log;                   /* XT_CHECK, XT_MEASURE, XT_DEBUG */
@@ -127,7 +127,7 @@ struct xt_kernel {
     const struct xti_map *map;        /* shared's */
     const struct xti_plan *plan;      /* shared's; CPU */
     const struct xti_cuda_plan *cuda; /* shared's; CUDA */
-    struct xti_parallel parallel;
+    struct xti_threads *crew;         /* a reference */
     uint64_t *origin; /* XT_ORIGIN: bytes that lie before the destination's pointer, then before each input's;
                        * NULL: all pointers are starts of buffers */
     bool loads;       /* CUDA: for a device, not for an architecture */

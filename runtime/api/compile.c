@@ -31,7 +31,7 @@ static void destroy(struct xt_kernel *k)
         xti_code_unref(k->code[tier]);
     }
     xti_better_free(k);
-    xti_threads_unref(k->parallel.threads);
+    xti_threads_unref(k->crew);
     xti_shared_plan_unref(k->shared);
     xti_free(k);
 }
@@ -83,7 +83,7 @@ void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b)
 static xt_status get_purpose(const struct request *r, struct xti_purpose *f, struct xti_err *err)
 {
     *f = (struct xti_purpose){.backend = r->backend, .cpu = &r->ctx->cpu};
-    f->tuning = (struct xti_tuning){r->ctx->wisdom, &r->ctx->parallel, r->measure};
+    f->tuning = (struct xti_tuning){r->ctx->wisdom, r->ctx->crew, r->measure};
     if (r->backend != XT_CUDA)
         return XT_OK;
     return r->arch ? xti_cuda_arch(r->arch, &f->cuda, err) : xti_cuda_target(r->ctx->device, &f->cuda, err);
@@ -206,8 +206,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     memcpy(k->packed, r->key, r->key_bytes); /* the key begins with the packed graph */
     atomic_init(&k->refs, 1);
     k->backend = r->backend;
-    k->parallel = r->ctx->parallel;
-    xti_threads_ref(k->parallel.threads);
+    k->crew = xti_threads_ref(r->ctx->crew);
     k->loads = r->load;
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))

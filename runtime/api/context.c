@@ -105,8 +105,7 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
                         o->threads ? "xt_ctx_new: threads" : "XT_THREADS", (long long)threads);
     ctx->threads = (int)threads;
     ctx->device = o->device;
-    ctx->parallel = (struct xti_parallel){o->parallel_for, o->pool, NULL};
-    if (!o->parallel_for && threads != 1 && !(ctx->parallel.threads = xti_threads_new()))
+    if (threads != 1 && !(ctx->crew = xti_threads_new(o->parallel_for, o->pool)))
         return xti_fail(err, XT_ENOMEM, "threads");
     ctx->check = xti_env_int(XTI_ENV_CHECK, 0) > 0;
     ctx->measure = xti_env_int(XTI_ENV_MEASURE, 0) > 0;
@@ -140,8 +139,8 @@ static void destroy(struct xt_ctx *ctx)
     xti_disk_close(ctx->disk);
     xti_pack_close(ctx->pack);
     xti_free(ctx->helper);
-    xti_threads_close(ctx->parallel.threads);
-    xti_threads_unref(ctx->parallel.threads);
+    xti_threads_close(ctx->crew);
+    xti_threads_unref(ctx->crew);
     xti_free(ctx);
 }
 

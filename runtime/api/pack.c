@@ -104,7 +104,7 @@ static void compile_ahead(void *arg, int thread)
 /* Without memory for threads one compiles after the other. */
 static void compile_all(struct ahead *a)
 {
-    struct xti_threads *threads = xti_threads_new();
+    struct xti_threads *threads = xti_threads_new(NULL, NULL);
     long n = sysconf(_SC_NPROCESSORS_ONLN);
     if (!xti_threads_run(threads, n < 1 ? 1 : n > 16 ? 16 : (int)n, compile_ahead, a))
         compile_ahead(a, 0);

@@ -38,11 +38,13 @@ struct thread {
 };
 
 struct xti_threads {
+    xt_parallel_for fn; /* who has the threads; NULL: these are here */
+    void *pool;
     atomic_int refs;
     atomic_int holder; /* process whose caller hands out a task or ends the threads; 0: nobody */
     int process;       /* that started the threads */
     int n;             /* threads */
-    bool closed;
+    atomic_bool closed;
     void (*task)(void *, int);
     void *arg;
     /* Parts that nobody has taken. Above them the number of the task, so that no thread takes a part of a
@@ -209,6 +211,7 @@ static void start(struct xti_threads *p, int wanted)
         atomic_store(&t->word, IDLE);
         t->of = p;
         t->number = p->n + 1;
+        t->kept_off = false; /* a parent's thread may have been, when it forked */
         if (pthread_create(&t->id, &attr, live, t))
             break;
     }
@@ -247,9 +250,15 @@ static void await_all(struct xti_threads *p)
 
 bool xti_threads_run(struct xti_threads *p, int n, void (*task)(void *, int), void *arg)
 {
-    if (!p || !hold(p, getpid()))
+    if (!p || atomic_load(&p->closed))
         return false;
-    bool open = !p->closed;
+    if (p->fn) {
+        p->fn(p->pool, n, task, arg);
+        return true;
+    }
+    if (!hold(p, getpid()))
+        return false;
+    bool open = !atomic_load(&p->closed);
     if (open) {
         int wanted = n - 1 < MOST ? n - 1 : MOST;
         start(p, wanted);
@@ -271,11 +280,14 @@ bool xti_threads_run(struct xti_threads *p, int n, void (*task)(void *, int), vo
 
 /* ---- the pool */
 
-struct xti_threads *xti_threads_new(void)
+struct xti_threads *xti_threads_new(xt_parallel_for fn, void *pool)
 {
     struct xti_threads *p = xti_alloc(sizeof *p);
-    if (p)
+    if (p) {
         atomic_init(&p->refs, 1);
+        p->fn = fn;
+        p->pool = pool;
+    }
     return p;
 }
 
@@ -299,7 +311,7 @@ void xti_threads_close(struct xti_threads *p)
         return;
     while (!hold(p, getpid()))
         usleep(AGAIN_US);
-    p->closed = true;
+    atomic_store(&p->closed, true);
     atomic_store(&p->quit, true);
     for (int i = 0; i < p->n; i++)
         call(&p->thread[i]);

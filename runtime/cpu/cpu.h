@@ -13,12 +13,6 @@ bool xti_cpu_has(enum xti_isa isa);
 /* This machine: instruction set, caches, threads (0: all). Reads XT_ISA and XT_THREADS. */
 void xti_cpu_target(int threads, struct xti_target *t);
 
-struct xti_parallel {
-    xt_parallel_for fn; /* NULL: threads of xt's own */
-    void *pool;
-    struct xti_threads *threads; /* NULL: none */
-};
-
 /* The plan for a destination that begins here. */
 static inline const struct xti_plan *xti_plan_at(const struct xti_plan *p, const void *dst)
 {
@@ -26,9 +20,9 @@ static inline const struct xti_plan *xti_plan_at(const struct xti_plan *p, const
 }
 
 /* Runs the plan on host buffers (starts of buffers; src[i] for input i). No allocation but that of threads
- * that are not there yet, no lock; any thread. par NULL: on this one alone.
+ * that are not there yet, no lock; any thread. threads NULL: on this one alone.
  * post: dst bytes == xti_map_eval(&p->map, ..) (test_cpu: every kernel row, strategy, width, tail). */
-void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par);
+void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, struct xti_threads *threads);
 
 /* A plan that is one micro-kernel in a row of calls at most, made ready: what small copies take is the way to
  * their kernel. */

@@ -347,12 +347,10 @@ static void run_part(void *arg, int i)
     xti_run_share(&t->copy, (struct xti_share){i, t->parts});
 }
 
-void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, const struct xti_parallel *par)
+void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, struct xti_threads *threads)
 {
     struct shared_copy t = {.copy = {.plan = xti_plan_at(p, dst), .dst = dst, .src = src},
                             .parts = xti_plan_threads(p->target.threads, p->bytes_written)};
-    if (t.parts > 1 && par && par->fn)
-        par->fn(par->pool, t.parts, run_part, &t);
-    else if (t.parts < 2 || !par || !xti_threads_run(par->threads, t.parts, run_part, &t))
+    if (t.parts < 2 || !xti_threads_run(threads, t.parts, run_part, &t))
         xti_run_share(&t.copy, (struct xti_share){0, 1});
 }

@@ -180,13 +180,12 @@ static xt_status copy_tile(struct run *r, struct slot *s)
 {
     const struct xti_plan *plan;
     const void **src = xti_alloc_array((size_t)s->tile.n_boxes + 1, sizeof *src);
-    struct xti_parallel par = {.threads = r->p->threads};
     xt_status st = src ? xti_file_tile_kernel(r->p->task, &s->tile, &plan, r->err)
                        : xti_fail(r->err, XT_ENOMEM, "a tile");
     if (!st) {
         for (int i = 0; i < s->tile.n_boxes; i++)
             src[i] = s->src + s->tile.box[i].at;
-        xti_cpu_run(plan, s->dst, src, &par);
+        xti_cpu_run(plan, s->dst, src, r->p->threads);
     }
     xti_free(src);
     return st;

@@ -88,7 +88,7 @@ static int64_t bytes_of(const struct xti_array *a) { return a->elements * a->esi
 static xt_status run_passes(struct xt_files *f, struct xti_journal *j, struct xti_err *err)
 {
     struct xti_io *io;
-    struct xti_threads *threads = xti_threads_new();
+    struct xti_threads *threads = xti_threads_new(NULL, NULL);
     int64_t done = 0, total = 0, room = room_of(f);
     char *buffer = xti_io_buffer(room);
     xt_status s = xti_io_new(f->requests, f->curve.piece_bytes, &io, err);
