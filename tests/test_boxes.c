@@ -206,13 +206,35 @@ START_TEST(boxes_get_their_elements_wherever_they_are)
 }
 END_TEST
 
+/* Of single elements, side by side. */
+START_TEST(boxes_lie_anywhere_in_the_longest_tensor)
+{
+    enum { N = 32 };
+    const int64_t shape = INT64_MAX;
+    int64_t rank[N] = {0}, lo[N], len[N];
+    unsigned char x[N], y[N];
+    const struct xt_boxes from = {sizeof from, N, rank, lo, len, NULL, NULL};
+    struct xt_shard *p;
+    for (int i = 0; i < N; i++) {
+        lo[i] = shape - 1 - i * 7 % N;
+        len[i] = 1;
+        x[i] = (unsigned char)(i + 1);
+    }
+    ck_assert_int_eq(xt_shard_boxes(XT_U8, 1, &shape, &from, &from, 1, 0, NULL, &p), XT_OK);
+    ck_assert_int_eq(xt_shard_run(p, y, (const void *[]){x}), XT_OK);
+    ck_assert(!memcmp(x, y, N));
+    xt_shard_free(p);
+}
+END_TEST
+
 /* ---- what is refused */
 
 START_TEST(boxes_that_are_wrong_are_told_by_number)
 {
-    static const int64_t shape[] = {8, 8}, rank[] = {0, 1}, beyond[] = {0, 2}, lo[] = {0, 0, 4, 0},
-                         low[] = {0, 0, 3, 0}, len[] = {4, 8, 4, 8}, high[] = {4, 8, 5, 8},
-                         st[] = {8, 1, 8, 1}, none[] = {0, 1, 8, 1}, off[] = {0, 0}, minus[] = {-1, 0};
+    static const int64_t shape[] = {8, 8}, huge[] = {8, (int64_t)1 << 58}, rank[] = {0, 1}, beyond[] = {0, 2},
+                         lo[] = {0, 0, 4, 0}, low[] = {0, 0, 3, 0}, len[] = {4, 8, 4, 8},
+                         high[] = {4, 8, 5, 8}, st[] = {8, 1, 8, 1}, none[] = {0, 1, 8, 1}, off[] = {0, 0},
+                         minus[] = {-1, 0};
     const struct xt_boxes good = {sizeof good, 2, rank, lo, len, NULL, NULL};
     const struct {
         struct xt_boxes from, to;
@@ -253,6 +275,7 @@ START_TEST(boxes_that_are_wrong_are_told_by_number)
                       xt_last_error()->message);
     }
     ck_assert_int_eq(xt_shard_boxes(XT_F32, 0, shape, &good, &good, 2, 0, NULL, &p), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_boxes(XT_F32, 2, huge, &good, &good, 2, 0, NULL, &p), XT_EOVERFLOW);
     ck_assert_int_eq(xt_shard_boxes(XT_F32, 33, shape, &good, &good, 2, 0, NULL, &p), XT_ERANK);
     ck_assert_int_eq(xt_shard_boxes(XT_F32, 2, shape, &good, &good, 2, 2, NULL, &p), XT_ERANGE);
     ck_assert_int_eq(xt_shard_boxes(XT_F32, 2, shape, &good, &good, 2, 1, NULL, &p), XT_OK);
@@ -352,6 +375,7 @@ int main(void)
     TCase *t = tcase_create("boxes");
     tcase_set_timeout(t, 0);
     tcase_add_test(t, boxes_get_their_elements_wherever_they_are);
+    tcase_add_test(t, boxes_lie_anywhere_in_the_longest_tensor);
     tcase_add_test(t, boxes_that_are_wrong_are_told_by_number);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, sixteen_thousand_boxes_each_side_are_planned_at_once);

@@ -450,7 +450,17 @@ static const struct {
      "the result is [3,8], the destination [8,3]"},
     {"mesh r[4]; x: f64[8 r,3]; x.permute(0,2)", 0, XT_ERANGE, 29, NULL},
     {"mesh r[4]; x: f64[8 r]; x", 4, XT_ERANGE, 0, "rank 4 is not in [0,4)"},
-    {"mesh r[4]; x: f64[8 r]:[-1]; x", 0, XT_ERANGE, 0, NULL},
+    {"mesh r[4]; x: f64[8 r]:[-1]; x", 0, XT_ERANGE, 0, "x: element -1 lies before a rank's array"},
+    {"mesh r[1]@0 s[2]@1; x: f32[8 s,4]:[-4,1]; x -> [8 r,4]", 0, XT_ERANGE, 0,
+     "x: element -12 lies before a rank's array"},
+    {"mesh r[1]@0 s[2]@1; x: f32[8 r,4]; x -> [8 s,4]:[4,-1]+2", 1, XT_ERANGE, 0,
+     "the result: element -1 lies before a rank's array"},
+    {"mesh r[1048576]; x: c128[1152921504606846976 r]; x[:4] -> [4 r]", 0, XT_EOVERFLOW, 0,
+     "x: its bytes do not fit in 63 bits"},
+    {"mesh r[2]; x: f64[1]; x.expand(2305843009213693952) -> [2305843009213693952 r]", 0, XT_EOVERFLOW, 0,
+     "the result: its bytes do not fit in 63 bits"},
+    {"mesh r[1048576]; x: u8[9223372036854775807 r]; x -> [9223372036854775807 r]", 0, XT_EUNSUPPORTED, 0,
+     "the result: a rank's array reaches beyond 2^40 elements"},
     {"mesh r[2]; x: u8[4398046511104 r]; x[2199023255550:2199023255554] -> [4 r]", 0, XT_EUNSUPPORTED, 0,
      "x: a rank's array reaches beyond 2^40 elements"},
     {"mesh r[2]; x: u8[4 r,2]:[2199023255552,1]; x[1:3] -> [2 r,2]", 0, XT_EUNSUPPORTED, 0,
@@ -540,6 +550,50 @@ START_TEST(a_run_fails_before_it_sends_or_for_good)
     ck_assert_int_eq(xt_shard_wait(p), XT_EINVAL);
     xt_shard_free(p);
     xt_shard_free(NULL);
+}
+END_TEST
+
+/* What a rank holds nothing of overlaps nothing, wherever its pointer points. */
+START_TEST(arrays_without_elements_overlap_nothing)
+{
+    float x[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    struct xt_shard *p;
+    ck_assert_int_eq(xt_shard_new("mesh r[2]; x: f32[1 r]; x.pad((0,3)) -> [4 r]", 1, NULL, &p), XT_OK);
+    ck_assert_int_eq(xt_shard_run(p, x, (const void *[]){x + 1}), XT_OK);
+    ck_assert(x[0] == 0 && x[1] == 0 && x[2] == 3);
+    xt_shard_free(p);
+    ck_assert_int_eq(xt_shard_new("mesh r[2]; x: f32[8 r]; x[:0] -> [0 r]", 1, NULL, &p), XT_OK);
+    ck_assert_int_eq(xt_shard_run(p, x + 1, (const void *[]){x}), XT_OK);
+    xt_shard_free(p);
+}
+END_TEST
+
+START_TEST(near_ranks_that_make_no_sense_are_refused)
+{
+    static const int64_t good[] = {0, 1}, others[] = {1, 2}, twice[] = {0, 0}, down[] = {1, 0};
+    void *board[] = {calloc(1, xt_shard_board_bytes(2)), calloc(1, xt_shard_board_bytes(2))};
+    void *const half[] = {board[0], NULL};
+    const struct {
+        int n;
+        const int64_t *near;
+        void *const *board;
+    } rows[] = {{2, good, board}, {-1, good, board},  {2, NULL, board},  {2, good, NULL},
+                {2, good, half},  {2, others, board}, {2, twice, board}, {2, down, board}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct xt_transport t = {.size = sizeof t,
+                                       .post_recv = post,
+                                       .post_send = take,
+                                       .wait_any = no_wait,
+                                       .n_near = rows[i].n,
+                                       .near = rows[i].near,
+                                       .board = rows[i].board};
+        struct xt_shard *p;
+        xt_status s = xt_shard_new("mesh r[3]; x: f64[9 r,4]; x.T -> [4 r,9]", 0, &t, &p);
+        ck_assert_msg(s == (i ? XT_EINVAL : XT_OK), "row %zu: %s", i, xt_last_error()->message);
+        xt_shard_free(p);
+    }
+    free(board[0]);
+    free(board[1]);
 }
 END_TEST
 
@@ -819,6 +873,8 @@ int main(void)
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
+    tcase_add_test(t, arrays_without_elements_overlap_nothing);
+    tcase_add_test(t, near_ranks_that_make_no_sense_are_refused);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, two_plans_through_a_middle_layout_are_the_one);
     tcase_add_test(t, ranks_whose_parts_make_up_a_line_are_read_by_one_copy);

@@ -306,16 +306,17 @@ xt_status xti_boxes_plan_make(const struct xti_boxed *x, int64_t rank, const str
                               struct xti_err *err)
 {
     struct boxer b = {.x = x, .parts = {.p = p, .direct = true, .plain = true, .err = err}};
-    int64_t elements;
+    int64_t bytes = 0;
     *p = (struct xti_shard_plan){.rank = rank, .target = *target, .near = *near, .boxes = true};
     xt_status s = whole_tensor(x, p, err);
     if (!s && (rank < 0 || rank >= x->ranks))
         s = xti_fail(err, XT_ERANGE, "rank %lld is not in [0,%lld)", (long long)rank, (long long)x->ranks);
+    if (!s)
+        s = xti_whole_bytes(&p->graph->node[p->graph->out], "boxes", &bytes, err);
     if (!s) {
         p->esize = (int)xt_dtype_bytes(x->dtype);
         p->most = most_bytes / p->esize;
-        xti_product(x->rank, x->shape, &elements);
-        p->streams = xti_cost_streams(target, elements / x->ranks * p->esize);
+        p->streams = xti_cost_streams(target, bytes / x->ranks);
         s = xti_parts_begin(&b.parts);
     }
     if (!s)

@@ -23,7 +23,7 @@ int xti_cut_classes(const struct xti_cut *c, int64_t n, struct xti_class_of out[
         k = keep(out, k, (struct xti_class_of){0, more, len + 1, 0, len + 1, 0});
         return keep(out, k, (struct xti_class_of){more, p - more, len, 0, len, more * (len + 1)});
     }
-    int64_t round = at_most(b, n) * p; /* a block longer than the axis has no round */
+    int64_t round = 0; /* a block longer than the axis has none */
     int64_t rounds = b <= n && xti_mul64(b, p, &round) ? n / round : 0;
     int64_t left = n - rounds * round, full = left / b, rest = left % b, len = rounds * b;
     k = keep(out, k, (struct xti_class_of){0, full, len + b, rounds, b, 0});

@@ -278,16 +278,30 @@ static xt_status plan_class(void *arg, const int *which)
 
 /* ---- all of it */
 
+xt_status xti_whole_bytes(const struct xti_node *n, const char *what, int64_t *bytes, struct xti_err *err)
+{
+    int64_t elements;
+    return xti_product(n->rank, n->shape, &elements) &&
+                   xti_mul64(elements, (int64_t)xt_dtype_bytes(n->dtype), bytes)
+               ? XT_OK
+               : xti_fail(err, XT_EOVERFLOW, "%s: its bytes do not fit in 63 bits", what);
+}
+
 /* Rank 0 of a grid has the most elements. */
 static xt_status check_page(const struct xti_spread *s, const struct xti_node *n, const char *what,
                             struct xti_err *err)
 {
     struct xti_place at = {0};
-    int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], lo, hi;
+    int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], lo, hi, bytes;
+    xt_status st = xti_whole_bytes(n, what, &bytes, err);
+    if (st)
+        return st;
     xti_spread_local(s, n->shape, &at, shape, strides);
-    return xti_span(n->rank, shape, strides, s->offset, &lo, &hi) && hi < XTI_PAGE
+    if (!xti_span(n->rank, shape, strides, s->offset, &lo, &hi) || hi >= XTI_PAGE)
+        return xti_fail(err, XT_EUNSUPPORTED, "%s: a rank's array reaches beyond 2^40 elements", what);
+    return lo >= 0 || hi < lo
                ? XT_OK
-               : xti_fail(err, XT_EUNSUPPORTED, "%s: a rank's array reaches beyond 2^40 elements", what);
+               : xti_fail(err, XT_ERANGE, "%s: element %lld lies before a rank's array", what, (long long)lo);
 }
 
 static xt_status check_pages(const struct xti_shard_plan *p, struct xti_err *err)
@@ -309,18 +323,19 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
     if (s)
         return s;
     const struct xti_node *n = &p->graph->node[p->graph->out];
-    int64_t elements;
+    int64_t bytes = 0;
     p->esize = (int)xt_dtype_bytes(n->dtype);
     p->most = most_bytes / p->esize;
     if (rank < 0 || rank >= p->mesh.ranks)
         s = xti_fail(err, XT_ERANGE, "rank %lld is not in [0,%lld)", (long long)rank,
                      (long long)p->mesh.ranks);
-    xti_product(n->rank, n->shape, &elements);
-    p->streams = xti_cost_streams(target, elements / p->mesh.ranks * p->esize);
+    if (!s)
+        s = xti_whole_bytes(n, "the result", &bytes, err);
+    p->streams = xti_cost_streams(target, bytes / p->mesh.ranks);
     if (!s)
         s = xti_parts_begin(&b.parts);
     s = s ? s : check_pages(p, err);
-    if (!s && elements && !(s = replay(&b))) {
+    if (!s && bytes && !(s = replay(&b))) {
         b.n_inputs = b.g->n_inputs;
         b.only = xti_alloc_array((size_t)b.n_inputs + 1, sizeof *b.only);
         s = b.only ? xti_spread_classes(&p->mesh.output, n->shape, plan_class, &b) : no_memory(&b);

@@ -88,6 +88,9 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
                               struct xti_err *err);
 void xti_shard_plan_free(struct xti_shard_plan *p);
 
+/* Bytes of a whole tensor. XT_EOVERFLOW: they do not fit in 63 bits. */
+xt_status xti_whole_bytes(const struct xti_node *n, const char *what, int64_t *bytes, struct xti_err *err);
+
 /* Makes the kernels that the plan's messages need. */
 xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err);
 

@@ -340,8 +340,8 @@ static xt_status check_buffers(const struct xt_shard *p, const void *dst, const 
     for (int i = 0; i < p->plan.mesh.n_inputs && !s; i++) {
         const char *to = dst, *from = srcs[i];
         s = check_buffer(p, i, from, &e);
-        if (!s && from && to && from + e.from_bytes < to + d.to_bytes &&
-            to + d.from_bytes < from + e.to_bytes)
+        bool both = !s && d.to_bytes > d.from_bytes && e.to_bytes > e.from_bytes;
+        if (both && from + e.from_bytes < to + d.to_bytes && to + d.from_bytes < from + e.to_bytes)
             s = fail(XT_EALIAS, "xt_shard_start: dst overlaps a source");
     }
     return s;

@@ -27,9 +27,20 @@ xt_status xt_shard_new(const char *line, int64_t rank, const struct xt_transport
     return xti_shard_new(line, rank, transport, XTI_MESSAGE_BYTES, out);
 }
 
+/* Ascending, the rank itself among them, each with a board. */
+static bool near_make_sense(const struct xt_transport *t, int64_t rank)
+{
+    bool ok = t->n_near >= 0 && (!t->n_near || (t->near && t->board)), here = !t->n_near;
+    for (int i = 0; ok && i < t->n_near; i++) {
+        ok = t->board[i] && (!i || t->near[i] > t->near[i - 1]);
+        here |= t->near[i] == rank;
+    }
+    return ok && here;
+}
+
 /* An object without a plan. who: "xt_shard_new" */
-static xt_status open_shard(const struct xt_transport *transport, const char *who, struct xt_shard **out,
-                            struct xti_err *err)
+static xt_status open_shard(const struct xt_transport *transport, int64_t rank, const char *who,
+                            struct xt_shard **out, struct xti_err *err)
 {
     if (transport && (transport->size < XTI_UP_TO(struct xt_transport, wait_any) || !transport->post_recv ||
                       !transport->post_send || !transport->wait_any))
@@ -40,6 +51,13 @@ static xt_status open_shard(const struct xt_transport *transport, const char *wh
     if (transport)
         memcpy(&p->transport, transport,
                transport->size < sizeof *transport ? transport->size : sizeof *transport);
+    if (!near_make_sense(&p->transport, rank)) {
+        xti_free(p);
+        return xti_fail(err, XT_EINVAL,
+                        "%s: xt_transport.near does not ascend, or is without rank %lld, or "
+                        "without boards",
+                        who, (long long)rank);
+    }
     *out = p;
     return XT_OK;
 }
@@ -73,7 +91,7 @@ static xt_status make_shard(const char *line, const struct xti_boxed *x, int64_t
     struct xti_err err = {0};
     struct xti_target target;
     struct xt_shard *p = NULL;
-    xt_status s = open_shard(transport, line ? "xt_shard_new" : "xt_shard_boxes", &p, &err);
+    xt_status s = open_shard(transport, rank, line ? "xt_shard_new" : "xt_shard_boxes", &p, &err);
     if (s)
         return xti_publish(s, &err);
     xti_cpu_target(1, &target);

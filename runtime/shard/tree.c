@@ -46,10 +46,11 @@ static int longest_axis(const struct xti_tree *t, int64_t node)
     return best;
 }
 
-/* Twice the middle, as far as it orders boxes; extents of a tensor are below 2^62. */
+/* The middle, as far as it orders boxes. */
 static int64_t middle(const struct xti_tree *t, int64_t i, int k)
 {
-    return t->lo[t->item[i] * t->rank + k] + t->hi[t->item[i] * t->rank + k];
+    int64_t lo = t->lo[t->item[i] * t->rank + k], hi = t->hi[t->item[i] * t->rank + k];
+    return lo + (hi - lo) / 2;
 }
 
 /* Items of [a, b) move so that those before `half` have no greater middles than those from it on. */
