@@ -15,6 +15,12 @@ struct xtk_part {
     uint64_t done; /* bit i: line i is there */
 };
 
+/* Strides inside groups of 32 bytes of columns (s, of the source) and of rows (d, of the destination), where
+ * lists replace strides; 0: they differ. */
+struct xtk_groups {
+    int64_t s, d;
+};
+
 /* What is fetched ahead. */
 struct xtk_next {
     int64_t s, d;  /* from this job to the next one; 0: unknown */
@@ -45,6 +51,7 @@ struct xtk_job {
     /* tile, braid: columns of the same rows on either side of the job's own. The job's lines are those that
      * begin in its columns; it reads up to a line's worth of those after. A tile's own fill whole lines. */
     int64_t before, after;
+    struct xtk_groups group; /* tile */
     struct xti_store store;
     struct xtk_next next;
     const struct xti_mosaic *mosaic; /* its table; NULL: unit by unit */

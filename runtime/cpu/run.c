@@ -173,6 +173,8 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .value = value,
                             .row_at = step->list.row_at,
                             .col_at = step->list.col_at,
+                            .group.s = step->list.col_at ? step->col.s : 0,
+                            .group.d = step->list.row_at ? step->row.d : 0,
                             .next.s = last ? last->s * points : 0,
                             .next.d = last ? last->d * points : 0,
                             .store = step->store,

@@ -4,6 +4,8 @@
 #include "base/num.h"
 #include "plan/loops.h"
 
+enum { GROUP_BYTES = 32 }; /* of rows or columns of a list with one stride: xtk_groups */
+
 void xti_sides_begin(const struct xti_nest *t, struct xti_sides *x)
 {
     *x = (struct xti_sides){.row.source = true};
@@ -106,9 +108,10 @@ static void take_side(const struct xti_sides *x, const struct xti_side *a, struc
 {
     *n_list = a->n_dims > 1 || x->lists ? a->n_dims : 0;
     *kernel = (struct xti_loop){.n = a->units, .cuts = XTI_CUTS_NONE};
-    if (a->n_dims && !*n_list) {
-        kernel->s = x->t.dim[a->dim[0]].s;
-        kernel->d = x->t.dim[a->dim[0]].d;
+    const struct xti_loop *inner = a->n_dims && !x->lists ? &x->t.dim[a->dim[0]] : NULL;
+    if (inner && (a->n_dims == 1 || inner->n * x->t.unit % GROUP_BYTES == 0)) {
+        kernel->s = inner->s; /* of a list: of its groups */
+        kernel->d = inner->d;
     }
     for (int i = 0; i < *n_list; i++) { /* outermost first */
         list[i] = x->t.dim[a->dim[*n_list - 1 - i]];

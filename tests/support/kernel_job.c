@@ -77,11 +77,19 @@ static void span(const struct kernel_job *j, int64_t row, int64_t col, int64_t *
     *hi = (r > 0 ? r : 0) + (c > 0 ? c : 0) + j->units * j->row->unit;
 }
 
+enum { GROUP_BYTES = 32 }; /* of xtk_groups */
+
 /* Which of the n places of a stride entry i of a list has: groups in reverse order, or else all. */
 static int64_t place(const struct kernel_job *j, int64_t i, int64_t n)
 {
-    int64_t group = 32 / j->row->unit;
+    int64_t group = GROUP_BYTES / j->row->unit;
     return n % group ? n - 1 - i : n - group - i / group * group + i % group;
+}
+
+/* From one entry to the next, in groups. */
+static int64_t group_stride(const struct kernel_job *j, int64_t n, int64_t stride)
+{
+    return n % (GROUP_BYTES / j->row->unit) ? -stride : stride;
 }
 
 static void make_lists(struct kernel_job *j)
@@ -182,6 +190,10 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     j->job.run = j->units;
     if ((op == XTI_CPU_GATHER || op == XTI_CPU_TILE || op == XTI_CPU_BRAID) && pitch.d_down)
         j->job.row_at = j->row_at;
+    if (op == XTI_CPU_TILE && pitch.round == 1) { /* the lists' own, told or not */
+        j->job.group.s = group_stride(j, cols, j->job.s_col);
+        j->job.group.d = group_stride(j, rows, j->job.d_row);
+    }
     make_lists(j);
     if (op == XTI_CPU_MOSAIC) {
         j->s_lo = j->s_hi = 0;
