@@ -41,8 +41,8 @@ XT_API const struct xt_shard *xt_mpi_shard(const struct xt_mpi_plan *p); /* for 
 /* Memory for an array that the ranks of a machine see of each other: where a plan's sources lie in such
  * memory they are read in their place, instead of packed, moved, unpacked. Collective over comm, each rank
  * its own size; zero at first, in large pages where Linux has them. The ranks of a machine that are in a plan
- * have to be in comm. Where no memory can be shared it is a rank's own. XT_ENOMEM, XT_ECOMM, XT_EPEER: on
- * every rank. */
+ * have to be in comm. Where no memory can be shared it is a rank's own. XT_ENOMEM, also when the machine's
+ * ranks ask for more than it has, XT_ECOMM, XT_EPEER: on every rank. */
 XT_API xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out);
 XT_API void xt_mpi_release(void *at); /* collective, before MPI_Finalize. NULL: nothing */
 

@@ -11,17 +11,17 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1; before it pages stay small */
 #endif
 
-enum { PAGE = 4096, LARGE = 2 << 20, OFFSET_BITS = 44 };
+enum { PAGE = 4096, LARGE = 2 << 20 };
 
-static struct memory *all;
-static int64_t last_id;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct memory *all;                               /* the newest first */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of that list; nobody waits for a rank with it */
 
 int all_say(MPI_Comm comm, int yes)
 {
@@ -31,7 +31,7 @@ int all_say(MPI_Comm comm, int yes)
 
 /* A rank's file as others find it: /proc/PID/fd/FD, which begins with the key. */
 struct file {
-    int64_t bytes;
+    int64_t bytes, own; /* own: where its rank has mapped it */
     uint64_t key;
     int pid, fd; /* fd -1: there is none */
 };
@@ -69,7 +69,8 @@ static struct file make_file(struct memory *m)
         return f;
     }
     memcpy(at, &f.key, sizeof f.key);
-    m->part[m->me] = (struct part){at, (size_t)f.bytes};
+    f.own = (int64_t)(intptr_t)at;
+    m->part[m->me] = (struct part){at, (size_t)f.bytes, f.own};
     return f;
 }
 
@@ -89,7 +90,7 @@ static int map_part(const struct file *f, struct part *p)
     close(fd);
     if (!at)
         return 0;
-    *p = (struct part){at, (size_t)f->bytes};
+    *p = (struct part){at, (size_t)f->bytes, f->own};
     return !memcmp(at, &f->key, sizeof f->key);
 }
 
@@ -137,7 +138,7 @@ static xt_status fill(struct memory *m)
         m->me = 0;
         m->plain = malloc(m->bytes + 1);
         if (m->part)
-            m->part[0] = (struct part){m->plain, m->bytes};
+            m->part[0] = (struct part){m->plain, m->bytes, 0};
         there = m->part && m->plain;
     }
     if (there)
@@ -145,12 +146,23 @@ static xt_status fill(struct memory *m)
     return all_say(m->node, there) ? XT_OK : XT_ENOMEM; /* and all of it is zero */
 }
 
+/* Collective: is there as much for all ranks of the machine together? All of it is written to. */
+static int affordable(MPI_Comm node, size_t bytes)
+{
+    struct sysinfo here;
+    double mine = (double)bytes, sum = 0;
+    return MPI_Allreduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, node) == MPI_SUCCESS && !sysinfo(&here) &&
+           sum < ((double)here.totalram + (double)here.totalswap) * here.mem_unit;
+}
+
 xt_status memory_new(MPI_Comm node, size_t bytes, struct memory **out)
 {
     struct memory *m = calloc(1, sizeof *m);
+    int fits = affordable(node, bytes);
     *out = NULL;
-    if (!all_say(node, m != NULL)) {
+    if (!all_say(node, m && fits)) {
         free(m);
+        MPI_Comm_free(&node);
         return XT_ENOMEM;
     }
     m->node = node;
@@ -187,7 +199,7 @@ int64_t memory_name(const void *at, MPI_Group group, int n, const int *ranks)
     for (const struct memory *m = all; m && name < 0; m = m->next) {
         size_t offset = (uintptr_t)at - (uintptr_t)m->part[m->me].at;
         if (offset < m->bytes && !m->plain) {
-            name = m->id << OFFSET_BITS | (int64_t)offset;
+            name = (int64_t)(intptr_t)at;
             for (int i = 0, there; i < n && name >= 0; i++) {
                 MPI_Group_translate_ranks(group, 1, &ranks[i], m->group, &there);
                 name = there == MPI_UNDEFINED ? -1 : name;
@@ -203,28 +215,24 @@ const void *memory_see(int64_t name, MPI_Group group, int rank)
     const char *at = NULL;
     int there;
     pthread_mutex_lock(&lock);
-    for (const struct memory *m = all; m && !at; m = m->next)
-        if (m->id == name >> OFFSET_BITS) {
-            MPI_Group_translate_ranks(group, 1, &rank, m->group, &there);
-            at = m->part[there].at + (name & (((int64_t)1 << OFFSET_BITS) - 1));
-        }
+    for (const struct memory *m = all; m && !at; m = m->next) {
+        MPI_Group_translate_ranks(group, 1, &rank, m->group, &there);
+        const struct part *p = there == MPI_UNDEFINED ? NULL : &m->part[there];
+        if (p && !m->plain && name >= p->own && (size_t)(name - p->own) < p->bytes)
+            at = p->at + (name - p->own);
+    }
     pthread_mutex_unlock(&lock);
     return at;
 }
 
 /* ---- public */
 
-static xt_status list_memory(struct memory *m)
+static void list_memory(struct memory *m)
 {
     pthread_mutex_lock(&lock);
-    int64_t id = last_id + 1;
-    if (MPI_Allreduce(MPI_IN_PLACE, &id, 1, MPI_INT64_T, MPI_MAX, m->node) == MPI_SUCCESS) {
-        last_id = m->id = id;
-        m->next = all;
-        all = m;
-    }
+    m->next = all;
+    all = m;
     pthread_mutex_unlock(&lock);
-    return m->id ? XT_OK : XT_ECOMM;
 }
 
 xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out)
@@ -241,17 +249,16 @@ xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out)
     if (MPI_Comm_split_type(own, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) == MPI_SUCCESS) {
         MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN);
         s = memory_new(node, bytes, &m);
-        s = s ? s : list_memory(m);
     }
     if (!all_say(own, s == XT_OK) && !s)
         s = XT_EPEER;
     MPI_Comm_free(&own);
     if (s) {
-        if (m)
-            xt_mpi_release(m->part[m->me].at);
+        memory_free(m);
         return xt_shard_fail(s, s == XT_ENOMEM ? "xt_mpi_alloc: out of memory"
                                                : "xt_mpi_alloc: it failed on another rank, or MPI did");
     }
+    list_memory(m);
     *out = m->part[m->me].at;
     return xt_shard_fail(XT_OK, NULL);
 }

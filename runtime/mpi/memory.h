@@ -8,11 +8,11 @@
 struct part {
     char *at;
     size_t bytes; /* whole pages */
+    int64_t own;  /* where that rank has it itself: what its arrays are called by */
 };
 
 struct memory {
     struct memory *next; /* of those that callers have */
-    int64_t id;          /* the same on all ranks of the machine */
     MPI_Comm node;
     MPI_Group group; /* of node */
     int n, me;
@@ -25,7 +25,7 @@ struct memory {
 int all_say(MPI_Comm comm, int yes);
 
 /* Collective over node, whose errors return; on all of its ranks the same comes out: XT_OK, with memory that
- * is zero, XT_ENOMEM. node: the memory's from then on. */
+ * is zero, XT_ENOMEM. node: the memory's, or freed. */
 xt_status memory_new(MPI_Comm node, size_t bytes, struct memory **out);
 void memory_free(struct memory *m); /* collective */
 

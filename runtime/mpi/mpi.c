@@ -298,6 +298,8 @@ static xt_status make_plan(const struct asked *a, MPI_Comm comm, struct xt_mpi_p
     MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
     struct xt_mpi_plan *p = new_plan(own);
     if (!all_say(own, p != NULL)) {
+        if (p)
+            MPI_Group_free(&p->group);
         free(p);
         MPI_Comm_free(&own);
         return xt_shard_fail(XT_ENOMEM, "xt_mpi: out of memory");

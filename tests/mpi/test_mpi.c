@@ -4,6 +4,7 @@
  */
 #include <xt/xt_mpi.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,10 +253,61 @@ static void try_memory(void)
         expect(!xt_mpi_alloc(MPI_COMM_WORLD, some[i], (void **)&small), "alloc, small", "");
         xt_mpi_release(small);
     }
+    /* More than there is, asked for by the last rank alone, is told to all. */
+    for (int i = 0; i < 2; i++) {
+        int last = rank == size - 1;
+        void *none = &none;
+        xt_status s = xt_mpi_alloc(MPI_COMM_WORLD, !last ? 16 : i ? SIZE_MAX : (size_t)1 << 46, &none);
+        expect((s == XT_ENOMEM || (!last && s == XT_EPEER)) && !none, "too much", "");
+    }
     xt_mpi_release(at);
     xt_mpi_release(NULL);
     expect(large_kb() <= before, "pages are given back", "");
     cases += 4;
+}
+
+struct user {
+    pthread_t thread;
+    MPI_Comm comm;
+    int failed;
+};
+
+static void *use(void *arg)
+{
+    struct user *u = arg;
+    char line[128];
+    with_ranks(line, sizeof line, "mesh r[#]; ", "x: f32[96 r,80]; x.T -> [80 r,96]");
+    for (int i = 0; i < 20; i++) {
+        struct xt_mpi_plan *p;
+        void *src, *dst = malloc(96 * 80 * 4);
+        u->failed += xt_mpi_alloc(u->comm, 96 * 80 * 4, &src) || xt_mpi_plan(line, u->comm, &p) ||
+                     xt_mpi_run(p, dst, (const void *[]){src});
+        if (u->failed)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        xt_mpi_free(p);
+        xt_mpi_release(src);
+        free(dst);
+    }
+    return NULL;
+}
+
+/* Two threads a rank, each with a communicator of its own: neither waits for the other. */
+static void try_threads(void)
+{
+    struct user u[2] = {{0}};
+    int level;
+    MPI_Query_thread(&level);
+    if (level < MPI_THREAD_MULTIPLE)
+        return;
+    for (int i = 0; i < 2; i++)
+        MPI_Comm_dup(MPI_COMM_WORLD, &u[i].comm);
+    for (int i = 0; i < 2; i++)
+        expect(!pthread_create(&u[i].thread, NULL, use, &u[i]), "thread", "");
+    for (int i = 0; i < 2; i++) {
+        pthread_join(u[i].thread, NULL);
+        MPI_Comm_free(&u[i].comm);
+    }
+    cases++;
 }
 
 static void try_disagreement(void)
@@ -318,7 +370,8 @@ static void try_huge(void)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
+    int level;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (argc > 1 && !strcmp(argv[1], "huge")) {
@@ -329,6 +382,7 @@ int main(int argc, char **argv)
         try_steps();
         try_boxes();
         try_memory();
+        try_threads();
         try_disagreement();
     }
     int all = 0;
