@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static xt_status fail(xt_status s, const char *what)
 {
@@ -249,6 +250,26 @@ static bool is_posted(const struct xt_shard *p, int slot)
     return slot < XTI_SLOTS && l->at[slot % XTI_EACH_WAY] >= 0;
 }
 
+static bool any_posted(const struct xt_shard *p)
+{
+    bool any = false;
+    for (int i = 0; i < XTI_SLOTS; i++)
+        any |= is_posted(p, i);
+    return any;
+}
+
+/* Nothing went on so many times. Ranks may be more than processors: one that waits gives its own to others,
+ * by sleeping where yielding has not helped, as a scheduler comes back to who yields; a transport, which may
+ * go on only when it is asked, is not left alone. */
+static void wait_a_little(const struct xt_shard *p, int idle)
+{
+    enum { SPINS = 64, YIELDS = 128, NAP_NS = 20000 };
+    if (idle > YIELDS && !any_posted(p))
+        nanosleep(&(struct timespec){0, NAP_NS}, NULL);
+    else if (idle > SPINS)
+        sched_yield();
+}
+
 static xt_status go_far(struct xt_shard *p, bool block, bool *any)
 {
     int slot = -1;
@@ -274,7 +295,6 @@ static xt_status go_far(struct xt_shard *p, bool block, bool *any)
 /* block: until all is done; else as far as it goes without waiting. */
 static xt_status advance(struct xt_shard *p, bool block)
 {
-    enum { SPINS = 64 }; /* then the processor goes to others: ranks may be more than processors */
     for (int idle = 0; !is_done(p);) {
         xt_status s = post_receives(p);
         if (!s)
@@ -288,8 +308,7 @@ static xt_status advance(struct xt_shard *p, bool block)
         if (s || (!any && !block))
             return s;
         idle = any ? 0 : idle + 1;
-        if (idle > SPINS)
-            sched_yield();
+        wait_a_little(p, idle);
     }
     p->running = false;
     return XT_OK;
