@@ -424,20 +424,25 @@ def prices():
         check("what the other takes", good and words in out, f"{free} {out}")
 
 
+def peak_of(*args):
+    """The status, and the kilobytes that were resident at most."""
+    code = (
+        "import resource, subprocess, sys\n"
+        "s = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode\n"
+        "print(s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
+    )
+    p = subprocess.run([sys.executable, "-c", code, XT, *args], capture_output=True, text=True)
+    return (*map(int, p.stdout.split()), p.stderr)
+
+
 def predictions():
     """Of a disk that nobody has measured by a probe, and then by what a run took."""
     with open("in.npy", "wb") as f:
         f.write(header("<f4", (256, 1 << 18)))
         for _ in range(256):
             f.write(b"abcd" * (1 << 18))
-    code = (
-        "import resource, subprocess, sys\n"
-        "s = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode\n"
-        "print(s, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n"
-    )
     tell = ["explain", "x; x", "in.npy", "-o", "out.npy", "--mem"]
-    p = subprocess.run([sys.executable, "-c", code, XT, *tell, "32M"], capture_output=True, text=True)
-    status, peak = map(int, p.stdout.split())
+    status, peak, _ = peak_of(*tell, "32M")
     check("a cap that is less than a probe takes", status == 0 and peak << 10 <= 32 << 20, peak)
     check("is guessed for", "probe or a guess" in run(*tell, "32M").stdout)
     tell.append("96M")
@@ -639,6 +644,18 @@ def many_keys():
     text = json.dumps({**V2, "a": more})
     open("z/.zarray", "w").write(text[:-1] + ', "order": "F"}')
     refused("a key twice", run("run", "x; x", "z", "-o", "o.npy", "--mem", "1M"), ".zarray")
+    begin, end = json.dumps(V2)[:-1], "0" + ",0" * 7000000  # 14 MB: seven million values
+    for what, text, words in (
+        ("attributes", f'{begin}, "a": [{end}]}}', None),
+        ("attributes' keys", f'{begin}, "a": {{"k": {{"s": [{end}, "\\u00e9\\n"]}}}}}}', None),
+        ("attributes that are none", f'{begin}, "a": [{end}, 01]}}', ".zarray"),
+        ("codecs", begin.replace('"filters": null', f'"filters": [{end}]') + "}", ".zarray"),
+        ("a shape", begin.replace('"shape": ', f'"shape": [{end}], "s": ') + "}", ".zarray"),
+    ):
+        open("z/.zarray", "w").write(text)
+        status, peak, said = peak_of("run", "x; x", "z", "-o", "o.npy", "--mem", "1M")
+        good = status == 2 and words in said and said.count("\n") == 1 if words else status == 0
+        check(f"long {what}", good and peak < 64 << 10, f"{status} {peak} {said}")
 
 
 def make_big_zarr(meta, rows):

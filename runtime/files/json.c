@@ -6,12 +6,15 @@
 
 #include "base/num.h"
 
-enum { DEPTH = 64 };
+enum { DEPTH = 64, MOST_VALUES = 10000, MOST_KEY = 32 };
 
 struct reader {
     const char *p, *end;
     struct xti_arena *arena;
-    bool no_memory;
+    const char *const *wanted;
+    bool no_memory, skipping; /* what is skipped is read as strictly, and not kept */
+    int values;               /* that were kept */
+    char word[MOST_KEY + 8];  /* the last string that was skipped, as far as it fits */
 };
 
 static bool value(struct reader *r, struct xti_json *v, int depth);
@@ -105,8 +108,10 @@ static const char *string(struct reader *r)
         end += *end == '\\' ? 2 : 1;
     if (end >= r->end)
         return NULL;
-    char *text = room(r, (size_t)(end - r->p) + 1), *to = text;
+    char *text = r->skipping ? r->word : room(r, (size_t)(end - r->p) + 1), *to = text;
     while (text && r->p < end) {
+        if (r->skipping && to > r->word + MOST_KEY)
+            to = r->word + MOST_KEY;
         if ((unsigned char)*r->p < ' ')
             return NULL;
         if (*r->p != '\\')
@@ -114,6 +119,8 @@ static const char *string(struct reader *r)
         else if (r->p++, !escape(r, &to))
             return NULL;
     }
+    if (text)
+        *to = 0;
     return text && take(r, "\"") ? text : NULL;
 }
 
@@ -140,8 +147,8 @@ static bool number(struct reader *r, struct xti_json *v)
             return false;
     }
     size_t bytes = (size_t)(r->p - start);
-    char *text = room(r, bytes + 1);
-    if (text)
+    char *text = r->skipping ? r->word : room(r, bytes + 1);
+    if (text && !r->skipping)
         memcpy(text, start, bytes);
     v->text = text;
     return text;
@@ -152,7 +159,6 @@ static int by_key(const void *a, const void *b)
     return strcmp((*(const struct xti_json *const *)a)->key, (*(const struct xti_json *const *)b)->key);
 }
 
-/* Sorted: there may be a million. */
 static bool keys_differ(struct reader *r, const struct xti_json *object)
 {
     const struct xti_json **all = xti_alloc_array((size_t)object->n, sizeof *all);
@@ -169,6 +175,30 @@ static bool keys_differ(struct reader *r, const struct xti_json *object)
     return differ;
 }
 
+/* A value of the tree, or one that is skipped. */
+static struct xti_json *next_value(struct reader *r, struct xti_json *skipped)
+{
+    return r->skipping ? skipped : r->values++ < MOST_VALUES ? room(r, sizeof *skipped) : NULL;
+}
+
+/* The key of a member. Skips from there on what the outermost object has and nobody wants. */
+static const char *key_of(struct reader *r, int depth)
+{
+    if (!take(r, "\""))
+        return NULL;
+    const char *start = r->p;
+    if (depth == 1) {
+        const char *const *w = r->wanted;
+        r->skipping = true;
+        const char *word = string(r);
+        while (word && *w && strcmp(*w, word))
+            w++;
+        r->skipping = !word || !*w;
+        r->p = start;
+    }
+    return string(r);
+}
+
 /* Items up to the closing bracket; of an object with their keys. */
 static bool items(struct reader *r, struct xti_json *v, const char *close, int depth)
 {
@@ -177,22 +207,26 @@ static bool items(struct reader *r, struct xti_json *v, const char *close, int d
     blanks(r);
     if (take(r, close))
         return true;
+    bool skipping = r->skipping;
     do {
-        struct xti_json *item = room(r, sizeof *item);
+        struct xti_json none = {0}, *item;
         const char *key = NULL;
         blanks(r);
-        if (!item || (object && (!take(r, "\"") || !(key = string(r)))))
+        if ((object && !(key = key_of(r, depth))) || !(item = next_value(r, &none)))
             return false;
         blanks(r);
         if ((object && !take(r, ":")) || !value(r, item, depth))
             return false;
-        item->key = key;
-        *at = item;
-        at = &item->next;
-        v->n++;
+        if (item != &none) {
+            item->key = key;
+            *at = item;
+            at = &item->next;
+            v->n++;
+        }
+        r->skipping = skipping;
         blanks(r);
     } while (take(r, ","));
-    return take(r, close) && (!object || keys_differ(r, v));
+    return take(r, close) && (!object || skipping || keys_differ(r, v));
 }
 
 static bool value(struct reader *r, struct xti_json *v, int depth)
@@ -214,9 +248,10 @@ static bool value(struct reader *r, struct xti_json *v, int depth)
     return v->kind = XTI_JSON_NUMBER, number(r, v);
 }
 
-const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena, bool *no_memory)
+const struct xti_json *xti_json_read(const char *text, size_t n, const char *const *wanted,
+                                     struct xti_arena *arena, bool *no_memory)
 {
-    struct reader r = {text, text + n, arena, false};
+    struct reader r = {.p = text, .end = text + n, .arena = arena, .wanted = wanted};
     struct xti_json *v = room(&r, sizeof *v);
     bool ok = v && !memchr(text, 0, n) && value(&r, v, 0);
     *no_memory = r.no_memory;

@@ -27,8 +27,11 @@ struct xti_json {
     struct xti_json *next;
 };
 
-/* NULL: it is no JSON text, is nested deeper than 64, has a NUL or a key twice, or there is no memory. */
-const struct xti_json *xti_json_read(const char *text, size_t n, struct xti_arena *arena, bool *no_memory);
+/* Of an outermost object the tree has the members in wanted, which ends with NULL, and 10,000 values at most,
+ * so that a long text takes little memory. NULL: it is no JSON text, is nested deeper than 64, has a NUL,
+ * more of such values or one of their keys twice, or there is no memory. */
+const struct xti_json *xti_json_read(const char *text, size_t n, const char *const *wanted,
+                                     struct xti_arena *arena, bool *no_memory);
 
 const struct xti_json *xti_json_at(const struct xti_json *object, const char *key); /* NULL: it has none */
 bool xti_json_is(const struct xti_json *v, const char *string);                     /* v may be NULL */

@@ -18,6 +18,24 @@ static const char *const file_of[] = {[XTI_ARRAY_ZARR2] = ".zarray", [XTI_ARRAY_
 
 const char *xti_zarr_file(const struct xti_array *s) { return file_of[s->kind]; }
 
+/* What is read of it: attributes may be long. */
+static const char *const wanted[] = {"zarr_format",
+                                     "shape",
+                                     "chunks",
+                                     "dtype",
+                                     "fill_value",
+                                     "order",
+                                     "compressor",
+                                     "filters",
+                                     "dimension_separator",
+                                     "node_type",
+                                     "data_type",
+                                     "chunk_grid",
+                                     "chunk_key_encoding",
+                                     "codecs",
+                                     "storage_transformers",
+                                     NULL};
+
 /* ---- element types */
 
 /* The first row of a type is how it is written. */
@@ -218,13 +236,13 @@ static xt_status read_text(struct xti_array *s, int fd, struct xti_err *err)
     bool no_memory = !text;
     ssize_t n = text ? pread(fd, text, (size_t)s->stat.st_size, 0) : -1;
     const struct xti_json *v =
-        n == s->stat.st_size ? xti_json_read(text, (size_t)n, &arena, &no_memory) : NULL;
+        n == s->stat.st_size ? xti_json_read(text, (size_t)n, wanted, &arena, &no_memory) : NULL;
     xt_status st;
     if (no_memory)
         st = xti_fail(err, XT_ENOMEM, "%s: out of memory", s->said);
     else if (!v || !xti_json_int(xti_json_at(v, "zarr_format"), &format) ||
              format != (s->kind == XTI_ARRAY_ZARR2 ? 2 : 3))
-        st = broken(s, "is no JSON object with the 'zarr_format' of its name", err);
+        st = broken(s, "is no JSON object with the 'zarr_format' of its name, or not one of an array", err);
     else
         st = s->kind == XTI_ARRAY_ZARR2 ? read_v2(s, v, err) : read_v3(s, v, err);
     xti_arena_free(&arena);
