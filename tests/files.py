@@ -700,30 +700,41 @@ def changes():
         shutil.rmtree("gone")
         return b"#" * 4096
 
-    for meta in V2, V3:
-        for change in [write, put_in_place, remove] + [swap] * (meta is V3):
-            data, name = make_big_zarr(meta, rows)
-            os.makedirs("spare", exist_ok=True)
-            open("spare/0", "wb").write(b"#" * 4096)
-            path = "z/" + name.format(rows - 1)
-            p = subprocess.Popen(
-                [XT, *line],
-                stderr=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "LD_PRELOAD": SHIM, "XT_SHIM": "pread SLOW 0"},
-            )
-            while not os.path.exists("o.npy.xt-data"):
-                time.sleep(0.001)
-            time.sleep(0.05)
-            last = change(path)
-            error = p.communicate()[1]
-            good = p.returncode == 2 and error == "xt: z: was changed while it was read\n"
-            what = f"{change.__name__} of a chunk, format {meta['zarr_format']}"
-            check(what, good and not os.path.exists("o.npy") and not left(), f"{p.returncode} {error!r}")
-            again = run(*line)
-            check(what + ", again", not again.returncode, again.stderr)
-            check(what + ", its bytes", elements("o.npy") == data[:-4096] + last)
-            os.unlink("o.npy")
+    data, name = make_big_zarr(V2, rows)
+    for ahead in 3600, -3600:
+        out = run(*line, env={"LD_PRELOAD": SHIM, "XT_SHIM_AHEAD": str(ahead)})
+        good = not out.returncode and elements("o.npy") == data
+        check(f"files of a clock {ahead} s ahead", good, out.stderr)
+        os.unlink("o.npy")
+    ways = [(write, 0), (write, 3600), (write, -3600), (put_in_place, 0), (remove, 0)]
+    for meta, change, ahead in [(m, *way) for m in (V2, V3) for way in ways + [(swap, 0)] * (m is V3)]:
+        data, name = make_big_zarr(meta, rows)
+        os.makedirs("spare", exist_ok=True)
+        open("spare/0", "wb").write(b"#" * 4096)
+        path = "z/" + name.format(rows - 1)
+        p = subprocess.Popen(
+            [XT, *line],
+            stderr=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "LD_PRELOAD": SHIM,
+                "XT_SHIM": "pread SLOW 0",
+                "XT_SHIM_AHEAD": str(ahead),  # the clock of a file server
+            },
+        )
+        while not os.path.exists("o.npy.xt-data"):
+            time.sleep(0.001)
+        time.sleep(0.05)
+        last = change(path)
+        error = p.communicate()[1]
+        good = p.returncode == 2 and error == "xt: z: was changed while it was read\n"
+        what = f"{change.__name__} of a chunk, format {meta['zarr_format']}, clock {ahead}"
+        check(what, good and not os.path.exists("o.npy") and not left(), f"{p.returncode} {error!r}")
+        again = run(*line)
+        check(what + ", again", not again.returncode, again.stderr)
+        check(what + ", its bytes", elements("o.npy") == data[:-4096] + last)
+        os.unlink("o.npy")
 
 
 def package():

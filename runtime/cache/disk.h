@@ -37,14 +37,16 @@ struct xti_found {
     char name[XTI_NAME_SIZE];
     bool is_file;
     struct stat st;
+    struct timespec used; /* long ago when it lies more than an hour ahead of now */
 };
 struct xti_scan {
     struct xti_found *v; /* least recently used first */
     size_t n;
     int64_t cap, bytes, files;
 };
-/* XT_EIO or XT_ENOMEM. temps_older_than_s >= 0: unlinks such temporary files on the way. */
-xt_status xti_scan_dir(int dir, int64_t temps_older_than_s, struct xti_scan *out);
+/* XT_EIO or XT_ENOMEM. now: in seconds of the clock that stamps files. temps_older_than_s >= 0: unlinks such
+ * temporary files on the way. */
+xt_status xti_scan_dir(int dir, int64_t now, int64_t temps_older_than_s, struct xti_scan *out);
 void xti_scan_free(struct xti_scan *s);
 
 /* ---- trim.c: keeps the directory within d's limits. Call after a put of `bytes`. */

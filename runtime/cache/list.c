@@ -15,7 +15,7 @@ static xt_status scan_all(struct xti_disk *d, int64_t temps_older_than_s, int *d
     *dir = xti_disk_dir(d, false);
     if (*dir < 0)
         return XT_OK;
-    xt_status r = xti_scan_dir(*dir, temps_older_than_s, s);
+    xt_status r = xti_scan_dir(*dir, time(NULL), temps_older_than_s, s);
     if (!r)
         return XT_OK;
     close(*dir);

@@ -50,6 +50,15 @@ static void remove_oldest(struct xti_disk *d, int dir, const struct xti_scan *s)
              (long long)bytes, (long long)s->bytes);
 }
 
+/* A file server's clock may be hours away from this host's: it is asked for its time by a stamp on the lock.
+ */
+static int64_t now_of_files(int token)
+{
+    struct stat st;
+    return token >= 0 && !futimens(token, NULL) && !fstat(token, &st) ? (int64_t)st.st_mtim.tv_sec
+                                                                      : (int64_t)time(NULL);
+}
+
 void xti_disk_trim(struct xti_disk *d, int dir, size_t bytes)
 {
     if (!is_due(d, bytes))
@@ -58,7 +67,7 @@ void xti_disk_trim(struct xti_disk *d, int dir, size_t bytes)
     if (token == XTI_LOCK_BUSY) /* somebody is at it; without locks two may: both remove the same old ones */
         return;
     struct xti_scan s;
-    if (!xti_scan_dir(dir, TEMP_AGE_S, &s)) {
+    if (!xti_scan_dir(dir, now_of_files(token), TEMP_AGE_S, &s)) {
         remove_oldest(d, dir, &s);
         xti_scan_free(&s);
     }

@@ -324,8 +324,7 @@ static xt_status take_options(struct xt_files *f, const struct xt_files_options 
     return XT_OK;
 }
 
-/* By the clock that stamps them. */
-static int64_t now_of_files(void)
+int64_t xti_files_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -344,7 +343,7 @@ xt_status xt_files_new(const char *line, int n, const char *const *inputs, const
     if (!f)
         return xti_publish(xti_fail(&err, XT_ENOMEM, "xt_files_new: out of memory"), &err);
     f->made.fd = -1;
-    f->opened_ns = f->head.since_ns = now_of_files();
+    f->opened_ns = f->head.since_ns = xti_files_now();
     xt_status s = take_options(f, opt, &err);
     if (!s && !(f->line = xti_strdup(line)))
         s = xti_fail(&err, XT_ENOMEM, "xt_files_new: out of memory");

@@ -30,6 +30,8 @@ struct xt_files {
 /* Chooses passes and tiles, or takes those of the journal. (planning.c) */
 xt_status xti_files_plan(struct xt_files *f, struct xti_err *err);
 
+int64_t xti_files_now(void); /* ns of this host's clock, which stamps the files that it has itself */
+
 void xti_files_text(const struct xt_files *f, struct xti_str *b);
 void xti_files_json(const struct xt_files *f, struct xti_str *b);
 void xti_files_info(const struct xt_files *f, struct xt_files_info *i);

@@ -14,7 +14,7 @@ struct xti_journal_head {
     int64_t passes, rank;
     int64_t between[XT_MAX_RANK];                  /* tiles of the temporary file */
     int64_t depth[2], tiles[2], n[2][XT_MAX_RANK]; /* of a pass */
-    int64_t since_ns; /* by the clock of files: a chunk that is changed later is of another input */
+    int64_t since_ns; /* by the clock that stamps it: a chunk that is changed later is of another input */
     unsigned char sum[XTI_SHA256_BYTES]; /* of all before */
 };
 

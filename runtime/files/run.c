@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/num.h"
@@ -199,17 +200,32 @@ static void clear_away(struct xt_files *f, struct xti_journal *j)
     xti_journal_close(j, useless);
 }
 
-/* The journal is there, and this run's. */
+/* How far the clock that stamps a file, of a file server perhaps, is ahead of this host's. */
+static int64_t clock_ahead(int fd, struct stat *st)
+{
+    enum { TICK_NS = 10000000 }; /* a stamp may be of the last tick */
+    int64_t before = xti_files_now();
+    bool stamped = !futimens(fd, NULL);
+    if (fstat(fd, st) || !stamped)
+        return 0;
+    int64_t stamp = xti_ns_of(st->st_ctim), after = xti_files_now();
+    return stamp > after ? stamp - after : stamp < before - TICK_NS ? stamp - before : 0;
+}
+
+/* The journal is there, and this run's. Times in it are of the clock that stamps it, as those of inputs that
+ * lie on the same file system are; of others this host's is asked. */
 static xt_status begin(struct xt_files *f, struct xti_err *err)
 {
     struct xti_journal *j = &f->made;
+    struct stat st = {0};
     bool resumed = true;
     xt_status s = f->opt.share ? xti_journal_join(f->journal, &f->head, j, err)
                                : xti_journal_open(f->journal, &f->head, f->opt.restart, j, &resumed, err);
     if (s)
         return s;
+    int64_t ahead = clock_ahead(j->fd, &st);
     if (!f->opt.share && (!resumed || !is_kept(f, j))) {
-        j->head.since_ns = f->opened_ns;
+        j->head.since_ns = f->opened_ns + ahead;
         s = remove_data(f)
                 ? xti_journal_begin(j, err)
                 : xti_fail(err, XT_EIO, "%s: its data of an earlier run cannot be removed", f->out.said);
@@ -219,7 +235,7 @@ static xt_status begin(struct xt_files *f, struct xti_err *err)
     f->begun = true;
     f->resumed = j->set;
     for (int i = 0; i < f->n; i++)
-        f->in[i].since_ns = j->head.since_ns;
+        f->in[i].since_ns = j->head.since_ns - (f->in[i].stat.st_dev == st.st_dev ? 0 : ahead);
     return XT_OK;
 }
 
