@@ -117,7 +117,7 @@ static xt_status make_step(struct xti_cuda_plan *p, int piece, const struct xti_
     else if (rows->family == XTI_CUDA_PACKED)
         xti_packed_step(p, rows, s);
     else
-        xti_cuda_rows_step(rows, s);
+        xti_cuda_rows_step(p, rows, s);
     return XT_OK;
 }
 

@@ -53,6 +53,16 @@ static bool sides_agree(const struct xti_cuda_plan *p, const struct xti_rows *r,
     return bits % 16 == 0;
 }
 
+/* Do the sides of every segment differ alike modulo 16 bytes in all rows? */
+static bool sides_steady(const struct xti_cuda_plan *p, const struct xti_rows *r)
+{
+    uint64_t bits = (uint64_t)p->base_align;
+    for (int k = 0; k < r->n_segments; k++)
+        for (int i = 0; i < r->n_dims; i++)
+            bits |= ((uint64_t)r->segment[k].s[i] - (uint64_t)r->dim[i].d) * (uint64_t)p->map.esize;
+    return bits % 16 == 0;
+}
+
 /* A thread takes all chunks that it may, or, for enough blocks, one: fewer kernels for lengths that differ.
  */
 static int steps(const struct xti_cuda_plan *p, const struct xti_rows *r)
@@ -98,9 +108,17 @@ void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
             r->across = many ? 1 : most / along;
             r->items = spans * count_rows(r);
         }
+    /* where a warp has one row, branches for each shift were counted to be cheaper */
+    r->steady = r->shifted && r->lanes < WARP && sides_steady(p, r);
 }
 
-void xti_cuda_rows_step(const struct xti_rows *r, struct xti_cuda_step *s)
+/* Ends of rows go through shared memory (XT_HELPED of segments.cu). */
+static bool helped(const struct xti_cuda_plan *p, const struct xti_rows *r)
+{
+    return r->lanes == 1 && !r->aligned && p->map.esize < 8;
+}
+
+void xti_cuda_rows_step(const struct xti_cuda_plan *p, const struct xti_rows *r, struct xti_cuda_step *s)
 {
     int64_t block = (int64_t)r->across * (XTI_CUDA_THREADS / r->lanes);
     s->family = XTI_CUDA_SEGMENTS;
@@ -110,6 +128,7 @@ void xti_cuda_rows_step(const struct xti_rows *r, struct xti_cuda_step *s)
     s->src_bytes = s->dst_bytes = s->vec_bytes = 16;
     s->per_thread = r->along * r->across;
     s->blocks = (r->items + block - 1) / block;
+    s->shared_bytes = helped(p, r) ? 2 * 16 * XTI_CUDA_THREADS * r->across : 0;
 }
 
 static int64_t signs(const struct xti_rows *r)
@@ -175,6 +194,16 @@ static void define_skew(struct xti_writer *w, const char *name, const char *poin
         xti_write_text(w, "#define %s XT_SKEW_OF(%s)\n", name, pointer);
 }
 
+/* Units that a chunk's first one lies behind its word's begin in segment k's source. */
+static int64_t turn_of(const struct xti_cuda_plan *p, const struct xti_rows *r, int k)
+{
+    const struct xti_segment *g = &r->segment[k];
+    int64_t group = 16 / p->map.esize, to = p->origin.dst_bytes / p->map.esize + r->doff,
+            from = p->origin.src_bytes[p->map.piece[g->piece].src] / p->map.esize;
+    from = g->soff + (g->back ? -xti_cuda_segment_units(p, g) - from : from);
+    return ((from - to) % group + group) % group;
+}
+
 static void define_segment(struct xti_writer *w, int k)
 {
     const struct xti_rows *r = w->s->rows;
@@ -192,6 +221,9 @@ static void define_segment(struct xti_writer *w, int k)
     xti_write_number(w, name, words > behind ? words - behind : 0);
     snprintf(name, sizeof name, "XT_UNITS%d", k);
     xti_write_number(w, name, units);
+    snprintf(name, sizeof name, "XT_TURN%d", k);
+    if (r->steady)
+        xti_write_number(w, name, turn_of(w->p, r, k));
     snprintf(name, sizeof name, "XT_SKEW%d", k);
     define_skew(w, name, "from", w->p->origin.src_bytes[w->p->map.piece[g->piece].src]);
 }
@@ -209,6 +241,7 @@ static void define(struct xti_writer *w)
     xti_write_constant(w, "XT_REARS", reach(r, true));
     xti_write_constant(w, "XT_GROUND", r->ground >= 0);
     xti_write_constant(w, "XT_SHIFTED", r->shifted);
+    xti_write_constant(w, "XT_STEADY", r->steady);
     xti_write_constant(w, "XT_ALIGNED", r->aligned);
     xti_write_constant(w, "XT_GUARDS", r->n_guards);
     xti_write_constant(w, "XT_SIGNS", signs(r));
@@ -228,9 +261,9 @@ const struct xti_family xti_cuda_segments = {
     index_rows,
     define,
     "XT_NUMBERED XT_LANES XT_ALONG XT_ACROSS XT_SEGMENTS XT_BACKS XT_FRONTS XT_REARS XT_GROUND XT_SHIFTED "
-    "XT_ALIGNED "
+    "XT_STEADY XT_ALIGNED "
     "XT_GUARDS XT_SIGNS "
-    "XT_POINTS XT_CHUNKS XT_LENGTH XT_SKEW XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_SKEW0 "
-    "XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 XT_UNITS1 XT_SKEW1 "
-    "XT_BEGIN2 XT_END2 XT_WORDS2 XT_INNER2 XT_UNITS2 XT_SKEW2 "
-    "XT_BEGIN3 XT_END3 XT_WORDS3 XT_INNER3 XT_UNITS3 XT_SKEW3"};
+    "XT_POINTS XT_CHUNKS XT_LENGTH XT_SKEW XT_BEGIN0 XT_END0 XT_WORDS0 XT_INNER0 XT_UNITS0 XT_SKEW0 XT_TURN0 "
+    "XT_BEGIN1 XT_END1 XT_WORDS1 XT_INNER1 XT_UNITS1 XT_SKEW1 XT_TURN1 "
+    "XT_BEGIN2 XT_END2 XT_WORDS2 XT_INNER2 XT_UNITS2 XT_SKEW2 XT_TURN2 "
+    "XT_BEGIN3 XT_END3 XT_WORDS3 XT_INNER3 XT_UNITS3 XT_SKEW3 XT_TURN3"};

@@ -32,7 +32,8 @@ struct xti_rows {
     const struct xti_guard *guard; /* over dim and, last, the position */
     /* how threads share them (segments.c) */
     int lanes, along, across;
-    bool shifted; /* the sides differ modulo 16 bytes */
+    bool shifted; /* the sides differ modulo 16 bytes, */
+    bool steady;  /* alike in all rows */
     bool aligned; /* rows begin and end at multiples of 16 bytes in the destination */
     int64_t chunks, items;
     enum xti_cuda_family
@@ -50,7 +51,7 @@ xt_status xti_cuda_find_records(struct xti_cuda_plan *p, const struct xti_rows *
 
 /* Gives the threads of a step their parts of the rows, and the rows their constants. */
 void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r);
-void xti_cuda_rows_step(const struct xti_rows *r, struct xti_cuda_step *s);
+void xti_cuda_rows_step(const struct xti_cuda_plan *p, const struct xti_rows *r, struct xti_cuda_step *s);
 
 /* Units of a segment's source. */
 int64_t xti_cuda_segment_units(const struct xti_cuda_plan *p, const struct xti_segment *g);

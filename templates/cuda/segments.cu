@@ -15,7 +15,8 @@
  *   its source, which begins XT_SKEW<k> units behind a multiple of 16 bytes; words that begin below
  *   XT_WORDS<k> lie inside, and with them all others of a thread when its first begins below XT_INNER<k>.
  *   XT_FRONTS, XT_REARS: bit k: segment k always begins with the row, ends with it. XT_GROUND: they leave a
- *   ground. XT_SHIFTED: the sides differ modulo 16
+ *   ground. XT_SHIFTED: the sides differ modulo 16; XT_STEADY: alike in all rows, segment k's by XT_TURN<k>
+ *   units
  * - XT_BACKS: bit k: segment k goes backwards in its source: its units are numbered from the source's last
  *   one down, here and in what XT_AT gives; its words are turned round once they are loaded
  * - XT_NUMBERED: numbers are parameters
@@ -32,6 +33,7 @@
 #define XT_WARP       (XT_LANES == 32)                /* a warp is in one row */
 #define XT_ALONE      (XT_WARP && XT_ACROSS == 1)     /* .. and takes none but this */
 #define XT_SHARE      (XT_UNIT < 4 ? 4 / XT_UNIT : 1) /* units of 4 bytes */
+#define XT_HELPED     (XT_LANES == 1 && !XT_ALIGNED && XT_UNIT < 8) /* ends are stored by several lanes */
 #define XT_SKEW_OF(p) ((xt_index)((xt_size)(p) / XT_UNIT) % XT_G)
 #define XT_NAME(name) XT_PASTE(XT_BODY, name)
 #define XT_ROW        struct XT_NAME(_row)
@@ -51,6 +53,7 @@
 #define XT_SOURCE_OF(k)  ((k) < 2 ? ((k) ? src.p[1] : src.p[0]) : (k) == 2 ? src.p[2] : src.p[3])
 #endif
 
+#define XT_PLAIN (XT_SEGMENTS == 1 && !XT_GROUND) /* chunks are words of a segment, and nothing else */
 #if XT_UNIT < 4
 #define XT_LOADED "+r"
 #else
@@ -121,6 +124,21 @@ XT_FN void XT_NAME(_turn)(xt_b16 *word, const xt_b16 behind, const bool last, co
         }
         word[c] = XT_NAME(_join)(word[c], hi, q, bits);
     }
+}
+
+/* One q in a warp. */
+XT_FN void XT_NAME(_turn_all)(xt_b16 *word, const xt_b16 behind, const bool last, const int q, const int bits)
+{
+    if (q == 0) {
+        XT_NAME(_turn)(word, behind, last, 0, bits);
+        if (XT_SEGMENTS == 1 || XT_WARP)
+            asm volatile(""); /* an edge of its own: see _add */
+    } else if (q == 1)
+        XT_NAME(_turn)(word, behind, last, 1, bits);
+    else if (q == 2)
+        XT_NAME(_turn)(word, behind, last, 2, bits);
+    else
+        XT_NAME(_turn)(word, behind, last, 3, bits);
 }
 
 /* The same where rows, and so shifts, differ within a warp. */
@@ -276,11 +294,15 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     const int step = XT_BACK(k) ? -16 : 16; /* from a word to the next */
     const xt_signed low_unit = XT_BACK(k) ? (xt_signed)XT_PICK(XT_UNITS, k) - XT_G - o->unit : o->unit,
                     skewed = low_unit + (xt_signed)XT_PICK(XT_SKEW, k);
+#if XT_STEADY
+    o->shift = XT_PICK(XT_TURN, k);
+#else
     o->shift = XT_SHIFTED ? (xt_b4)(XT_BACK(k) ? -skewed : skewed) & (XT_G - 1) : 0;
+#endif
 #if !XT_NUMBERED && !XT_ALIGNED
     asm("" : "+" XT_ASM_INDEX(o->unit)); /* kept: compilers would find them anew later */
 #endif
-#if XT_NUMBERED
+#if XT_NUMBERED && !XT_STEADY
     asm("" : "+r"(o->shift));
 #endif
     const xt_signed shift = (xt_signed)o->shift;
@@ -348,7 +370,7 @@ XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, const int k, xt_
     for (int c = 0; c < XT_ALONG; c++) {
         const xt_signed at = row->at + c * XT_LANES * XT_G;
         const xt_index in = (xt_index)(at - o->begin);
-        if ((XT_SEGMENTS == 1 && !XT_GROUND) || (XT_FRONT(k)  ? XT_REAR(k) || at + XT_G <= o->end
+        if (XT_PLAIN || (XT_FRONT(k)  ? XT_REAR(k) || at + XT_G <= o->end
                                                  : XT_REAR(k) ? at >= o->begin
                                                               : in < wholes))
             v[c] = o->word[c];
@@ -375,24 +397,17 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
             XT_NAME(_reverse)(&o[r]);
         const int q = (int)(XT_UNIT < 4 ? o[r].shift / XT_SHARE : o[r].shift * (XT_UNIT / 4)),
                   bits = (int)(o[r].shift % XT_SHARE * XT_UNIT * 8);
-        if (XT_SHIFTED && !XT_WARP)
+        if (XT_SHIFTED && !XT_WARP && XT_STEADY && XT_ALONG == 1)
+            XT_NAME(_turn_all)(o[r].word, o[r].behind, row[r].last, q, bits);
+        else if (XT_SHIFTED && !XT_WARP)
             XT_NAME(_turn_any)(o[r].word, o[r].behind, row[r].last, q, bits);
-        if (!o[r].meets) {
+        if (!o[r].meets && !XT_PLAIN) {
             if (XT_SEGMENTS == 1) /* an edge of its own: else its moves are made before the branch, always; */
                 asm volatile(""); /* those of several segments keep more registers than there are */
             continue;
         }
-        if (XT_SHIFTED && XT_WARP) { /* one q in a warp */
-            if (q == 0) {
-                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 0, bits);
-                asm volatile(""); /* the same */
-            } else if (q == 1)
-                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 1, bits);
-            else if (q == 2)
-                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 2, bits);
-            else
-                XT_NAME(_turn)(o[r].word, o[r].behind, row[r].last, 3, bits);
-        }
+        if (XT_SHIFTED && XT_WARP)
+            XT_NAME(_turn_all)(o[r].word, o[r].behind, row[r].last, q, bits);
         XT_NAME(_mend)(&o[r], &row[r], from, t, k);
         XT_NAME(_place)(&o[r], &row[r], k, v + r * XT_ALONG);
     }
@@ -418,11 +433,50 @@ XT_FN void XT_NAME(_store)(unsigned char *dst, const XT_ROW *row, const xt_index
         unsigned char *p = dst + to + c * XT_LANES * 16;
         if (XT_ALIGNED ? (xt_index)at < XT_LENGTH : at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH)
             *(xt_b16 *)p = v[c];
-        else if (!XT_ALIGNED && at + XT_G > 0 && at < (xt_signed)XT_LENGTH)
+        else if (!XT_ALIGNED && !XT_HELPED && at + XT_G > 0 && at < (xt_signed)XT_LENGTH)
             XT_NAME(_part)
         (p, v[c], (int)max(-at, (xt_signed)0), (int)min((xt_signed)XT_LENGTH - at, (xt_signed)XT_G));
     }
 }
+
+#if XT_HELPED
+/* Stores the chunks that rows have in part: a warp's go to shared memory, then XT_G lanes side by side store a
+ * unit each of one of them, so that each end of a row is one request. */
+XT_FN void XT_NAME(_ends)(unsigned char *dst, xt_b16 *tile, const XT_ROW *row, const xt_index *t,
+                          const xt_b16 *v)
+{
+    const xt_b4 lane = threadIdx.x % 32, unit = lane % XT_G;
+    xt_b16 *const slot = tile + threadIdx.x / 32 * (2 * 32 * XT_ACROSS);
+    xt_b4 n = 0;
+    __syncwarp();
+    XT_UNROLL
+    for (int r = 0; r < XT_ACROSS; r++) {
+        const xt_signed at = row[r].at;
+        const bool mine = (xt_index)(at + (XT_G - 1)) < XT_LENGTH + (XT_G - 1) &&
+                          !(at >= 0 && at + XT_G <= (xt_signed)XT_LENGTH);
+        const xt_b4 all = __ballot_sync(0xffffffffu, mine);
+        if (mine) {
+            xt_b16 *const own = slot + 2 * (n + __popc(all & ((1u << lane) - 1)));
+            const xt_size to = (xt_size)(xt_signed)(row[r].to + at);
+            own[0] = v[r];
+            own[1].w[0] = (xt_b4)to;
+            own[1].w[1] = (xt_b4)(to >> 32);
+            own[1].w[2] = at < 0 ? (xt_b4)-at : 0;
+            own[1].w[3] = (xt_b4)min((xt_signed)XT_LENGTH - at, (xt_signed)XT_G) - own[1].w[2];
+        }
+        n += __popc(all);
+    }
+    __syncwarp();
+#pragma unroll 1
+    for (xt_b4 i = lane / XT_G; i < n; i += 32 / XT_G) {
+        const xt_b16 place = slot[2 * i + 1];
+        const xt_index to = (xt_index)((xt_size)place.w[1] << 32 | place.w[0]);
+        if (unit - place.w[2] < place.w[3])
+            *(XT_B(XT_UNIT) *)(dst + (long long)(xt_signed)(to + unit) * XT_UNIT) =
+                ((const XT_B(XT_UNIT) *)(slot + 2 * i))[unit];
+    }
+}
+#endif
 
 XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #if XT_SEGMENTS == 1
@@ -451,6 +505,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
     XT_UNROLL
     for (int r = 0; r < XT_ACROSS; r++)
         XT_NAME(_store)(dst, &row[r], t, v + r * XT_ALONG);
+#if XT_HELPED
+    XT_NAME(_ends)(dst, tile, row, t, v);
+#endif
 }
 #undef XT_G
 #undef XT_TILES
@@ -459,6 +516,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
 #undef XT_LOADED
 #undef XT_ALONE
 #undef XT_SHARE
+#undef XT_HELPED
+#undef XT_PLAIN
 #undef XT_SKEW_OF
 #undef XT_BACK
 #undef XT_FRONT
