@@ -115,7 +115,7 @@ void xti_cuda_share_rows(const struct xti_cuda_plan *p, struct xti_rows *r)
 /* Ends of rows go through shared memory (XT_HELPED of segments.cu). */
 static bool helped(const struct xti_cuda_plan *p, const struct xti_rows *r)
 {
-    return r->lanes == 1 && !r->aligned && p->map.esize < 8;
+    return r->lanes == 1 && !r->aligned && p->map.esize < 4;
 }
 
 void xti_cuda_rows_step(const struct xti_cuda_plan *p, const struct xti_rows *r, struct xti_cuda_step *s)
@@ -182,7 +182,7 @@ static void index_rows(struct xti_writer *w)
     for (int k = 1; k < r->n_segments; k++)
         xti_write_sum(w, more[n++], r->segment[k].soff, r->segment[k].s);
     for (int i = 0; i < r->n_guards; i++)
-        xti_write_sum(w, more[n++], r->guard[i].c, r->guard[i].x);
+        xti_write_sum(w, more[n++], r->guard[i].c + (r->guard[i].x[r->n_dims] < 0), r->guard[i].x);
 }
 
 /* Units that a side's first one lies behind a multiple of 16 bytes: known where buffers are aligned so. */

@@ -21,7 +21,7 @@
  *   one down, here and in what XT_AT gives; its words are turned round once they are loaded
  * - XT_NUMBERED: numbers are parameters
  * - XT_GUARDS guards of segment 0, a bit pair each in XT_SIGNS: 0, 1, 2: what position is multiplied by,
- *   plus 1
+ *   plus 1; what is added to minus the position is 1 more
  * - XT_AT: item i -> *s, *d: where segment 0's source (at position 0) and the row begin; u[0]: the span or
  *   chunk in its row; then where the other segments' sources begin, then the guards without their position */
 #define XT_G          (16 / XT_UNIT)
@@ -33,7 +33,7 @@
 #define XT_WARP       (XT_LANES == 32)                /* a warp is in one row */
 #define XT_ALONE      (XT_WARP && XT_ACROSS == 1)     /* .. and takes none but this */
 #define XT_SHARE      (XT_UNIT < 4 ? 4 / XT_UNIT : 1) /* units of 4 bytes */
-#define XT_HELPED     (XT_LANES == 1 && !XT_ALIGNED && XT_UNIT < 8) /* ends are stored by several lanes */
+#define XT_HELPED     (XT_LANES == 1 && !XT_ALIGNED && XT_UNIT < 4) /* ends are stored by several lanes */
 #define XT_SKEW_OF(p) ((xt_index)((xt_size)(p) / XT_UNIT) % XT_G)
 #define XT_NAME(name) XT_PASTE(XT_BODY, name)
 #define XT_ROW        struct XT_NAME(_row)
@@ -230,8 +230,7 @@ XT_FN void XT_NAME(_find)(XT_ROW *row, const unsigned char *dst, const xt_index 
         XT_AT(t, item, 0, &s, &d, row->more, row->more);
         const xt_index c = row->more[0];
         row->to = d;
-        row->first =
-            (xt_signed)(c * (XT_LANES * XT_ALONG * XT_G) - (XT_ALIGNED ? 0 : (d + XT_SKEW) % XT_G));
+        row->first = (xt_signed)(c * (XT_LANES * XT_ALONG * XT_G) - (XT_ALIGNED ? 0 : (d + XT_SKEW) % XT_G));
         row->more[0] = s;
         if (XT_LANES == 1)
             row->last = row->last || c == XT_CHUNKS - 1;
@@ -248,7 +247,7 @@ XT_FN void XT_NAME(_guard)(const XT_ROW *row, xt_signed *begin, xt_signed *end)
         if ((XT_SIGNS >> 2 * g & 3) == 2)
             *begin = max(*begin, -value);
         else if ((XT_SIGNS >> 2 * g & 3) == 0)
-            *end = min(*end, value + 1);
+            *end = min(*end, value);
         else if (value < 0)
             *end = *begin;
     }
@@ -276,7 +275,8 @@ XT_PART
     bool meets;     /* chunks of the lanes that share the row, and the segment */
 };
 
-XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *from, const xt_index *t,
+/* False: a warp meets none of it, and nothing was loaded. */
+XT_FN bool XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *from, const xt_index *t,
                            const int k)
 {
     o->begin = XT_FRONT(k) ? 0 : XT_PICK(XT_BEGIN, k);
@@ -302,7 +302,7 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
 #if !XT_NUMBERED && !XT_ALIGNED
     asm("" : "+" XT_ASM_INDEX(o->unit)); /* kept: compilers would find them anew later */
 #endif
-#if XT_NUMBERED && !XT_STEADY
+#if XT_NUMBERED && XT_SHIFTED && !XT_STEADY
     asm("" : "+r"(o->shift));
 #endif
     const xt_signed shift = (xt_signed)o->shift;
@@ -311,7 +311,7 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     o->meets = ((XT_ALONE && XT_REAR(k)) || first < o->end) &&
                (XT_FRONT(k) || first + (XT_LANES > 1 ? XT_LANES * XT_ALONG : 2) * XT_G > o->begin);
     if (XT_WARP && !o->meets)
-        return;
+        return false;
 #if XT_UNIT < 4
     o->behind = xt_zero();
     XT_UNROLL
@@ -328,6 +328,7 @@ XT_FN void XT_NAME(_fetch)(XT_PART *o, const XT_ROW *row, const unsigned char *f
     if (XT_SHIFTED)
         XT_NAME(_load)
     (&o->behind, p + XT_BEHIND * step, at + XT_BEHIND * XT_G, row->last && o->shift ? n : 0);
+    return true;
 }
 
 XT_FN void XT_NAME(_reverse)(XT_PART *o)
@@ -366,18 +367,23 @@ XT_FN void XT_NAME(_place)(const XT_PART *o, const XT_ROW *row, const int k, xt_
 {
     const xt_index wholes = (xt_index)max(o->end - o->begin - (XT_G - 1), (xt_signed)0),
                    parts = (xt_index)(o->end - o->begin + (XT_G - 1));
+    xt_signed room = o->end - row->at; /* from the first chunk on */
+#if XT_NUMBERED
+    asm("" : "+" XT_ASM_INDEX(room)); /* kept: a comparison with a constant for each chunk */
+#endif
     XT_UNROLL
     for (int c = 0; c < XT_ALONG; c++) {
-        const xt_signed at = row->at + c * XT_LANES * XT_G;
+        const xt_signed on = c * XT_LANES * XT_G, at = row->at + on, left = XT_NUMBERED ? room : o->end - at,
+                        behind = XT_NUMBERED ? on : 0;
         const xt_index in = (xt_index)(at - o->begin);
-        if (XT_PLAIN || (XT_FRONT(k)  ? XT_REAR(k) || at + XT_G <= o->end
-                                                 : XT_REAR(k) ? at >= o->begin
-                                                              : in < wholes))
+        if (XT_PLAIN || (XT_FRONT(k)  ? XT_REAR(k) || left >= behind + XT_G
+                         : XT_REAR(k) ? at >= o->begin
+                                      : in < wholes))
             v[c] = o->word[c];
-        else if (XT_FRONT(k)  ? XT_REAR(k) || at < o->end
+        else if (XT_FRONT(k)  ? XT_REAR(k) || left > behind
                  : XT_REAR(k) ? at + XT_G > o->begin
                               : in + (XT_G - 1) < parts)
-            v[c] = XT_NAME(_merge)(v[c], o->word[c], o->begin - at, o->end - at, k);
+            v[c] = XT_NAME(_merge)(v[c], o->word[c], o->begin - at, left - behind, k);
     }
 }
 
@@ -388,7 +394,11 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
     XT_PART o[XT_ACROSS];
     XT_UNROLL
     for (int r = 0; r < XT_ACROSS; r++)
-        XT_NAME(_fetch)(&o[r], &row[r], from, t, k);
+        if (!XT_NAME(_fetch)(&o[r], &row[r], from, t, k) && XT_ACROSS == 1) {
+            if (XT_SEGMENTS == 1) /* an edge of its own: else its moves are made before the branch, always; */
+                asm volatile(""); /* those of several segments keep more registers than there are */
+            return;
+        }
     XT_UNROLL
     for (int r = 0; r < XT_ACROSS; r++) {
         if (XT_SHIFTED)
@@ -402,8 +412,8 @@ XT_FN void XT_NAME(_add)(const XT_ROW *row, const unsigned char *from, const xt_
         else if (XT_SHIFTED && !XT_WARP)
             XT_NAME(_turn_any)(o[r].word, o[r].behind, row[r].last, q, bits);
         if (!o[r].meets && !XT_PLAIN) {
-            if (XT_SEGMENTS == 1) /* an edge of its own: else its moves are made before the branch, always; */
-                asm volatile(""); /* those of several segments keep more registers than there are */
+            if (XT_SEGMENTS == 1)
+                asm volatile(""); /* the same */
             continue;
         }
         if (XT_SHIFTED && XT_WARP)
@@ -440,8 +450,8 @@ XT_FN void XT_NAME(_store)(unsigned char *dst, const XT_ROW *row, const xt_index
 }
 
 #if XT_HELPED
-/* Stores the chunks that rows have in part: a warp's go to shared memory, then XT_G lanes side by side store a
- * unit each of one of them, so that each end of a row is one request. */
+/* Stores the chunks that rows have in part: a warp's go to shared memory, then XT_G lanes side by side store
+ * a unit each of one of them, so that each end of a row is one request. */
 XT_FN void XT_NAME(_ends)(unsigned char *dst, xt_b16 *tile, const XT_ROW *row, const xt_index *t,
                           const xt_b16 *v)
 {
