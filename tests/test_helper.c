@@ -611,6 +611,56 @@ START_TEST(a_helper_that_is_none_is_told_from_one)
 }
 END_TEST
 
+/* Answers that arrive whole: what they say is no more than another program's word. */
+static const struct answer {
+    int64_t status;
+    const char *ptx;
+    size_t ptx_bytes;
+} answers[] = {
+    {XT_OK, "", 0},
+    {XT_OK, ".version 7.8", 12},
+    {XT_OK, ".version\0 7.8", 14},
+    {INT64_C(1) << 32, "", 1},
+    {7, "", 0},
+    {-1000, "", 0},
+};
+
+START_TEST(an_answer_is_believed_only_as_far_as_it_makes_sense)
+{
+    const struct answer *a = &answers[_i];
+    char dir[] = "/tmp/xt-helper-XXXXXX", path[64], reply[64], bytes[512];
+    struct xti_str b = {0};
+    int ends[2];
+    if (cuda_skipped())
+        return;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/xt-cc", dir);
+    snprintf(reply, sizeof reply, "%s/reply", dir);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    xti_message_number(&b, a->status);
+    xti_message_field(&b, "words", 6);
+    xti_message_field(&b, a->ptx, a->ptx_bytes);
+    xti_message_field(&b, "", 0);
+    ck_assert(!xti_message_send(ends[0], 1000, &b));
+    xti_str_free(&b);
+    ssize_t n = recv(ends[1], bytes, sizeof bytes, 0);
+    FILE *f = fopen(reply, "w"), *script = fopen(path, "w");
+    fwrite(bytes, 1, (size_t)n, f);
+    fprintf(script, "#!/bin/sh\ncat %s >&0\nexec cat >/dev/null\n", reply);
+    fclose(f);
+    fclose(script);
+    chmod(path, 0755);
+    struct xti_err err = {0};
+    ck_assert_int_eq(compile(path, &err), XT_ECOMPILE);
+    ck_assert_msg(strstr(err.e.message, "nonsense"), "%s", err.e.message);
+    close(ends[0]);
+    close(ends[1]);
+    unlink(path);
+    unlink(reply);
+    rmdir(dir);
+}
+END_TEST
+
 START_TEST(every_allocation_that_fails_is_a_status_and_leaks_nothing)
 {
     if (cuda_skipped())
@@ -755,6 +805,8 @@ int main(void)
     tcase_add_test(c, a_helper_ends_with_its_host);
     tcase_add_loop_test(c, a_helper_that_is_none_is_told_from_one, 0,
                         (int)(sizeof bad_helpers / sizeof *bad_helpers));
+    tcase_add_loop_test(c, an_answer_is_believed_only_as_far_as_it_makes_sense, 0,
+                        sizeof answers / sizeof *answers);
     tcase_add_test(c, every_allocation_that_fails_is_a_status_and_leaks_nothing);
     tcase_add_test(c, the_helper_says_what_it_is);
     tcase_add_test(c, a_message_arrives_whole_or_not_at_all);

@@ -198,16 +198,18 @@ static xt_status ask(const struct call *c, const struct xti_nvrtc *n, const char
     return s;
 }
 
+/* The program may be any: PTX ends where its first NUL is, and a compile has few ways to fail. */
 static xt_status take_code(struct xti_message *m, struct xti_code *out, struct xti_err *err)
 {
     size_t ptx_bytes, cubin_bytes;
-    xt_status s = (xt_status)xti_message_take_number(m);
-    const char *why = xti_message_text(m);
-    const void *ptx = xti_message_take(m, &ptx_bytes), *cubin = xti_message_take(m, &cubin_bytes);
-    if (m->bad || (!s && !ptx_bytes))
+    int64_t s = xti_message_take_number(m);
+    const char *why = xti_message_text(m), *ptx = xti_message_take(m, &ptx_bytes);
+    const void *cubin = xti_message_take(m, &cubin_bytes);
+    bool text = ptx_bytes && memchr(ptx, 0, ptx_bytes) == ptx + ptx_bytes - 1;
+    if (m->bad || (s ? s != XT_ECOMPILE && s != XT_ENOMEM : !text))
         return xti_fail(err, XT_ECOMPILE, "xt-cc answered nonsense");
     if (s)
-        return xti_fail(err, s, "%s", why);
+        return xti_fail(err, (xt_status)s, "%s", why);
     out->ptx = xti_memdup(ptx, ptx_bytes);
     out->ptx_bytes = ptx_bytes;
     out->cubin = cubin_bytes ? xti_memdup(cubin, cubin_bytes) : NULL;
