@@ -42,7 +42,7 @@ int xti_box_digits(const struct xti_box *b, enum xti_box_of f, const struct xti_
 {
     int n = 0;
     for (int j = 0; j < b->n; j++) {
-        if (!takes_part(f, &b->dim[j]))
+        if (!takes_part(f, &b->dim[j]) || (f == XTI_BOX_POINT && b->even && j))
             continue;
         int k = n++;
         for (; f == XTI_BOX_RUN && k && xti_abs64(digit[k - 1]->s) > xti_abs64(b->dim[j].s); k--)
@@ -144,11 +144,13 @@ static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int 
     list_digits(b, XTI_BOX_RUN, &run);
     list_digits(b, XTI_BOX_POINT, &points);
     memset(r, 0, sizeof *r);
-    for (; r->lanes < WARP && first + r->lanes < b->steps.active && first + r->lanes < outs * b->vectors;
-         r->lanes++) {
+    int64_t most = b->grid ? outs * b->lanes : outs * b->vectors; /* runs that go along together */
+    for (; r->lanes < WARP && first + r->lanes < b->steps.active && first + r->lanes < most; r->lanes++) {
         int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units + k;
         put_digits(&run, e / b->lanes % outs, r->lanes, r);
-        if (!b->destination_aligned)
+        if (b->grid) /* not the first sector, of which few lanes have a unit */
+            point += (b->vectors > b->lanes ? b->lanes : 0) - units_within(b, r, r->lanes, b->grid / unit);
+        else if (!b->destination_aligned)
             point += last->back * last->d - units_within(b, r, r->lanes, units);
         put_digits(&points, point < 0 ? 0 : point, r->lanes, r);
     }
@@ -341,12 +343,14 @@ static bool step_by_points(const struct xti_box *b, int unit, struct xti_box_ste
 /* From row to row. */
 static void step_by_rows(struct xti_box *b, int unit)
 {
-    int64_t grain = 0, r = XTI_CUDA_THREADS / b->chunks;
+    int64_t parts = (b->chunks + XTI_CUDA_THREADS - 1) / XTI_CUDA_THREADS,
+            part = (b->chunks + parts - 1) / parts, grain = 0, r = XTI_CUDA_THREADS / part;
     while (r && !is_additive(b, XTI_BOX_ROW, r, &grain))
         r--;
-    bool serves = b->rows > 1 && enough(r * b->chunks);
+    bool serves = b->rows > 1 && enough(r * part);
     b->row_step = serves ? r : 0;
-    b->row_active = serves ? r * b->chunks : XTI_CUDA_THREADS;
+    b->row_active = serves ? r * part : XTI_CUDA_THREADS;
+    b->row_parts = serves ? parts : 1;
     b->row_still = b->shifts < 2 || grain * unit % 16 == 0;
 }
 
@@ -354,7 +358,7 @@ static void choose_steps(struct xti_box *b, int unit)
 {
     step_by_rows(b, unit);
     b->steps = (struct xti_box_steps){XTI_CUDA_THREADS, 0, 0, false};
-    if (!step_by_points(b, unit, &b->steps))
+    if (!b->grid && !step_by_points(b, unit, &b->steps))
         step_by_runs(b, unit, &b->steps);
 }
 
@@ -371,7 +375,7 @@ static bool is_constant(const struct xti_box *b, int unit)
 {
     int64_t units = b->word / unit;
     if (!b->destination_aligned)
-        return b->n_b == 1 && !b->dim[0].skew;
+        return b->even || (b->n_b == 1 && !b->dim[0].skew);
     for (int j = 0; j < b->n_b; j++) {
         int64_t n = b->dim[j].t;
         if (n % units == 0 || j + 1 == b->n_b)
@@ -441,16 +445,29 @@ static void choose_table(struct xti_box *b, int unit)
             bytes = columns * units * 2 * 4;
     bool serves = !b->constant && !lie_alike(b) && b->group == 1 && b->outs >= LEAST_RUNS &&
                   !(may_turn(b, units) && turn_cost(b, units) <= table_cost(units));
+    if (b->grid) {
+        serves = !b->even;
+        columns = last->d * read_points(last);
+        bytes = columns * 4;
+    }
     b->table = serves && bytes <= TABLE_BYTES && b->bytes + bytes <= SHARED_BYTES ? (int)columns : 0;
     b->table_at = (int)b->bytes;
     b->bytes += b->table ? bytes : 0;
     b->turns = !b->table && may_turn(b, units);
+    if (b->grid && !b->even && !b->table)
+        b->bytes = SHARED_BYTES + 1; /* nothing says where points lie */
 }
 
 /* Bytes, less than 16, that rows along a dim begin further within a chunk from point to point. */
 static int64_t within_chunk(const struct xti_box_dim *d, int unit)
 {
     return (int64_t)((uint64_t)d->s * (uint64_t)unit & 15);
+}
+
+/* From point to point of dim j of a run whose points lie evenly. */
+static int64_t evenly(const struct xti_box *b, int j)
+{
+    return b->dim[j - 1].shared * read_points(&b->dim[j - 1]);
 }
 
 /* A stride that stands for all odd ones. */
@@ -462,15 +479,17 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
 {
     int64_t units = b->word / unit, at = b->pitch_bytes = 16 * b->chunks + y->grain * y->row;
     int n = 0;
+    b->even = b->line && !(units > 1 && y->word) && !(y->dim && y->after + 1 < b->n_b);
     for (int j = 0; j < b->n; j++) {
         struct xti_box_dim *d = &b->dim[j];
         if (!xti_box_is_row(d))
             continue;
         d->ragged = b->shifts == 2 && within_chunk(d, unit);
-        d->shared = at + (d->ragged ? odd_bytes(unit) : 0);
+        bool goes_on = b->even && j && j < b->n_b;
+        d->shared = goes_on ? evenly(b, j) : at + (d->ragged ? odd_bytes(unit) : 0);
         d->skew = j == 0 && units > 1 && y->word ? log2_of(units) : 0;
         d->skew_bytes = d->skew ? y->grain * y->word : 0;
-        at = (at + (d->ragged ? 16 : 0)) * read_points(d) +
+        at = (at + (d->ragged && !goes_on ? 16 : 0)) * read_points(d) +
              (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
         at += n++ == y->after ? y->grain * y->dim : 0;
     }
@@ -543,7 +562,8 @@ static int list_layouts(const struct xti_box *b, int unit, struct layout list[MO
         y->after = y->dim ? y->after : 0;
         while (memcmp(&list[k], y, sizeof *y))
             k++;
-        n += k == n && (y->grain == 16 || (b->shifts < 2 && y->grain >= unit * b->group));
+        n += k == n && !(b->grid && (y->every || y->dim)) &&
+             (y->grain == 16 || (b->shifts < 2 && y->grain >= unit * b->group));
     }
     return n;
 }
@@ -563,6 +583,11 @@ double xti_box_instructions(const struct xti_box *b, int unit)
 {
     double units = (double)b->word / unit, chunks = (double)(b->rows * b->chunks),
            words = (double)(b->outs * b->vectors);
+    if (b->grid) { /* of a lane's runs, of their words, once */
+        double runs = (double)(b->outs * b->lanes), each = ceil((double)b->vectors / (double)b->lanes);
+        return chunks * (b->row_step && b->row_still ? 8 : 14) + runs * (25 + 4 * each) +
+               XTI_CUDA_THREADS * 60;
+    }
     double begins = b->steps.run || b->steps.point ? fmin(words, XTI_CUDA_THREADS) : words;
     double spreads = (b->spread ? 3 : 0) + 16.0 / b->store_bytes - 1;
     double places = b->constant ? units
@@ -606,7 +631,18 @@ static double price(const struct xti_box *b, int unit, struct probes *p, double 
 static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
 {
     static const int try[] = {8, 4, 16, 2, 32, 64, 128, 9, 10, 11, 12, 13, 14, 15};
-    int n = 0, least = (b->destination_aligned && b->destination_align >= SECTOR ? SECTOR : LINE) / b->word;
+    int n = 0;
+    if (b->grid) { /* most threads have a run */
+        int64_t l = b->grid / b->word;
+        while (l < XTI_CUDA_THREADS && 2 * l * b->outs <= XTI_CUDA_THREADS)
+            l *= 2;
+        lanes[n++] = l;
+        while ((l *= 2) <= WARP)
+            if (b->vectors % l == 0)
+                lanes[n++] = l;
+        return n;
+    }
+    int least = (b->destination_aligned && b->destination_align >= SECTOR ? SECTOR : LINE) / b->word;
     for (size_t i = 0; i < sizeof try / sizeof *try && n + 1 < MOST_LANES && b->outs > b->group; i++)
         if (b->vectors % try[i] == 0 && try[i] >= least && try[i] < b->vectors)
             lanes[n++] = try[i];
@@ -625,13 +661,14 @@ struct found {
 static bool search_layouts(struct xti_box *b, int unit, int n, const struct layout *list, struct found *best)
 {
     struct probes p = {0};
-    bool ideal = false;
+    bool ideal = false, even = false;
     for (int i = 0; i < n && !ideal; i++) {
         lay_out(b, unit, &list[i]);
         if (b->bytes > SHARED_BYTES)
             continue;
-        if (!p.n)
+        if (!p.n || even != b->even)
             ask(b, unit, &p);
+        even = b->even;
         double cost = price(b, unit, &p, best->price, &ideal);
         if (cost < best->price)
             *best = (struct found){list[i], b->lanes, cost};
@@ -681,10 +718,16 @@ struct facts {
 
 static void list_facts(const struct xti_box *b, int unit, struct facts *f)
 {
-    const int64_t whole[] = {
-        unit,       b->n,      b->n_b + 32 * b->word,
-        b->rows,    b->chunks, b->outs,
-        b->vectors, b->group,  b->shifts + 4 * b->destination_aligned + 8 * (b->destination_align >= SECTOR)};
+    const int64_t whole[] = {unit,
+                             b->n,
+                             b->n_b + 32 * b->word,
+                             b->rows,
+                             b->chunks,
+                             b->outs,
+                             b->vectors,
+                             b->group,
+                             b->shifts + 4 * b->destination_aligned + 8 * (b->destination_align >= SECTOR) +
+                                 16 * b->line + b->grid};
     int n = 0;
     memset(f, 0, sizeof *f);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
@@ -732,6 +775,15 @@ static void keep(const struct facts *f, uint64_t hash, const struct found *found
     pthread_mutex_unlock(&kept.lock);
 }
 
+double xti_box_time(const struct xti_box *b, int unit)
+{
+    struct xti_box_waves w = xti_box_count_waves(b, unit);
+    double sixteens = unit / 16.0;
+    for (int j = 0; j < b->n; j++)
+        sixteens *= (double)b->dim[j].t;
+    return pow(9.3 / 16 * w.taken / sixteens, 2.5) + pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5);
+}
+
 double xti_box_lay_out(struct xti_box *b, int unit)
 {
     struct xti_box alike = *b;
@@ -747,6 +799,9 @@ double xti_box_lay_out(struct xti_box *b, int unit)
     b->lanes = found.lanes;
     lay_out(b, unit, &found.y);
     for (int j = 0; j < b->n; j++)
-        b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
+        if (b->even && j && j < b->n_b)
+            b->dim[j].shared = evenly(b, j);
+        else
+            b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
     return found.price;
 }

@@ -5,6 +5,7 @@
  */
 #include "cuda/box.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cuda/family.h"
@@ -19,6 +20,7 @@ enum {
     LARGE_BYTES = 18 << 10,
     MOST_BYTES = 32 << 10,
     MOST_SHARED = 44 << 10, /* of 48 KB, without gaps */
+    GRID_BYTES = 40 << 10,  /* of boxes whose runs are to be long */
     LEAST_BYTES = 2 << 10,  /* however small the tensor is */
     SECTOR = 32,
     SMALL = 16,
@@ -34,6 +36,7 @@ struct sides {
     int unit;           /* bytes */
     int word;           /* the least of the destination */
     bool narrow;        /* its words are of less than 16 bytes: lanes side by side are to have whole lines */
+    bool grid;          /* lanes begin at sectors: each window more costs a sector for every run */
     int processors;     /* of the device: each is to have two boxes */
     int smaller;        /* boxes are to be so many times smaller than they else would */
     uint64_t turned;    /* bit i: dim[i] was turned round */
@@ -118,7 +121,10 @@ static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
         return d->n;
     if (x->narrow && i == 0) /* whole lines rather than boxes that are alike */
         return t;
-    int64_t boxes = (d->n + t - 1) / t, even = (d->n + boxes - 1) / boxes;
+    int64_t boxes = (d->n + t - 1) / t;
+    if (x->grid && boxes > 1 && 2 * ((d->n + boxes - 2) / (boxes - 1)) <= 3 * t)
+        boxes--;
+    int64_t even = (d->n + boxes - 1) / boxes;
     for (grain = least; grain < t / (boxes > 3 && t >= 32 ? 4 : 8);) /* where little is lost */
         grain *= 2;
     even = (even + grain - 1) / grain * grain;
@@ -179,7 +185,8 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
     int64_t lines = RUN_BYTES * 2 * SECTOR / unit;
     limit = small && x->narrow && limit < lines ? lines : limit;
     measure(x, unit, want_a, want_b, batch, best);
-    while ((best->units * unit > MOST_BYTES || (best->units * unit > limit && small)) &&
+    int64_t largest = x->grid ? GRID_BYTES : MOST_BYTES;
+    while ((best->units * unit > largest || (best->units * unit > limit && small)) &&
            want_b * unit > 2 * SECTOR) {
         want_b /= want_a > (x->narrow ? 2 * SECTOR / unit : want_b) ? 1 : 2;
         want_a /= 2;
@@ -203,7 +210,7 @@ static bool choose_extents(const struct sides *x, int unit, int64_t total, struc
             break;
         *best = next;
     }
-    return best->n_cuts <= XTI_CUDA_BOX_CUTS && best->units * unit <= MOST_BYTES;
+    return best->n_cuts <= XTI_CUDA_BOX_CUTS && best->units * unit <= largest;
 }
 
 /* ---- the dims of the box */
@@ -372,7 +379,7 @@ static int group_of(const struct xti_box *b, int unit)
     for (int j = b->n_b; j < b->n; j++)
         if (!first || xti_abs64(b->dim[j].s) < xti_abs64(first->s))
             first = &b->dim[j];
-    bool serves = first && first->in_a && first->s == 1 && b->destination_aligned && !b->shifts &&
+    bool serves = first && first->in_a && first->s == 1 && b->destination_aligned && !b->shifts && !b->grid &&
                   first->t % group == 0 && first->n % group == 0;
     for (int j = 0; j < b->n; j++)
         serves = serves && !(b->dim[j].in_a && b->dim[j].s % group && &b->dim[j] != first);
@@ -448,7 +455,9 @@ static int64_t count_words(const struct xti_box *b, int64_t units)
     int64_t run = last->d * last->t, rest = ends_apart(last, units) ? run : rest_of(last, units);
     if (last->cut < 0 && !b->destination_aligned)
         run += units - 1;
-    return ((run > rest ? run : rest) + units - 1) / units;
+    run = run > rest ? run : rest;
+    int64_t words = b->grid ? b->grid / b->word : 1; /* of a sector: it may begin with the last one */
+    return (run + 2 * units * words - units - 1) / (units * words) * words;
 }
 
 /* A box for sides that can be aligned as x says; *b tells whether they are. */
@@ -485,6 +494,22 @@ static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece 
         *b = longer;
 }
 
+/* Do the points of a run follow each other evenly in shared memory, where the rows that they are in lie
+ * without gaps, as far apart modulo 16 as in the source? */
+static bool lie_in_line(const struct xti_box *b, int unit)
+{
+    uint64_t apart = (uint64_t)b->dim[0].s * (uint64_t)unit;
+    for (int j = 0; j < b->n_b; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        if (b->n_b > 1 && !xti_box_is_row(d))
+            return false;
+        if (((uint64_t)d->s * (uint64_t)unit - apart) % 16)
+            return false;
+        apart *= (uint64_t)read_points(d);
+    }
+    return true;
+}
+
 static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, int smaller,
                      struct xti_box *b, struct xti_why *why)
 {
@@ -495,6 +520,7 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
     x.word = word;
     x.processors = xti_cuda_processors(p);
     x.smaller = smaller;
+    x.grid = word == XTI_BOX_SECTORS;
     x.even_a = x.even_b = SECTOR;
     if (!worth_it(q, &x, unit, why))
         return false;
@@ -503,14 +529,19 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
         if (!try_box(p, q, &x, b, why))
             return false;
     }
-    x.narrow = b->word < XTI_BOX_MOST_WORD;
+    x.narrow = b->word < XTI_BOX_MOST_WORD && !x.grid;
     x.even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
-    x.even_b = !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
+    x.even_b = x.grid || !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
     if ((x.even_a < SECTOR || x.even_b < SECTOR) && !try_box(p, q, &x, b, why))
         return false;
-    lengthen_runs(p, q, &x, b);
+    if (!x.grid)
+        lengthen_runs(p, q, &x, b);
     if (b->shifts && trim_rows(b, unit))
         count_rows(b, unit);
+    b->line = lie_in_line(b, unit);
+    b->grid = x.grid ? SECTOR : 0;
+    if (x.grid && (b->word > unit || b->destination_align >= SECTOR))
+        return xti_refuse(why, "runs begin at sectors");
     b->vectors = count_words(b, b->word / unit);
     b->group = group_of(b, unit);
     return true;
@@ -545,6 +576,40 @@ bool xti_box_split(const struct xti_cuda_plan *p, const struct xti_piece *q, str
         b->dim[j].in_a = b->dim[j].in_a && (int64_t)xti_abs64(b->dim[j].s) < s;
     align_source(p, q, b);
     count_rows(b, p->map.esize);
+    b->line = lie_in_line(b, p->map.esize);
     b->group = group_of(b, p->map.esize);
     return b->shifts == 0;
+}
+
+/* A run that begins anywhere touches a sector more; so does each request of a warp that goes on within a run,
+ * and each end that goes unit by unit. */
+double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int unit)
+{
+    double row = unit, run = unit, runs = (double)b->outs, boxes = 1, sectors;
+    for (int i = 0; i < q->n_dims; i++)
+        boxes *= xti_box_find(b, i) ? 1 : (double)q->dim[i].n;
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        double windows = d->cut < 0 ? 1 : (double)xti_box_count(b, d->cut, unit),
+               part = (double)d->n / windows;
+        boxes *= windows;
+        runs *= d->in_b ? 1 : part / (double)d->t;
+        row += d->in_a && d->s ? (part + (double)d->back - 1) * (double)xti_abs64(d->s) * unit : 0;
+        run *= d->in_b ? part : 1;
+    }
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    double ends = last->cut < 0 ? 2 : 2 / (double)xti_box_count(b, last->cut, unit),
+           begin = b->destination_aligned ? b->destination_align : b->word,
+           request = (double)(b->lanes < 32 ? b->lanes : 32) * b->word;
+    sectors = (double)b->rows * (row + SECTOR - b->source_align);
+    sectors += runs * (run + SECTOR - begin);
+    if (!b->grid && b->lanes * b->word >= SECTOR && run > request)
+        sectors += runs * (run / request - 1) * (SECTOR - begin);
+    double units = (double)b->word / unit, stores = b->table ? log2(units) / 2
+                                                    : b->steps.run && b->steps.still && b->vectors == b->lanes
+                                                        ? 1
+                                                        : units / 2;
+    if (!b->destination_aligned)
+        sectors += runs * ends * SECTOR * stores * (1 - 1 / units);
+    return boxes * sectors / (2.0 * (double)xti_piece_numel(q) * unit);
 }

@@ -43,6 +43,7 @@ struct xti_box {
     /* Of the threads, row_active load, and the next chunk of each lies row_step rows further; 0: all do, and
      * it lies anywhere. */
     int64_t row_step, row_active;
+    int64_t row_parts;          /* of rows of more chunks than there are threads: loaded one after another */
     bool row_still;             /* that one begins as far within its first chunk */
     struct xti_box_steps steps; /* from word to word */
     int shifts;                 /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
@@ -52,6 +53,9 @@ struct xti_box {
     bool destination_aligned; /* runs begin at multiples of a word */
     bool constant;            /* the units of a word of the destination lie at constants */
     int group;                /* runs that a thread makes together, of units side by side in 4 bytes */
+    int grid;  /* lanes that go along a run begin at multiples of so many bytes of it; 0: where it begins */
+    bool line; /* points of a run can lie evenly in shared memory, .. */
+    bool even; /* .. and do */
     /* What lies at byte a of the rows and gaps above is at a + (a >> every) * spread of shared memory, stored
      * `store_bytes` at a time. spread 0: at a. */
     int every, spread, store_bytes;
@@ -61,13 +65,18 @@ struct xti_box {
     int64_t bytes;       /* of shared memory */
 };
 
-enum { XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16 };
+/* What words are to be: so many bytes; units, whose lanes begin at sectors. */
+enum { XTI_BOX_SECTORS = 0, XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16 };
 
 /* The best box of an affine piece with a source whose inner destination stride is 1, but for its places in
  * shared memory. Words are of 16 bytes where all runs begin at multiples of these, else of `word` bytes, or
- * a unit. False, with the reason: there is none worth it. */
+ * a unit; XTI_BOX_SECTORS: only where they do not. False, with the reason: there is
+ * none worth it. */
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
                   struct xti_why *why);
+
+/* Sectors that all boxes ask for, over those of as many bytes side by side, both ways; estimated. */
+double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int unit);
 
 /* Cuts the rows of a box, before its layout, where the destination's innermost dim goes on in them, so that
  * the parts can lie apart. False: they are not whole chunks of at least a sector. */
@@ -94,6 +103,10 @@ struct xti_box_waves {
     double taken, ideal;
 };
 struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit);
+
+/* Its part of what predict.c adds up: of wavefronts and of instructions for 16 bytes. Conflicts count for no
+ * more than they take. */
+double xti_box_time(const struct xti_box *b, int unit);
 
 /* Instructions of threads that all of the box takes, estimated off the skeleton: what a thread does once, for
  * each chunk that it loads, for each word that it stores. */

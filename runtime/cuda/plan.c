@@ -3,6 +3,7 @@
  * Out: p->map normalised and widened, p->elem->map normalised; steps, bodies, grid. Layer 4. */
 #include "cuda/plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -21,23 +22,37 @@ enum { EXPLAINED = 16 };
 /* The device's limit of grid.x, and of a 32-bit block number. */
 #define GRID_LIMIT INT64_C(0x7fffffff)
 
-/* The cheapest of a box as wide as runs are aligned, one of wide words, and one of rows in parts. */
+/* What is gained by less than a fiftieth, an estimate does not tell. */
+static const double WORTH_IT = 0.98;
+
+/* The estimated time, but for what is in flight (predict.c), of sectors, too. */
+static double time_of(const struct xti_piece *q, const struct xti_box *b, int unit)
+{
+    return pow(xti_box_time(b, unit) + pow(fmax(1, xti_box_sectors(q, b, unit)), 2.5), 0.4);
+}
+
+/* The cheapest of a box as wide as runs are aligned, one of wide words, and one of rows in parts; or one
+ * of units whose lanes begin at sectors. */
 static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
     struct xti_box *b = xti_arena_alloc(&p->map.arena, sizeof *b), other;
+    int unit = p->map.esize;
     if (!b)
         return xti_fail(err, XT_ENOMEM, "CUDA plan: box");
     xti_box_make(p, q, XTI_BOX_LEAST_WORD, b, NULL);
     struct xti_box split = *b;
-    double cost = xti_box_lay_out(b, p->map.esize), others;
+    double cost = xti_box_lay_out(b, unit), others;
     if (b->word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
-        (others = xti_box_lay_out(&other, p->map.esize)) < cost) {
+        (others = xti_box_lay_out(&other, unit)) < cost) {
         cost = others;
         *b = other;
     }
-    if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, p->map.esize) < cost)
+    if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
         *b = split;
+    if (xti_box_make(p, q, XTI_BOX_SECTORS, &other, NULL) && xti_box_lay_out(&other, unit) < INFINITY &&
+        time_of(q, &other, unit) < WORTH_IT * time_of(q, b, unit))
+        *b = other;
     s->box = b;
     return XT_OK;
 }

@@ -138,6 +138,7 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_OUTS", b->outs / b->group);
     xti_write_constant(w, "XT_WORD", b->word);
     xti_write_constant(w, "XT_GROUP", b->group);
+    xti_write_constant(w, "XT_GRID", b->grid);
     int dims = xti_box_digits(b, XTI_BOX_RUN, order);
     xti_write_number(w, "XT_GROUP_TO", dims ? order[0]->d : 0);
     xti_write_constant(w, "XT_NUMBERED", w->e->tier == XTI_TIER_STRUCTURE);
@@ -264,6 +265,7 @@ static void define_places(struct xti_writer *w, const struct xti_box *b)
 {
     write_turns(w, "XT_ROW_TURN", XTI_BOX_ROW, b->row_step);
     write_turns(w, "XT_RUN_TURN", XTI_BOX_RUN, b->steps.run);
+    xti_write_constant(w, "XT_PARTS", b->row_parts);
     xti_write_constant(w, "XT_ROW_STEP", b->row_step);
     xti_write_constant(w, "XT_ROW_STILL", b->row_still);
     xti_write_constant(w, "XT_ROW_ACTIVE", b->row_active);
@@ -318,4 +320,5 @@ const struct xti_family xti_cuda_tile = {
     "XT_ROW_TURN XT_ROW_TURN2 XT_RUN_TURN XT_RUN_TURN2 XT_ROW_STILL XT_ROW_ACTIVE XT_RUN_STEP XT_POINT_STEP "
     "XT_ACTIVE XT_STILL XT_SPREAD XT_EVERY "
     "XT_TOGETHER XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED XT_UNCUT XT_BRIM XT_GROUP "
-    "XT_GROUP_TO XT_NUMBERED XT_RUN_DIMS XT_ROW_DIMS"};
+    "XT_GRID "
+    "XT_GROUP_TO XT_PARTS XT_NUMBERED XT_RUN_DIMS XT_ROW_DIMS"};

@@ -22,13 +22,16 @@
  * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row: then
  *   rows of shared memory are as far apart modulo 16 as those of the source
  * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
+ * - XT_GRID: XT_LANES lanes go along a run of units that lie evenly, or where a table says, from a multiple
+ *   of XT_GRID bytes on; 0: from where it begins
  * - XT_EVEN: a window is all words of a box, or all of the run
  * - XT_DALIGNED: runs begin at multiples of a word; XT_BOX: the units of a word lie at constants
  * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_UNCUT: runs are whole words;
  *   XT_BRIM: and all of one length
- * - XT_ROW_STEP: XT_ROW_ACTIVE threads load, and a thread's next chunk lies so many rows further, always as
- *   far from its first one as from 0; 0: it does not. XT_ROW_STILL: that chunk's row begins as far within
- *   its first chunk. XT_REACH units from a box's first row to the end of the chunks of its last one.
+ * - XT_PARTS: a row is loaded in so many parts. XT_ROW_STEP: XT_ROW_ACTIVE threads load, and a thread's next
+ *   chunk lies so many rows further, always as far from its first one as from 0; 0: it does not.
+ *   XT_ROW_STILL: that chunk's row begins as far within its first chunk. XT_REACH units from a box's first
+ *   row to the end of the chunks of its last one.
  *   XT_ACTIVE threads write; their next words lie XT_RUN_STEP runs or XT_POINT_STEP points further, in the
  *   same way; XT_STILL: the units of the next word lie as those of the first one do. Of steps every
  *   XT_ROW_TURN-th, or XT_RUN_TURN-th, goes on to another dim, and every XT_.._TURN2-th to yet another
@@ -49,11 +52,12 @@
 #define XT_K        (XT_WORD / XT_UNIT)
 #define XT_SPOT(a)  (XT_SPREAD ? (a) + ((a) >> XT_EVERY) * XT_SPREAD : (a))
 #define XT_LOADS                                                                                             \
-    (XT_ROW_STEP ? (XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP)                                \
+    (XT_ROW_STEP ? XT_PARTS * ((XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP))                   \
                  : (XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 /* more chunks at a time take more registers than there are */
 #define XT_AT_ONCE                                                                                           \
-    (!XT_ROW_STEP || XT_TURNS          ? XT_SALIGNED || XT_ROWS == 1 ? 5 : 3                                 \
+    (XT_GRID && XT_UNIT < 4            ? XT_UNIT + 1                                                         \
+     : !XT_ROW_STEP || XT_TURNS        ? XT_SALIGNED || XT_ROWS == 1 ? 5 : 3                                 \
      : XT_NUMBERED && XT_SHIFTS == 2 ? 4                                                                     \
                                      : 6)
 /* a few more, where the places of all follow from the first one's */
@@ -69,15 +73,16 @@
     ((XT_ALIKE && XT_RUN_DIMS == 1) ||                                                                       \
      (XT_NUMBERED && XT_WORDS > 2 && (XT_ALIKE || XT_POINT_STEP || (XT_RUN_STEP && XT_DALIGNED))))
 /* the ends of a thread's runs are told apart from its whole words once for all */
-#define XT_ENDED    (XT_ALIKE && !XT_UNCUT && !XT_TABLE && XT_K > 1)
+#define XT_ENDED    (!XT_GRID && XT_ALIKE && !XT_UNCUT && !XT_TABLE && XT_K > 1)
 /* rows, or runs, go along a window, and end with it; then it says which of them a thread has */
 #define XT_ROWS_CUT0 (!XT_WHOLE0 && XT_ACUT0 == 0)
 #define XT_ROWS_CUT1 (!XT_WHOLE1 && XT_ACUT1 == 0)
 #define XT_RUNS_CUT0 (!XT_WHOLE0 && XT_BCUT != 0)
 #define XT_RUNS_CUT1 (!XT_WHOLE1 && XT_BCUT != 1)
 #define XT_ROWS_ALIKE (XT_ROW_STEP && XT_ROW_STILL)
+#define XT_ROWS_HOP (XT_NUMBERED || (XT_GRID && XT_EACH)) /* distances are kept, too */
 #define XT_ROWS_ONWARD                                                                                       \
-    (XT_ROW_STEP && ((XT_NUMBERED && XT_LOADS > 2) || (XT_ROW_STILL && XT_ROW_DIMS == 1 && XT_SHIFTS == 2)))
+    (XT_ROW_STEP && ((XT_ROWS_HOP && XT_LOADS > 2) || (XT_ROW_STILL && XT_ROW_DIMS == 1 && XT_SHIFTS == 2)))
 #define XT_EACH     (XT_SHIFTS == 2 && !XT_ROW_STILL)
 #define XT_ROWS_FOLD (XT_ROWS_ALIKE && (XT_ROWS_CUT0 || XT_ROWS_CUT1))
 #define XT_RUNS_FOLD (XT_RUN_STEP && (XT_RUNS_CUT0 || XT_RUNS_CUT1))
@@ -106,6 +111,7 @@
 #define XT_SPOTS      int
 #define XT_SPOT_AT(a) (a)
 #endif
+#if !XT_GRID
 XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *shared, const int next,
                                    const XT_SPOTS *at, const int k)
 {
@@ -167,6 +173,7 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
 #endif
     }
 }
+#endif
 
 #if XT_ENDED
 /* The ends of runs: XT_K lanes side by side take a unit each of the words that one of them has in part,
@@ -232,7 +239,10 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         (XT_SPAN + (unsigned int)(e0 - 1) * XT_ACUT0 + (unsigned int)(e1 - 1) * XT_ACUT1) * XT_UNIT;
     const unsigned char *const from = src + (xt_size)s * XT_UNIT;
     const unsigned char *const stop = src + (xt_size)XT_EXTENT * XT_UNIT;
-    const bool inside = from + (xt_size)XT_REACH * XT_UNIT <= stop;
+    xt_index reach = XT_REACH; /* less in a window that ends before its box's */
+    reach -= XT_ROWS_CUT0 && (xt_signed)XT_S0 > 0 ? (XT_T0 + XT_BACK0 - e0) * XT_S0 : 0;
+    reach -= XT_ROWS_CUT1 && (xt_signed)XT_S1 > 0 ? (XT_T1 + XT_BACK1 - e1) * XT_S1 : 0;
+    const bool inside = from + (xt_size)reach * XT_UNIT <= stop;
     const int low = XT_SHIFTS ? (int)(xt_size)from & 15 : 0;
 #if XT_ROWS_ONWARD
     long long source = 0, hop = 0, hop2 = 0; /* bytes to a thread's chunk, and from it to the next one */
@@ -273,6 +283,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         XT_UNROLL
 #endif
     for (int i = 0; i < XT_LOADS; i += XT_BATCH) {
+#if XT_GRID && XT_ROWS_ONWARD
+        asm volatile("" : "+l"(source), "+r"(target)); /* else those of later batches are found, and kept */
+#endif
         xt_b16 chunk[XT_BATCH];
         unsigned char *to[XT_BATCH];
         bool have[XT_BATCH];
@@ -280,14 +293,15 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         for (int j = 0; j < XT_BATCH; j++) {
             const unsigned int e = threadIdx.x + (i + j) * XT_THREADS;
             const unsigned int mine = XT_ROW_STEP ? threadIdx.x : e;
-            const unsigned int first = XT_ROWS == 1 ? 0 : XT_SMALL_QUOTIENT(mine, XT_CHUNKS);
+            const int step = (i + j) / XT_PARTS, on = (i + j) % XT_PARTS * XT_ROW_ACTIVE * 16;
+            const unsigned int first = XT_ROWS == 1 || XT_PARTS > 1 ? 0 : XT_SMALL_QUOTIENT(mine, XT_CHUNKS);
             const unsigned int c = (mine - first * XT_CHUNKS) * 16;
             const struct XT_PLACE a = XT_ROW(first);
-            const struct XT_PLACE b = XT_ROW((i + j) * XT_ROW_STEP);
+            const struct XT_PLACE b = XT_ROW(step * XT_ROW_STEP);
             const int row = a.shared + low;
             int shift = XT_SHIFTS < 2 ? low : (XT_ROW_STILL ? row : row + (b.shared & 15)) & 15;
             const int place = row - shift + (int)c;
-            to[j] = XT_SPREAD ? shared + XT_SPOT(place + b.shared) : shared + place + b.shared;
+            to[j] = XT_SPREAD ? shared + XT_SPOT(place + b.shared + on) : shared + place + b.shared + on;
 #if XT_ROWS_ONWARD
             /* of a chunk whose row begins elsewhere in it than the one before: as if it began at 0 */
             if (i + j == 0) {
@@ -295,7 +309,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 target = row + (int)c - (XT_EACH ? 0 : shift);
                 /* kept: compilers would find them anew for each chunk */
                 asm("" : "+l"(source), "+r"(target));
-#if XT_NUMBERED
+#if XT_ROWS_HOP
                 const struct XT_PLACE last = XT_ROW((XT_ROW_TURN - 1) * XT_ROW_STEP);
                 const struct XT_PLACE next = XT_ROW(XT_ROW_TURN * XT_ROW_STEP);
                 hop = XT_BYTES_OF(XT_ROW(XT_ROW_STEP).units), hop_shared = XT_ROW(XT_ROW_STEP).shared;
@@ -304,23 +318,24 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 asm("" : "+l"(hop2));
                 asm("" : "+r"(hop_shared));
                 asm("" : "+r"(hop_shared2));
-            } else {
-                const struct XT_PLACE before = XT_ROW((i + j - 1) * XT_ROW_STEP);
-                source += XT_HOP(i + j, XT_ROW_TURN, XT_ROW_TURN2, hop, hop2,
+            } else if (on == 0) {
+                const struct XT_PLACE before = XT_ROW((step - 1) * XT_ROW_STEP);
+                source += XT_HOP(step, XT_ROW_TURN, XT_ROW_TURN2, hop, hop2,
                                  XT_BYTES_OF(b.units - before.units));
                 target += XT_SHIFTS < 2 ? 0
-                                        : XT_HOP(i + j, XT_ROW_TURN, XT_ROW_TURN2, hop_shared, hop_shared2,
+                                        : XT_HOP(step, XT_ROW_TURN, XT_ROW_TURN2, hop_shared, hop_shared2,
                                                  b.shared - before.shared);
 #endif
             }
             shift = XT_EACH ? target & 15 : shift;
-            to[j] = shared + XT_SPOT(target + (XT_NUMBERED && XT_SHIFTS == 2 ? 0 : b.shared) -
-                                     (XT_EACH ? shift : 0));
+            to[j] = shared + XT_SPOT(target + (XT_ROWS_HOP && XT_SHIFTS == 2 ? 0 : b.shared) -
+                                     (XT_EACH ? shift : 0) + on);
 #endif
-            const bool filled = (XT_SALIGNED && XT_FILLED) || c < shift + length;
+            const bool filled = XT_SALIGNED && XT_FILLED ? XT_PARTS == 1 || c + on < XT_CHUNKS * 16
+                                                         : c + on < shift + length;
             const bool active =
                 XT_ROW_STEP == 0 || XT_ROW_ACTIVE == XT_THREADS || threadIdx.x < XT_ROW_ACTIVE;
-            if (!XT_ROWS_ALIKE || i + j == 0) {
+            if (!XT_ROWS_ALIKE || XT_PARTS > 1 || i + j == 0) {
                 rest0 = XT_ROWS_FOLD && !(filled && active) ? 0 : (int)(e0 - a.x0);
                 rest1 = XT_ROWS_FOLD && !(filled && active) ? 0 : (int)(e1 - a.x1);
             }
@@ -328,20 +343,20 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             if (i + j == 0)
                 asm("" : "+r"(rest0), "+r"(rest1));
 #endif
-            have[j] = XT_ROW_STEP ? XT_ROWS >= (i + j + 1) * XT_ROW_STEP ||
-                                        first + (i + j) * XT_ROW_STEP < XT_ROWS
+            have[j] = XT_ROW_STEP ? XT_ROWS >= (step + 1) * XT_ROW_STEP ||
+                                        first + step * XT_ROW_STEP < XT_ROWS
                                   : XT_ROWS * XT_CHUNKS >= (i + j + 1) * XT_THREADS ||
                                         e < XT_ROWS * XT_CHUNKS;
             have[j] = have[j] && (!XT_ROWS_CUT0 || rest0 > (int)b.x0) &&
                       (!XT_ROWS_CUT1 || rest1 > (int)b.x1) && (XT_ROWS_FOLD || (filled && active));
 #if XT_ROWS_ONWARD
             if (have[j])
-                chunk[j] = *(const xt_b16 *)(src + source + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)) -
+                chunk[j] = *(const xt_b16 *)(src + source + (XT_ROWS_HOP ? 0 : XT_BYTES_OF(b.units)) + on -
                                              (XT_EACH ? shift : 0));
 #else
             if (have[j])
                 chunk[j] =
-                    *(const xt_b16 *)(from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units) - shift + c);
+                    *(const xt_b16 *)(from + XT_BYTES_OF(a.units) + XT_BYTES_OF(b.units) - shift + c + on);
 #endif
         }
         XT_UNROLL
@@ -366,7 +381,14 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #else
     const int back = 0, points = XT_RUN;
 #endif
-#if XT_TABLE
+#if XT_TABLE && XT_GRID
+    xt_b4 *const table = (xt_b4 *)(shared + XT_TABLE_AT);
+    const int start = (int)(xt_b4)__cvta_generic_to_shared(shared) + base;
+    XT_UNROLL
+    for (int i = 0; i < XT_TABLE; i += XT_THREADS)
+        if (i + (int)threadIdx.x < points)
+            table[i + threadIdx.x] = (xt_b4)(start + XT_POINT(i + threadIdx.x).shared);
+#elif XT_TABLE
     /* Column q of row r is for point (q - 1) * XT_K + r, r < 2 * XT_K: units of a word lie whole rows apart,
      * words of lanes side by side in different banks. Points beyond the run are those of its ends. */
     int *const table = (int *)(shared + XT_TABLE_AT);
@@ -381,6 +403,36 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     }
 #endif
     __syncthreads();
+#if XT_GRID
+    /* no request ends within a sector that another goes on with */
+#pragma unroll 1
+    for (unsigned int i = threadIdx.x / XT_LANES; i < XT_OUTS; i += XT_THREADS / XT_LANES) {
+        const struct XT_PLACE a = XT_OUT(i);
+        if ((XT_RUNS_CUT0 && a.x0 >= e0) || (XT_RUNS_CUT1 && a.x1 >= e1))
+            continue;
+        unsigned char *const run = dst + (xt_size)d * XT_UNIT + XT_BYTES_OF(a.units);
+        const int before = (int)((unsigned int)(xt_size)run & (XT_GRID - 1)) / XT_UNIT;
+        const int begin = (int)(threadIdx.x % XT_LANES) - before, left = points - begin;
+        unsigned char *const out = run + (long long)begin * XT_UNIT;
+#if XT_TABLE
+        const xt_b4 *const place = table + begin;
+#else
+        const unsigned char *const in = shared + base + a.shared + XT_POINT(begin).shared;
+#endif
+        XT_UNROLL
+        for (int j = 0; j < XT_VECTORS; j += XT_LANES) {
+            XT_B(XT_UNIT) *const to = (XT_B(XT_UNIT) *)(out + j * XT_UNIT);
+            if ((j < XT_GRID / XT_UNIT && begin < -j) ||
+                ((XT_BCUT < 2 || j + XT_LANES > XT_RUN) && j >= left))
+                continue;
+#if XT_TABLE
+            *to = XT_OF(shared, XT_UNIT)(place[j] + a.shared);
+#else
+            *to = *(const XT_B(XT_UNIT) *)(in + XT_POINT(j).shared);
+#endif
+        }
+    }
+#else
     if (!XT_LOOP && !XT_ENDED && XT_ACTIVE < XT_THREADS && threadIdx.x >= XT_ACTIVE)
         return;
     XT_SPOTS at[XT_ATS];
@@ -530,6 +582,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             part == XT_SOME && (XT_ACTIVE == XT_THREADS || threadIdx.x < XT_ACTIVE),
             XT_OUT(XT_SMALL_QUOTIENT(threadIdx.x, XT_LANES)), p - skip, back, points);
 #endif
+#endif
 }
 #undef XT_K
 #undef XT_SPOT
@@ -557,6 +610,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_RUNS_CUT1
 #undef XT_ROWS_ALIKE
 #undef XT_ROWS_ONWARD
+#undef XT_ROWS_HOP
 #undef XT_EACH
 #undef XT_ROWS_FOLD
 #undef XT_RUNS_FOLD
