@@ -542,6 +542,8 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
     b->grid = x.grid ? SECTOR : 0;
     if (x.grid && (b->word > unit || b->destination_align >= SECTOR))
         return xti_refuse(why, "runs begin at sectors");
+    if (x.grid && b->n_b == 1) /* what it has is alike for most lengths, and loses little */
+        return xti_refuse(why, "runs of one dim");
     b->vectors = count_words(b, b->word / unit);
     b->group = group_of(b, unit);
     return true;
