@@ -188,6 +188,7 @@ printf 'good | here | x: u8[2,3]; x\n# bad\nbad | x\n' >"$dir/w.txt"
 bad 'an incomplete line of a file' 'w.txt: line 3' bench "$dir/w.txt"
 printf 'x: u8[2,3]; x\n\nx: u8[2,3]; x.permut(1,0)\n' >"$dir/w.txt"
 bad 'a bad chain of a pack' "'permute'? w.txt:3: column" pack "$dir/w.txt" --arch sm_90 -o "$dir/none.xtpack"
+bad 'a directory of chains for a pack' 'Is a directory' pack "$dir" --arch sm_90 -o "$dir/none.xtpack"
 bad 'no number' "--grow 'ten' 1024" bench --grow ten
 bad 'no number of chains' "'few'" bench --random 1 few
 bad 'no type' 'f33' bench --as f33 'x: u8[2,3]; x'

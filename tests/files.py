@@ -204,6 +204,20 @@ def faults():
         check(f"{call} {how}", out.returncode == 0 and elements("out.npy") == want, out.stderr)
 
 
+def parts():
+    """Of a result that is there already: what is around the part that is written."""
+    old = header("<f4", (1000,)) + random.Random(1).randbytes(4000)
+    new = put("in.npy", 1, 4)
+    line = ["run", "x: f32[1,4]; x -> [1,4]:[4,1]+8", "in.npy", "-o", "out.npy"]
+    for at in range(3):  # data, hole, and that there is no more data
+        open("out.npy", "wb").write(old)
+        refused(f"lseek EIO {at}", shimmed("lseek", "EIO", at, *line), "out.npy", "cannot be copied")
+        check("what was there", open("out.npy", "rb").read() == old)
+    start = len(old) - 4000 + 32
+    check("a part", run(*line).returncode == 0)
+    check("its bytes", open("out.npy", "rb").read() == old[:start] + new + old[start + 16 :])
+
+
 def journals():
     data = put("in.npy", 512, 4096)
     line = ["run", "x; x[::-1]", "in.npy", "-o", "out.npy", "--mem", "2M", "--tile", "16K", "--passes", "1"]
@@ -816,8 +830,8 @@ def package():
 
 def main():
     names = sys.argv[3:] or [
-        "forms", "zarrs", "many_keys", "changes", "package", "faults", "journals", "links", "owners", "late",
-        "memory", "prices", "predictions", "kept", "kills"
+        "forms", "zarrs", "many_keys", "changes", "package", "faults", "parts", "journals", "links", "owners",
+        "late", "memory", "prices", "predictions", "kept", "kills"
     ]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)

@@ -70,6 +70,8 @@ static int read_list(struct pack *p, const char *path)
         if (*chain)
             status = add(p, at, chain);
     }
+    if (!status && !feof(f))
+        status = fail("pack: %s: %s", path, strerror(errno));
     free(line);
     fclose(f);
     return status;

@@ -168,9 +168,13 @@ static int copy_file(const struct job *j, int from, int to)
 {
     struct stat st;
     bool bad = fstat(from, &st) || ftruncate(to, st.st_size);
-    for (off_t at = 0, end; !bad && (at = lseek(from, at, SEEK_DATA)) >= 0; at = end) {
+    for (off_t at = 0, end; !bad; at = end) {
+        if ((at = lseek(from, at, SEEK_DATA)) < 0) {
+            bad = errno != ENXIO; /* that there is no more */
+            break;
+        }
         off_t out = at;
-        end = lseek(from, at, SEEK_HOLE);
+        bad = (end = lseek(from, at, SEEK_HOLE)) < 0;
         while (!bad && at < end) {
             ssize_t n = copy_file_range(from, &at, to, &out, (size_t)(end - at), 0);
             if (n < 0 && lseek(to, out, SEEK_SET) == out) { /* not between these files */

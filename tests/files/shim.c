@@ -89,6 +89,15 @@ int flock(int fd, int how)
     return fate("flock", 0) < 0 ? -1 : real(fd, how);
 }
 
+/* Of data and holes. */
+off_t lseek(int fd, off_t at, int whence)
+{
+    static off_t (*real)(int, off_t, int);
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "lseek");
+    return (whence == SEEK_DATA || whence == SEEK_HOLE) && fate("lseek", 0) < 0 ? -1 : real(fd, at, whence);
+}
+
 static int stamped(int failed, struct stat *st)
 {
     const char *ahead = getenv("XT_SHIM_AHEAD");
