@@ -641,7 +641,7 @@ START_TEST(an_answer_is_believed_only_as_far_as_it_makes_sense)
     xti_message_field(&b, "words", 6);
     xti_message_field(&b, a->ptx, a->ptx_bytes);
     xti_message_field(&b, "", 0);
-    ck_assert(!xti_message_send(ends[0], 1000, &b));
+    ck_assert(!xti_message_send(ends[0], -1, 1000, &b));
     xti_str_free(&b);
     ssize_t n = recv(ends[1], bytes, sizeof bytes, 0);
     FILE *f = fopen(reply, "w"), *script = fopen(path, "w");
