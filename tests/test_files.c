@@ -699,6 +699,14 @@ static const char *put_input(int64_t rows, int64_t columns)
     return path;
 }
 
+/* A directory with such an input, and, in out, the name of a result. */
+static const char *start_with(int64_t rows, int64_t columns, char out[PATH])
+{
+    start();
+    snprintf(out, PATH, "%s/out.npy", dir);
+    return put_input(rows, columns);
+}
+
 static xt_status run_once(const char *line, const char *in, const char *out, struct xt_files_options *o,
                           int64_t *resumed)
 {
@@ -747,9 +755,7 @@ START_TEST(a_child_of_the_host_keeps_no_later_run_away)
         .size = sizeof o, .mem_bytes = 1 << 20, .tile_bytes = 1000, .progress = hear, .arg = &t};
     char out[PATH];
     int64_t resumed;
-    start();
-    const char *in = put_input(64, 64);
-    snprintf(out, PATH, "%s/out.npy", dir);
+    const char *in = start_with(64, 64, out);
     ck_assert_int_eq(run_once("x; x.T", in, out, &o, &resumed), XT_ESTOPPED);
     o.progress = NULL;
     xt_status s = run_once("x; x.T", in, out, &o, &resumed);
@@ -777,9 +783,7 @@ START_TEST(a_run_that_could_not_begin_begins_again)
     char out[PATH];
     int64_t resumed;
     struct xt_files *f;
-    start();
-    const char *in = put_input(64, 64);
-    snprintf(out, PATH, "%s/out.npy", dir);
+    const char *in = start_with(64, 64, out);
     ck_assert_int_eq(xt_files_new("x; x.T", 1, &in, out, &o, &f), XT_OK);
     bool limited = !limit_files(0); /* check writes, too */
     xt_status first = xt_files_begin(f), second = xt_files_begin(f);
@@ -800,9 +804,7 @@ START_TEST(a_run_that_repeats_much_goes_on_with_less_memory)
         .size = sizeof o, .mem_bytes = 1 << 30, .passes = 1, .progress = hear, .arg = &t};
     char out[PATH];
     int64_t resumed;
-    start();
-    const char *in = put_input(1, 100);
-    snprintf(out, PATH, "%s/out.npy", dir);
+    const char *in = start_with(1, 100, out);
     ck_assert_int_eq(run_once("x; x.expand(20000,100)", in, out, &o, &resumed), XT_ESTOPPED);
     o.mem_bytes = 1 << 20;
     ck_assert_int_eq(run_once("x; x.expand(20000,100)", in, out, &o, &resumed), XT_OK);
@@ -872,9 +874,7 @@ START_TEST(what_one_share_has_done_is_kept_when_another_fails_at_once)
     struct xt_files_info info = {.size = sizeof info};
     char out[PATH];
     int64_t resumed;
-    start();
-    const char *in = put_input(64, 64);
-    snprintf(out, PATH, "%s/out.npy", dir);
+    const char *in = start_with(64, 64, out);
     struct xt_files *f = open_shares(in, out, &other);
     other.descriptors = limit_descriptors(0);
     ck_assert_int_eq(xt_files_run(f), XT_EIO);

@@ -24,6 +24,7 @@
 #include "cuda/message.h"
 #include "support/child.h"
 #include "support/cuda_made.h"
+#include "support/scratch.h"
 
 static void write_script(const char *path, const char *text, int mode)
 {
@@ -32,6 +33,17 @@ static void write_script(const char *path, const char *text, int mode)
     fputs(text, f);
     fclose(f);
     chmod(path, (mode_t)mode);
+}
+
+/* A helper in a directory of its own, which the caller removes: a script; text NULL: no file. Its path. */
+static const char *put_helper(char dir[SCRATCH_PATH], const char *text, int mode)
+{
+    static char path[SCRATCH_PATH + 8];
+    make_scratch(dir, "helper");
+    snprintf(path, sizeof path, "%s/xt-cc", dir);
+    if (text)
+        write_script(path, text, mode);
+    return path;
 }
 
 static const char source[] = "extern \"C\" __global__ void k(int *p) { *p = 7; }";
@@ -341,12 +353,10 @@ static int compile_beside_a_stranger(const char *helper)
 
 START_TEST(who_has_the_pid_of_a_helper_that_is_gone_is_left_alone)
 {
-    char dir[] = "/tmp/xt-helper-XXXXXX", path[64];
+    char dir[SCRATCH_PATH];
     if (cuda_skipped())
         return;
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/xt-cc", dir);
-    write_script(path, "#!/bin/sh\nexit 9\n", 0755);
+    const char *path = put_helper(dir, "#!/bin/sh\nexit 9\n", 0755);
     for (int i = 0; i < 10; i++) {
         pid_t child = fork_child();
         if (!child) {
@@ -361,19 +371,16 @@ START_TEST(who_has_the_pid_of_a_helper_that_is_gone_is_left_alone)
         }
         ck_assert_int_eq(status, 0);
     }
-    unlink(path);
-    rmdir(dir);
+    remove_scratch(dir);
 }
 END_TEST
 
 START_TEST(helpers_end_where_there_are_no_descriptors_of_processes)
 {
-    char dir[] = "/tmp/xt-helper-XXXXXX", path[64];
+    char dir[SCRATCH_PATH];
     if (cuda_skipped())
         return;
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/xt-cc", dir);
-    write_script(path, "#!/bin/sh\nexec <&-\nexec sleep 100\n", 0755);
+    const char *path = put_helper(dir, "#!/bin/sh\nexec <&-\nexec sleep 100\n", 0755);
     pid_t child = fork_child();
     if (!child) {
         struct xti_err err = {0};
@@ -384,8 +391,7 @@ START_TEST(helpers_end_where_there_are_no_descriptors_of_processes)
         _exit(told && waitpid(-1, NULL, WNOHANG) == -1 ? 0 : 1);
     }
     ck_assert_int_eq(end_of(child), 0);
-    unlink(path);
-    rmdir(dir);
+    remove_scratch(dir);
 }
 END_TEST
 
@@ -590,13 +596,10 @@ static const struct bad_helper {
 START_TEST(a_helper_that_is_none_is_told_from_one)
 {
     const struct bad_helper *bad = &bad_helpers[_i];
-    char dir[] = "/tmp/xt-helper-XXXXXX", path[64];
+    char dir[SCRATCH_PATH];
     if (cuda_skipped())
         return;
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/xt-cc", dir);
-    if (bad->text)
-        write_script(path, bad->text, bad->mode);
+    const char *path = put_helper(dir, bad->text, bad->mode);
     int before = open_files();
     for (int i = 0; i < 3; i++) {
         struct xti_err err = {0};
@@ -605,8 +608,7 @@ START_TEST(a_helper_that_is_none_is_told_from_one)
     }
     ck_assert_int_eq(open_files(), before);
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
-    unlink(path);
-    rmdir(dir);
+    remove_scratch(dir);
     compiles();
 }
 END_TEST
@@ -628,13 +630,12 @@ static const struct answer {
 START_TEST(an_answer_is_believed_only_as_far_as_it_makes_sense)
 {
     const struct answer *a = &answers[_i];
-    char dir[] = "/tmp/xt-helper-XXXXXX", path[64], reply[64], bytes[512];
+    char dir[SCRATCH_PATH], reply[SCRATCH_PATH + 8], bytes[512];
     struct xti_str b = {0};
     int ends[2];
     if (cuda_skipped())
         return;
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/xt-cc", dir);
+    const char *path = put_helper(dir, "#!/bin/sh\ncat ${0%xt-cc}reply >&0\nexec cat >/dev/null\n", 0755);
     snprintf(reply, sizeof reply, "%s/reply", dir);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     xti_message_number(&b, a->status);
@@ -644,20 +645,15 @@ START_TEST(an_answer_is_believed_only_as_far_as_it_makes_sense)
     ck_assert(!xti_message_send(ends[0], -1, 1000, &b));
     xti_str_free(&b);
     ssize_t n = recv(ends[1], bytes, sizeof bytes, 0);
-    FILE *f = fopen(reply, "w"), *script = fopen(path, "w");
-    fwrite(bytes, 1, (size_t)n, f);
-    fprintf(script, "#!/bin/sh\ncat %s >&0\nexec cat >/dev/null\n", reply);
+    FILE *f = fopen(reply, "w");
+    ck_assert(f && n > 0 && fwrite(bytes, 1, (size_t)n, f) == (size_t)n);
     fclose(f);
-    fclose(script);
-    chmod(path, 0755);
     struct xti_err err = {0};
     ck_assert_int_eq(compile(path, &err), XT_ECOMPILE);
     ck_assert_msg(strstr(err.e.message, "nonsense"), "%s", err.e.message);
     close(ends[0]);
     close(ends[1]);
-    unlink(path);
-    unlink(reply);
-    rmdir(dir);
+    remove_scratch(dir);
 }
 END_TEST
 

@@ -168,11 +168,7 @@ static int copy_file(const struct job *j, int from, int to)
 {
     struct stat st;
     bool bad = fstat(from, &st) || ftruncate(to, st.st_size);
-    for (off_t at = 0, end; !bad; at = end) {
-        if ((at = lseek(from, at, SEEK_DATA)) < 0) {
-            bad = errno != ENXIO; /* that there is no more */
-            break;
-        }
+    for (off_t at = 0, end; !bad && (at = lseek(from, at, SEEK_DATA)) >= 0; at = end) {
         off_t out = at;
         bad = (end = lseek(from, at, SEEK_HOLE)) < 0;
         while (!bad && at < end) {
@@ -184,6 +180,7 @@ static int copy_file(const struct job *j, int from, int to)
             bad = n <= 0;
         }
     }
+    bad |= errno != ENXIO; /* that there is no more */
     return bad ? fail_file(j->path, "cannot be copied: %s", strerror(errno)) : 0;
 }
 

@@ -71,6 +71,7 @@ bool xti_wisdom_find(const struct xti_wisdom *w, const struct xti_map_id *id, st
 static void encode(struct xti_str *b, const struct xti_map_id *id, const struct xti_measured *m)
 {
     const struct xti_choice c = m->choice;
+    /* sixth: lines in pairs or alone, which plans could once turn */
     const int8_t small[8] = {c.stream, c.order, c.rows, c.cols, (int8_t)m->tried, 0, c.first};
     xti_str_addn(b, id, ID_BYTES);
     xti_str_addn(b, small, sizeof small);

@@ -70,8 +70,7 @@ enum { XTI_BOX_SECTORS = 0, XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16 };
 
 /* The best box of an affine piece with a source whose inner destination stride is 1, but for its places in
  * shared memory. Words are of 16 bytes where all runs begin at multiples of these, else of `word` bytes, or
- * a unit; XTI_BOX_SECTORS: only where they do not. False, with the reason: there is
- * none worth it. */
+ * a unit; XTI_BOX_SECTORS: only where they do not. False, with the reason: there is none worth it. */
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
                   struct xti_why *why);
 

@@ -54,8 +54,7 @@ bool xti_cost_prefetch_writes(const struct xti_plan *p);
 /* Whether a transpose through the cache should move squares of whole lines. */
 bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step);
 
-/* Whether a transpose in the first cache shuffles vectors of 256 bits where there are ones of 512: half of
- * a line is loaded lane by lane, the lanes being filled without a shuffle. */
+/* Whether a transpose in the first cache is made by vectors of 256 bits where there are ones of 512. */
 bool xti_cost_halves(const struct xti_plan *p, const struct xti_step *step);
 
 /* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
