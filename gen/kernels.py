@@ -21,8 +21,8 @@ MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 SQUARES = [
     ("square(char *d, int64_t d_row, const char *const *p, int64_t at, int64_t lines, struct tile_next *next",
      "v_store(d + %d * d_row, "),
-    ("direct(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at, int64_t lines,\n"
-     "    int stream, struct tile_next *next", "v_store(d + tile_at(a, r + %d), "),
+    ("direct(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at",
+     "v_store(d + tile_at(a, r + %d), "),
 ]
 
 

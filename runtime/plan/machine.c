@@ -44,7 +44,7 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* clang-format on */
 
 /* clang-format off */
-#define ZEN .fetch_columns = true, .early_stores = true, .windows = true /* what Zen 3 to Zen 5 share */
+#define ZEN .early_stores = true, .windows = true /* what Zen 3 to Zen 5 share */
 
 static const struct xti_machine rows[] = {
     { /* what served on every machine where it was tried, or harmed none */
@@ -65,11 +65,11 @@ static const struct xti_machine rows[] = {
     },
     {
         "zen4", 32 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T1),
-        {ZEN, .far_ahead = true, .splits_vectors = true}
+        {ZEN, .fetch_columns = true, .far_ahead = true, .splits_vectors = true}
     },
     {
         "zen5", 48 * KB, 1 * MB, 32 * MB, &zen5_prices, PAST_THE_CACHES(XTI_HINT_T0),
-        {ZEN, .far_ahead = true}
+        {ZEN, .fetch_columns = true, .far_ahead = true}
     },
 };
 /* clang-format on */
