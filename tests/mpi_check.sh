@@ -111,7 +111,7 @@ for n in 1 2 3 5; do
     check "tiles by $n ranks" $?
 done
 rm -f "$dir/tiled.npy"
-"${CC:-cc}" -shared -fPIC -O1 -D_GNU_SOURCE tests/files/shim.c -o "$dir/disk.so" -ldl || exit 1
+${CC:-cc} -shared -fPIC -O1 -D_GNU_SOURCE tests/files/shim.c -o "$dir/disk.so" -ldl || exit 1
 ! tiles 3 'fdatasync EIO 4' && [ -e "$dir/tiled.npy.xt-part" ] && [ ! -e "$dir/tiled.npy" ]
 check 'a disk that fails while ranks make tiles' $?
 ! tiles 3 'fdatasync KILL 6' && [ -e "$dir/tiled.npy.xt-part" ] && [ ! -e "$dir/tiled.npy" ]

@@ -1,10 +1,11 @@
 /* near.c: boards of ranks that share memory. Layer 5. */
 #include "shard/near.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
-enum { INPUTS = 64, LINE = 64, PAGE = 4096 };
+enum { INPUTS = 64, LINE = 64, PAGE = 4096, COMPANY = 8 };
 
 /* What this rank tells one of the others. */
 struct pair {
@@ -18,6 +19,8 @@ struct board {
     _Atomic int broken;
     int shows;
     int64_t name[INPUTS];
+    _Alignas(LINE) _Atomic int reads; /* 1 + whose sources it copies now; 0: nobody's */
+    _Atomic unsigned node;            /* of memory */
     struct pair pair[]; /* [near ranks] */
 };
 
@@ -78,8 +81,11 @@ void xti_near_begin(struct xt_shard *p)
     struct board *b = own(p);
     p->run++;
     b->shows = name_sources(p, b);
+    unsigned node = 0;
+    getcpu(NULL, &node);
+    atomic_store_explicit(&b->node, node, memory_order_relaxed);
     memset(p->shows, 0, (size_t)p->plan.near.n * sizeof *p->shows);
-    memset(p->pulled, 0, (size_t)p->plan.pull.n * sizeof *p->pulled);
+    memset(p->pulled, 0, ((size_t)p->plan.pull.n + 1) * sizeof *p->pulled);
     atomic_store_explicit(&b->begun, p->run, memory_order_release);
 }
 
@@ -109,6 +115,23 @@ enum xti_shows xti_near_shows(struct xt_shard *p, int near)
 const void *xti_near_source(const struct xt_shard *p, int near, int input)
 {
     return p->transport.see(p->transport.self, p->plan.near.rank[near], board(p, near)->name[input]);
+}
+
+void xti_near_reads(struct xt_shard *p, int near)
+{
+    atomic_store_explicit(&own(p)->reads, near + 1, memory_order_relaxed);
+}
+
+int xti_near_company(const struct xt_shard *p, int k)
+{
+    int i = p->me / COMPANY * COMPANY + k;
+    if (k >= COMPANY || i >= p->plan.near.n)
+        return -2;
+    const struct board *b = board(p, i);
+    if (i == p->me || atomic_load_explicit(&b->node, memory_order_relaxed) !=
+                          atomic_load_explicit(&own(p)->node, memory_order_relaxed))
+        return -1;
+    return atomic_load_explicit(&b->reads, memory_order_relaxed) - 1;
 }
 
 char *xti_near_buffer(const struct xt_shard *p, int slot) { return slot_of(p, p->me, slot); }

@@ -19,6 +19,11 @@ enum xti_shows { XTI_NOT_BEGUN, XTI_SHOWS, XTI_HIDES };
 enum xti_shows xti_near_shows(struct xt_shard *p, int near);
 const void *xti_near_source(const struct xt_shard *p, int near, int input); /* of one that shows them */
 
+/* Whose sources this rank copies now, -1: nobody's. What the k-th of the few ranks beside it said so, that
+ * are on its node of memory; -2: there is no k-th. A hint: nothing is ordered by it. */
+void xti_near_reads(struct xt_shard *p, int near);
+int xti_near_company(const struct xt_shard *p, int k);
+
 /* A message by this rank's board: into the buffer, then told. The tickets of a peer's messages are 1, 2, ..
  */
 char *xti_near_buffer(const struct xt_shard *p, int slot);

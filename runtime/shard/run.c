@@ -165,7 +165,7 @@ static bool go_whole(struct xt_shard *p)
     enum xti_shows shows = p->whole.done ? XTI_NOT_BEGUN : xti_whole_shows(p);
     if (shows == XTI_NOT_BEGUN)
         return false;
-    p->whole.done = true;
+    p->whole.done = p->pulled[p->plan.pull.n] = true;
     if (shows == XTI_HIDES) {
         copy_own(p);
         return true;
@@ -178,23 +178,54 @@ static bool go_whole(struct xt_shard *p)
     return true;
 }
 
-/* The next of the near ranks whose arrays are read in their place, if one has begun. */
+/* Of what is pulled the part that `near` has; pull.n: what stays on this rank; -1: none that can be done. */
+static int unread(struct xt_shard *p, int near)
+{
+    const struct xti_traffic *t = &p->plan.pull;
+    int i = near == p->me ? t->n : 0;
+    while (i < t->n && t->message[i].near != near)
+        i++;
+    bool there = i < t->n || near == p->me;
+    return there && !p->pulled[i] && xti_near_shows(p, near) != XTI_NOT_BEGUN ? i : -1;
+}
+
+/* What to read next: what a rank beside this one reads now, as what all of them want of a rank is often side
+ * by side, and a page of memory that is open serves all; else what stays here, then by distance. */
+static int choose(struct xt_shard *p)
+{
+    const struct xti_traffic *t = &p->plan.pull;
+    for (int k = 0, near; p->plan.streams && (near = xti_near_company(p, k)) >= -1; k++) {
+        int i = near < 0 ? -1 : unread(p, near);
+        if (i >= 0)
+            return i;
+    }
+    if (!p->pulled[t->n])
+        return t->n;
+    for (int i = 0; i < t->n; i++)
+        if (!p->pulled[i] && xti_near_shows(p, t->message[i].near) != XTI_NOT_BEGUN)
+            return i;
+    return -1;
+}
+
+/* The next of the ranks whose arrays are read in their place, if one has begun. */
 static bool pull(struct xt_shard *p)
 {
     const struct xti_traffic *t = &p->plan.pull;
-    for (int i = 0; i < t->n; i++) {
-        const struct xti_message *m = &t->message[i];
-        enum xti_shows shows = p->pulled[i] ? XTI_NOT_BEGUN : xti_near_shows(p, m->near);
-        if (shows == XTI_NOT_BEGUN)
-            continue;
-        for (int k = m->first; shows == XTI_SHOWS && k < m->first + m->n; k++)
+    int i = choose(p);
+    if (i < 0)
+        return false;
+    const struct xti_message *m = i < t->n ? &t->message[i] : NULL;
+    xti_near_reads(p, m ? m->near : p->me);
+    if (!m)
+        copy_own(p);
+    else if (xti_near_shows(p, m->near) == XTI_SHOWS) {
+        for (int k = m->first; k < m->first + m->n; k++)
             move(p, &t->part[k], XTI_WITHIN, xti_near_source(p, m->near, t->part[k].input), NULL);
-        if (shows == XTI_SHOWS)
-            xti_near_pulled(p, m->near);
-        p->pulled[i] = true;
-        return true;
+        xti_near_pulled(p, m->near);
     }
-    return false;
+    xti_near_reads(p, -1);
+    p->pulled[i] = true;
+    return true;
 }
 
 /* Has this rank read what it reads, and have those who read its own? */
@@ -202,7 +233,7 @@ static bool pulls_are_done(struct xt_shard *p)
 {
     if (!p->whole.done)
         return false;
-    for (int i = 0; i < p->plan.pull.n; i++)
+    for (int i = 0; i <= p->plan.pull.n && p->plan.near.n; i++)
         if (!p->pulled[i])
             return false;
     for (int i = 0; i < p->plan.near.n; i++)
@@ -366,6 +397,12 @@ static xt_status check_buffers(const struct xt_shard *p, const void *dst, const 
     return s;
 }
 
+/* Is what stays on this rank among what it reads of others, in an order that they have a say in? */
+static bool stays_for_later(struct xt_shard *p)
+{
+    return p->plan.pull.n && xti_near_shows(p, p->me) == XTI_SHOWS;
+}
+
 xt_status xt_shard_start(struct xt_shard *p, void *dst, const void *const *srcs)
 {
     struct xti_err err = {0};
@@ -390,8 +427,10 @@ xt_status xt_shard_start(struct xt_shard *p, void *dst, const void *const *srcs)
     xti_near_begin(p);
     if ((s = post_receives(p)) || (s = post_sends(p)))
         return s;
-    if (p->whole.done)
+    if (p->whole.done && !stays_for_later(p)) {
         copy_own(p);
+        p->pulled[p->plan.pull.n] = true;
+    }
     return advance(p, false) ? xt_last_error()->status : xti_publish(XT_OK, NULL);
 }
 

@@ -44,7 +44,7 @@ struct xt_shard {
     int me;                /* which of the near ranks */
     uint64_t run, *expected;
     unsigned char *shows; /* [near.n] enum xti_shows */
-    bool *pulled;         /* [pull.n] what is done of it */
+    bool *pulled;         /* [pull.n + 1] what is done of it; the last one: of what stays on this rank */
     struct xti_whole whole;
 };
 
