@@ -1,6 +1,7 @@
 /* banks.c: where the rows of a box lie in shared memory, and which lanes of a warp go together, so that they
  * meet in no bank: see box.h. A chunk of 16 bytes is stored whole, a word of the destination is gathered unit
  * by unit; some ways to keep rows apart are tried, and wavefronts counted for the first warps. Layer 4. */
+#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
@@ -16,6 +17,7 @@ enum {
     LINE = 128,
     SECTOR = 32,
     PROBES = 4,
+    MOST_WAVES = WARP * WARP, /* of a request: fewer by far */
     SHARED_BYTES = 48 << 10,
     LEAST_RUNS = 4,
     OFTEN = 3,
@@ -208,12 +210,12 @@ static void list_places(const struct xti_box *b, const struct request *r, int64_
         at[l] = (uint16_t)(at[l] + (at[l] >> b->every) * b->spread);
 }
 
-/* The largest number of different words in one bank. */
-static int most_in_a_bank(const uint16_t *word, int n, int banks)
+/* The largest number of different words in one bank, or one that is more than `enough`. */
+static int most_in_a_bank(const uint16_t *word, int n, int banks, int enough)
 {
     uint16_t known[BANKS][WARP];
     int have[BANKS] = {0}, most = 0;
-    for (int l = 0; l < n; l++) {
+    for (int l = 0; l < n && most <= enough; l++) {
         int bank = word[l] & (banks - 1), i = 0;
         while (i < have[bank] && known[bank][i] != word[l])
             i++;
@@ -232,15 +234,16 @@ static int groups_of(const struct request *r, int bytes)
     return (r->lanes + together_of(bytes) - 1) / together_of(bytes);
 }
 
-/* Their words begin at multiples of their bytes, and take so many banks side by side. */
-static int count_waves(const struct xti_box *b, const struct request *r, int64_t base, int bytes)
+/* Their words begin at multiples of their bytes, and take so many banks side by side. More than `enough`: at
+ * least so many. */
+static int count_waves(const struct xti_box *b, const struct request *r, int64_t base, int bytes, int enough)
 {
     int together = together_of(bytes), shift = log2_of(LINE / together), waves = 0;
     uint16_t at[WARP];
     list_places(b, r, base, at);
     for (int l = 0; l < WARP; l++)
         at[l] = (uint16_t)(at[l] >> shift);
-    for (int first = 0; first < r->lanes; first += together) {
+    for (int first = 0; first < r->lanes && waves <= enough; first += together) {
         int n = r->lanes - first < together ? r->lanes - first : together;
         uint32_t met = 0, again = 0;
         for (int l = first; l < first + n; l++) {
@@ -248,7 +251,7 @@ static int count_waves(const struct xti_box *b, const struct request *r, int64_t
             again |= met & bank;
             met |= bank;
         }
-        waves += again ? most_in_a_bank(at + first, n, together) : 1;
+        waves += again ? most_in_a_bank(at + first, n, together, enough - waves) : 1;
     }
     return waves;
 }
@@ -270,8 +273,10 @@ static struct xti_box_waves count_probes(const struct xti_box *b, int unit, stru
     for (int k = 0; k < p->n && w.taken <= most; k++) {
         int i = (p->first + k) % p->n;
         const struct request *r = &p->request[i];
-        int more = count_waves(b, r, r->chunks ? 0 : base, bytes[r->chunks]) - groups_of(r, bytes[r->chunks]);
-        w.taken += (r->chunks ? chunks : words) * more;
+        double each = r->chunks ? chunks : words, left = (most - w.taken) / each;
+        int groups = groups_of(r, bytes[r->chunks]),
+            enough = left < MOST_WAVES ? (int)left + groups + 1 : INT_MAX;
+        w.taken += each * (count_waves(b, r, r->chunks ? 0 : base, bytes[r->chunks], enough) - groups);
         if (w.taken > most)
             p->first = i;
     }
@@ -387,36 +392,35 @@ static bool is_constant(const struct xti_box *b, int unit)
     return true;
 }
 
-/* Are a word's units as far apart as without the spread, or by whole stretches of 2^every bytes? Other digits
- * go by multiples of `whole` or, together with the units', stay below that. */
-static bool fits_into(const struct xti_box *b, int unit, int64_t whole)
+/* Are a word's units as far apart as without the spread, or by whole stretches of 2^every bytes? For some
+ * power of two `whole` other digits go by multiples of it or, together with the units', stay below it. */
+static bool stays_together(const struct xti_box *b, int unit)
 {
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
-    int64_t units = b->word / unit, low = unit * b->group - 1 + (b->shifts ? 15 : 0);
-    bool runs = xti_box_digits(b, XTI_BOX_RUN, order) > 0;
+    int64_t units = b->word / unit, stretch = INT64_C(1) << b->every,
+            low = unit * b->group - 1 + (b->shifts ? 15 : 0), step[XTI_CUDA_BOX_DIMS], all[XTI_CUDA_BOX_DIMS];
+    if (!b->constant || !b->destination_aligned || b->shifts == 2)
+        return false;
+    bool runs = xti_box_digits(b, XTI_BOX_RUN, order) > 0, fits = false;
     for (int j = 0; j < b->n; j++) {
         const struct xti_box_dim *d = &b->dim[j];
         int64_t points = read_points(d), goes = runs && d == order[0] ? b->group : 1;
         goes = !d->in_b ? goes : units < points ? units : points;
         if (points % goes || (d->in_a && d->s < 0))
             return false;
-        int64_t step = d->shared * goes + (d->skew ? d->skew_bytes : 0);
-        low += step % whole ? (points / goes - 1) * step : 0;
+        step[j] = d->shared * goes + (d->skew ? d->skew_bytes : 0);
+        all[j] = (points / goes - 1) * step[j];
         if (d->in_b) {
-            low += d->shared % (INT64_C(1) << b->every) ? (goes - 1) * d->shared : 0;
+            low += d->shared & (stretch - 1) ? (goes - 1) * d->shared : 0;
             units /= goes;
         }
     }
-    return low < whole;
-}
-
-static bool stays_together(const struct xti_box *b, int unit)
-{
-    bool fits = false;
-    for (int64_t whole = 1;
-         b->constant && b->destination_aligned && b->shifts < 2 && whole <= INT64_C(1) << b->every;
-         whole *= 2)
-        fits |= fits_into(b, unit, whole);
+    for (int64_t whole = 1; !fits && whole <= stretch; whole *= 2) {
+        int64_t below = low;
+        for (int j = 0; j < b->n; j++)
+            below += step[j] & (whole - 1) ? all[j] : 0;
+        fits = below < whole;
+    }
     return fits;
 }
 
