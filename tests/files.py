@@ -187,6 +187,7 @@ def faults():
         ("pwrite", "EIO", ["out.npy"]),
         ("fallocate", "ENOSPC", ["out.npy", "no room"]),
         ("fdatasync", "EIO", ["cannot be written"]),
+        ("mark", "ENOSPC", ["out.npy.xt-part", "no room"]),
     ):
         for at in (0, 3, 10):
             out = shimmed(call, error, at, *line)
@@ -196,6 +197,12 @@ def faults():
                 continue
             refused(f"{call} {error} {at}", out, *words)
             check("what was there", open("out.npy", "rb").read() == b"what was there")
+    for more in ([], ["--restart"]):
+        out = shimmed("mark", "ONE", 0, *line, *more)
+        check("marks a byte at a time", out.returncode == 0 and elements("out.npy") == want, out.stderr)
+    os.unlink("out.npy")
+    refused("its folder", shimmed("fsync", "EIO", 0, *line), "out.npy", "whole and in its place", "Input")
+    check("is whole", elements("out.npy") == want and not left(), left())
     check("a run after faults", run(*line).returncode == 0)
     check("its bytes", elements("out.npy") == want and not left(), left())
     for call, how in ("pread", "SHORT"), ("pwrite", "SHORT"), ("fallocate", "ENOSYS"):
@@ -286,6 +293,43 @@ def journals():
     os.unlink("o.npy")
     refused("no size", run("run", "x; x", "a.npy", "-o", "o.npy", "--mem", "much"), "--mem")
     refused("a name of neither", run("run", "x; x", "a.npy", "-o", "o.bin", "--mem", "4M"), ".npy", ".zarr")
+
+
+def inputs():
+    """What a run makes and clears away is no input of it, by whatever name."""
+    put("a.npy", 16, 16)
+    os.mkdir("d")
+    for end in (".xt-data", ".xt-part", ".xt-tiles", ".xt-probe"):
+        name = f"out.npy{end}"
+        shutil.copy("a.npy", name)
+        os.symlink(name, "other.npy")
+        for path in (name, f"d/../{name}", "other.npy"):
+            line = ["run", "x; x.T", path, "-o", "out.npy", "--mem", "4M"]
+            refused(f"{path} as an input", run(*line), path, "is an input", f"out.npy{end}")
+            check("is left alone", elements(name) == elements("a.npy") and not os.path.exists("out.npy"))
+        os.unlink("other.npy")
+        os.unlink(name)
+    os.mkdir("out.npy.xt-data")
+    shutil.copy("a.npy", "out.npy.xt-data/x.npy")
+    out = run("run", "x; x", "out.npy.xt-data/x.npy", "-o", "out.npy", "--mem", "4M")
+    refused("an input below", out, "is an input")
+    check("is left alone", os.path.exists("out.npy.xt-data/x.npy"))
+    write_zarr("out.zarr.xt-data", V2, {})
+    for path in "out.zarr.xt-data", "out.zarr.xt-data/":
+        refused(f"{path} as an input", run("run", "x; x", path, "-o", "out.zarr"), "is an input")
+        check("is left alone", os.path.exists("out.zarr.xt-data/.zarray"))
+    shutil.rmtree("out.npy.xt-data")
+    os.symlink("a.npy", "out.npy.xt-data")  # a link is replaced, what it names stays
+    out = run("run", "x; x", "a.npy", "-o", "out.npy", "--mem", "4M")
+    check("a link to the input", out.returncode == 0 and elements("out.npy") == elements("a.npy"), out.stderr)
+
+
+def variables():
+    """Threads start where a program has many thread-local variables."""
+    want = transposed(put("in.npy", 256, 512), 256, 512, 4)
+    line = ["run", "x; x.T", "in.npy", "-o", "out.npy", "--mem", "2M", "--tile", "32K"]
+    out = run(*line, env={"LD_PRELOAD": os.path.join(os.path.dirname(SHIM), "variables.so")})
+    check("many thread-local variables", out.returncode == 0 and elements("out.npy") == want, out.stderr)
 
 
 def links():
@@ -610,12 +654,29 @@ def zarrs():
         (V3, {"codecs": [{"name": "bytes", "configuration": {"endian": "big"}}]}, ["big-endian"]),
         (V3, {"data_type": "string"}, ["string"]),
         (V3, {"chunk_grid": {"name": "rectilinear"}}, ["grid"]),
+        (V3, {"chunk_key_encoding": {"name": "suffix"}}, ["chunk_key_encoding"]),
+        (V3, {"chunk_key_encoding": {"name": "default", "configuration": {"separator": "-"}}}, ["'/'"]),
+        (V3, {"extra": {"must_understand": True, "x": {"must_understand": False}}}, ["'extra'", "must"]),
+        (V3, {"extra": [{"must_understand": False}]}, ["'extra'"]),
+        (V3, {"skipped": {"must_understand": False}, "order": "F"}, ["'order'"]),
+        (V3, {"": {"a": "must_understand", "b": False}}, ["''"]),
     ):
         shutil.rmtree("z", True)
         write_zarr("z", {**meta, **change, "zarr_format": change.get("zarr_format", meta["zarr_format"])}, {})
         if change.get("zarr_format"):
             os.rename("z/zarr.json", "z/.zarray")
         refused(f"zarr {change}", run("run", "x; x", "z", "-o", "o.npy"), "z", *words)
+    may = {"x": {"must_understand": False}, "attributes": {"a": 1}, "dimension_names": ["a", None]}
+    for meta, name in (
+        ({**V2, "x": 1}, "0.0"),
+        ({**V3, **may}, "c/0/0"),
+        ({**V3, "chunk_key_encoding": "v2"}, "0.0"),
+        ({**V3, "chunk_key_encoding": "default"}, "c/0/0"),
+    ):
+        shutil.rmtree("z", True)
+        write_zarr("z", meta, {name: first})
+        out = run("run", "x; x", "z", "-o", "o.npy", "--mem", "1M")
+        check(f"zarr {meta}", not out.returncode and elements("o.npy") == want, out.stderr)
     shutil.rmtree("z", True)
     write_zarr("z", V2, {"0.0": first[:8]})
     refused("a short chunk", run("run", "x; x", "z", "-o", "o.npy"), "z", "short")
@@ -830,8 +891,8 @@ def package():
 
 def main():
     names = sys.argv[3:] or [
-        "forms", "zarrs", "many_keys", "changes", "package", "faults", "parts", "journals", "links", "owners",
-        "late", "memory", "prices", "predictions", "kept", "kills"
+        "forms", "zarrs", "many_keys", "changes", "package", "faults", "parts", "journals", "inputs",
+        "variables", "links", "owners", "late", "memory", "prices", "predictions", "kept", "kills"
     ]
     with tempfile.TemporaryDirectory() as d:
         os.chdir(d)

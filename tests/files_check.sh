@@ -4,6 +4,8 @@
 B=${B:-build}
 mkdir -p "$B/tests/files"
 ${CC:-cc} -shared -fPIC -O1 -D_GNU_SOURCE tests/files/shim.c -o "$B/tests/files/shim.so" -ldl || exit 1
+echo 'char *xt_many(void); static __thread char many[700000]; char *xt_many(void) { return many; }' |
+    ${CC:-cc} -shared -fPIC -O1 -x c - -o "$B/tests/files/variables.so" || exit 1
 if [ -n "${SAN:-}" ]; then
     echo 'skipped: files.py under sanitizers'
     exit 0

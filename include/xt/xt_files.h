@@ -61,7 +61,8 @@ struct xt_files;
  * OUT ends with ".npy": a .npy file; with ".zarr" or "/": a zarr array, which must not be there yet.
  * Fails as xt_parse and xt_compile; XT_EIO: a file cannot be read, or is none of these; XT_EUNSUPPORTED:
  * compressed or sharded chunks, big-endian elements, "-> layout"; XT_ENOMEM: mem_bytes is too small;
- * XT_EINVAL: what an earlier run left is of another line, or an input changed since. */
+ * XT_EINVAL: what an earlier run left is of another line, an input changed since, or lies where the run keeps
+ * what it makes. */
 XT_API xt_status xt_files_new(const char *line, int n, const char *const *inputs, const char *output,
                               const struct xt_files_options *opt, struct xt_files **out);
 XT_API void xt_files_free(struct xt_files *f);
@@ -71,7 +72,8 @@ XT_API xt_status xt_files_begin(struct xt_files *f);
 
 /* post: OUT holds what the chain gives, bit for bit; on failure what was there before is untouched, and what
  * is done already is kept for the next call. XT_EIO: a read or a write failed, the disk is full, an input
- * changed; XT_ESTOPPED: progress asked for it; XT_EPEER: another share failed. Once. */
+ * changed, or OUT is in its place, as the message says then, and its folder cannot be written; XT_ESTOPPED:
+ * progress asked for it; XT_EPEER: another share failed. Once. */
 XT_API xt_status xt_files_run(struct xt_files *f);
 
 struct xt_files_info {

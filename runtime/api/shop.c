@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/os.h"
 #include "cuda/driver.h"
 
 /* Emitting and planning take 96 KiB; NVRTC has a stack of its own. */
@@ -171,7 +172,7 @@ static bool start(struct xti_shop *shop)
     if (pthread_attr_init(&attr))
         return false;
     sigfillset(&all);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
     pthread_sigmask(SIG_SETMASK, &all, &before);
     shop->started = !pthread_create(&shop->thread, &attr, work, shop);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,21 @@ int xti_cpu_count(void)
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
     return n > 0 ? n : 1;
+}
+
+static int add_variables(struct dl_phdr_info *info, size_t size, void *bytes)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS)
+            *(size_t *)bytes += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+size_t xti_stack_bytes(size_t own)
+{
+    size_t block = 4096;
+    dl_iterate_phdr(add_variables, &own);
+    return (own + block - 1) / block * block;
 }
 
 bool xti_path_beside(const char *file, char *path, size_t size)

@@ -15,6 +15,10 @@ int xti_cpu_count(void);  /* processors this process may run on, at least 1 */
  * thread does not block it. */
 bool xti_file_exceeds(uint64_t bytes);
 
+/* Of a thread that needs so many itself: the C library puts thread-local variables of the program and its
+ * libraries into the same stack. */
+size_t xti_stack_bytes(size_t own);
+
 /* The path of a file, given from the directory of the library, or of the program that has it inside. false:
  * it does not fit, or the directory is not known. */
 bool xti_path_beside(const char *file, char *path, size_t size);

@@ -201,7 +201,7 @@ static void start(struct xti_threads *p, int wanted)
     pthread_attr_t attr;
     if (p->n >= wanted || pthread_attr_init(&attr))
         return;
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
     sigfillset(&all);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         sigdelset(&all, faults[i]);

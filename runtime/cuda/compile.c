@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/os.h"
 #include "cuda/writer.h"
 #include "cuda/nvrtc.h"
 
@@ -211,7 +212,7 @@ static xt_status on_own_stack(struct job *j)
     if (r)
         return xti_fail(j->err, XT_ENOMEM, "compile thread");
     sigfillset(&all);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
     pthread_sigmask(SIG_SETMASK, &all, &before);
     r = pthread_create(&thread, &attr, compile_thread, j);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

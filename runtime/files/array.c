@@ -21,6 +21,20 @@ xt_status xti_file_fail(struct xti_err *err, const char *path, const char *what,
     return xti_fail(err, e == ENOMEM ? XT_ENOMEM : XT_EIO, "%s: %s: %s", path, what, strerror(e));
 }
 
+int xti_file_write_all(int fd, const void *from, int64_t bytes, int64_t at)
+{
+    int64_t have = 0;
+    while (have < bytes) {
+        ssize_t n = pwrite(fd, (const char *)from + have, (size_t)(bytes - have), at + have);
+        if (n == 0)
+            return ENOSPC;
+        if (n < 0 && errno != EINTR)
+            return errno;
+        have += n > 0 ? n : 0;
+    }
+    return 0;
+}
+
 bool xti_array_is_zarr(const struct xti_array *s)
 {
     return s->kind == XTI_ARRAY_ZARR2 || s->kind == XTI_ARRAY_ZARR3;
@@ -121,18 +135,6 @@ xt_status xti_array_same(const struct xti_array *s, struct xti_err *err)
 
 /* ---- making */
 
-static xt_status write_all(int fd, const char *path, const void *data, size_t bytes, struct xti_err *err)
-{
-    size_t at = 0;
-    while (at < bytes) {
-        ssize_t n = pwrite(fd, (const char *)data + at, bytes - at, (off_t)at);
-        if (n < 0 && errno != EINTR)
-            return xti_file_fail(err, path, "cannot be written", errno);
-        at += n > 0 ? (size_t)n : 0;
-    }
-    return XT_OK;
-}
-
 static xt_status make_room(int fd, const char *path, int64_t bytes, struct xti_err *err)
 {
     if (!bytes || !fallocate(fd, 0, 0, bytes))
@@ -155,9 +157,9 @@ static xt_status create_file(struct xti_array *s, struct xti_err *err)
                   s->stat.st_mode ? s->stat.st_mode & 0666 : 0666);
     if (fd < 0)
         return xti_fail(err, XT_EIO, "%s: cannot be written: %s", s->said, strerror(errno));
-    xt_status st = write_all(fd, s->said, head, (size_t)s->at, err);
-    if (!st)
-        st = make_room(fd, s->said, bytes, err);
+    int e = xti_file_write_all(fd, head, s->at, 0);
+    xt_status st =
+        e ? xti_file_fail(err, s->said, "cannot be written", e) : make_room(fd, s->said, bytes, err);
     close(fd);
     return st;
 }
@@ -176,10 +178,9 @@ static xt_status create_zarr(struct xti_array *s, struct xti_err *err)
         st = xti_fail(err, XT_EIO, "%s: cannot be made: %s", s->said, strerror(errno));
     } else {
         int fd = open(path.s, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        st = fd < 0 ? xti_file_fail(err, s->said, "cannot be written", errno)
-                    : write_all(fd, s->said, text.s, text.n, err);
-        if (!st && fsync(fd))
-            st = xti_file_fail(err, s->said, "cannot be written", errno);
+        int e = fd < 0 ? errno : xti_file_write_all(fd, text.s, (int64_t)text.n, 0);
+        e = !e && fsync(fd) ? errno : e;
+        st = e ? xti_file_fail(err, s->said, "cannot be written", e) : XT_OK;
         if (fd >= 0)
             close(fd);
     }

@@ -59,6 +59,9 @@ void xti_array_part(const struct xti_array *s, int64_t part, struct xti_str *b);
 /* XT_EIO when the file is not any more what was opened. */
 xt_status xti_array_same(const struct xti_array *s, struct xti_err *err);
 
+/* All of it, in as many calls as it takes. 0, or errno. */
+int xti_file_write_all(int fd, const void *from, int64_t bytes, int64_t at);
+
 /* "PATH: WHAT: strerror(e)", or that the disk is full. */
 xt_status xti_file_fail(struct xti_err *err, const char *path, const char *what, int e);
 

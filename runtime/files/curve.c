@@ -64,7 +64,7 @@ static double measure(struct probe *p, bool write, int64_t bytes)
     int64_t begin = xti_now_ns(), done = 0;
     struct xti_err err = {0};
     each = each < half ? each : half;
-    for (int64_t i = 0; xti_now_ns() - begin < LENGTH_NS; i++) {
+    for (int64_t i = 0; !i || xti_now_ns() - begin < LENGTH_NS; i++) { /* once, however late it is */
         struct xti_transfer t;
         int64_t lo[3] = {i * each % (half - each + 1), i % 2, 0}, n[3] = {each, 1, bytes};
         xti_io_start(p->io, &t, &p->file, &a, lo, n, p->buffer, write);
@@ -158,7 +158,7 @@ static void measure_beside(const char *output, bool buffered, struct xti_curve *
     struct xti_err err = {0};
     struct probe p = {0};
     struct xti_curve found = {.piece_bytes = 1 << 20, .requests = MOST_REQUESTS};
-    xti_str_addf(&path, "%s.xt-probe", output);
+    xti_str_addf(&path, "%s" XTI_CURVE_PROBE, output);
     int fd = path.failed ? -1 : open_probe(path.s);
     if (fd < 0) {
         xti_str_free(&path);

@@ -7,6 +7,8 @@
 
 #include "base/err.h"
 
+#define XTI_CURVE_PROBE ".xt-probe" /* behind OUT: a file for a third of a second */
+
 enum { XTI_CURVE_POINTS = 5, XTI_CURVE_FIRST = 4096, XTI_CURVE_STEP = 4 }; /* 4, 16, 64, 256 KiB, 1 MiB */
 
 /* Seconds from one request to the next, many being under way. */

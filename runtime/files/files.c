@@ -157,6 +157,37 @@ static bool is_empty(const char *path)
     return d && n < 3; /* . and .. */
 }
 
+/* Is it, or does it lie in, what a run makes at `left` and clears away? */
+static bool is_in(const char *input, const char *left)
+{
+    char in[PATH_MAX], of[PATH_MAX];
+    struct stat a, b;
+    struct xti_str bare = {0};
+    size_t n = strlen(left);
+    xti_str_addf(&bare, "%.*s", (int)(left[n - 1] == '/' ? n - 1 : n), left);
+    bool there = !bare.failed && !lstat(bare.s, &b) && !S_ISLNK(b.st_mode) && realpath(bare.s, of);
+    xti_str_free(&bare);
+    if (!there || stat(input, &a) || !realpath(input, in))
+        return false;
+    n = strlen(of);
+    return (a.st_dev == b.st_dev && a.st_ino == b.st_ino) || (!strncmp(in, of, n) && in[n] == '/');
+}
+
+/* What lies there would be taken for what an earlier run left. */
+static xt_status check_leftovers(const struct xt_files *f, struct xti_err *err)
+{
+    char *probe = beside(f->target, XTI_CURVE_PROBE);
+    const char *const left[] = {f->journal, f->out.path, f->tiles.path, probe};
+    xt_status s = probe ? XT_OK : xti_fail(err, XT_ENOMEM, "names of files");
+    for (int i = 0; i < f->n && !f->imagined; i++)
+        for (size_t k = 0; k < sizeof left / sizeof *left && !s; k++)
+            if (is_in(f->in[i].path, left[k]))
+                s = xti_fail(err, XT_EINVAL, "%s: is an input, and %s is a name that the run uses: rename it",
+                             f->in[i].said, left[k]);
+    xti_free(probe);
+    return s;
+}
+
 /* What is made is as private as what it replaces. */
 static xt_status check_target(struct xt_files *f, struct xti_err *err)
 {
@@ -296,6 +327,8 @@ static xt_status prepare(struct xt_files *f, int n, const char *const *inputs, c
         s = name_files(f, output, err);
     if (!s)
         s = form_of(f, err);
+    if (!s)
+        s = check_leftovers(f, err);
     if (!s)
         s = check_target(f, err);
     if (s)

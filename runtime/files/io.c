@@ -197,20 +197,6 @@ static int read_some(int fd, char *to, int64_t least, int64_t most, int64_t at)
     return 0;
 }
 
-static int write_some(int fd, const char *from, int64_t bytes, int64_t at)
-{
-    int64_t have = 0;
-    while (have < bytes) {
-        ssize_t n = pwrite(fd, from + have, (size_t)(bytes - have), at + have);
-        if (n == 0)
-            return ENOSPC;
-        if (n < 0 && errno != EINTR)
-            return errno;
-        have += n > 0 ? n : 0;
-    }
-    return 0;
-}
-
 static bool aligned(const void *p) { return (uintptr_t)p % BLOCK == 0; }
 
 /* Whole blocks around what is asked for. A file whose direct reads are refused is read as others are. */
@@ -269,7 +255,7 @@ static int empty_cache(struct worker *w, struct handle *h, int64_t bytes)
 
 static int write_cached(struct worker *w, struct handle *h, const char *from, int64_t bytes, int64_t at)
 {
-    int e = bytes ? write_some(h->fd, from, bytes, at) : 0;
+    int e = bytes ? xti_file_write_all(h->fd, from, bytes, at) : 0;
     return e || !bytes ? e : empty_cache(w, h, bytes);
 }
 
@@ -284,7 +270,7 @@ static int write_request(struct worker *w, struct handle *h, const char *from, i
         memcpy(w->bounce, middle, (size_t)(hi - lo));
         middle = w->bounce;
     }
-    int e = write_some(h->direct, middle, hi - lo, lo);
+    int e = xti_file_write_all(h->direct, middle, hi - lo, lo);
     if (e == EINVAL) {
         close(h->direct);
         h->direct = -1;
@@ -367,7 +353,7 @@ static bool start_worker(struct xti_io *io, struct worker *w)
     w->bounce = io->bounces + (w - io->worker) * bounce_bytes(io->piece_bytes);
     sigfillset(&all);
     pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
     pthread_sigmask(SIG_SETMASK, &all, &old);
     bool ok = !pthread_create(&w->thread, &attr, work, w);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -149,9 +149,8 @@ xt_status xti_journal_join(const char *path, const struct xti_journal_head *head
 
 static xt_status put(struct xti_journal *j, const void *data, size_t bytes, off_t at, struct xti_err *err)
 {
-    return pwrite(j->fd, data, bytes, at) == (ssize_t)bytes
-               ? XT_OK
-               : xti_file_fail(err, j->path, "cannot be written", errno);
+    int e = xti_file_write_all(j->fd, data, (int64_t)bytes, at);
+    return e ? xti_file_fail(err, j->path, "cannot be written", e) : XT_OK;
 }
 
 xt_status xti_journal_begin(struct xti_journal *j, struct xti_err *err)

@@ -12,9 +12,12 @@ struct reader {
     const char *p, *end;
     struct xti_arena *arena;
     const char *const *wanted;
-    bool no_memory, skipping; /* what is skipped is read as strictly, and not kept */
-    int values;               /* that were kept */
-    char word[MOST_KEY + 8];  /* the last string that was skipped, as far as it fits */
+    bool no_memory, skipping;  /* what is skipped is read as strictly, and not kept */
+    int values;                /* that were kept */
+    char word[MOST_KEY + 8];   /* the last string that was skipped, as far as it fits */
+    char member[MOST_KEY + 8]; /* of the outermost object, as far as it fits */
+    bool known, optional;      /* it is in wanted; its value has "must_understand": false */
+    const char *unknown;       /* the first that is neither */
 };
 
 static bool value(struct reader *r, struct xti_json *v, int depth);
@@ -191,12 +194,30 @@ static const char *key_of(struct reader *r, int depth)
         const char *const *w = r->wanted;
         r->skipping = true;
         const char *word = string(r);
-        while (word && *w && strcmp(*w, word))
+        while (word && *w && strcmp(*w + (**w == '-'), word))
             w++;
-        r->skipping = !word || !*w;
+        r->known = word && *w;
+        r->skipping = !r->known || **w == '-';
+        r->optional = false;
         r->p = start;
+        if (word)
+            memcpy(r->member, r->word, sizeof r->word);
     }
     return string(r);
+}
+
+/* Of a member that was read. (A string that was skipped may lie where the key lay.) */
+static bool note_member(struct reader *r, const char *key, const struct xti_json *v, int depth)
+{
+    if (depth == 2 && v->kind == XTI_JSON_BOOL && !strcmp(key, "must_understand"))
+        r->optional = !v->yes;
+    if (depth > 1 || r->known || r->optional || r->unknown)
+        return true;
+    char *copy = room(r, sizeof r->member);
+    if (copy)
+        memcpy(copy, r->member, sizeof r->member);
+    r->unknown = copy;
+    return copy;
 }
 
 /* Items up to the closing bracket; of an object with their keys. */
@@ -215,7 +236,8 @@ static bool items(struct reader *r, struct xti_json *v, const char *close, int d
         if ((object && !(key = key_of(r, depth))) || !(item = next_value(r, &none)))
             return false;
         blanks(r);
-        if ((object && !take(r, ":")) || !value(r, item, depth))
+        if ((object && !take(r, ":")) || !value(r, item, depth) ||
+            (object && !note_member(r, key, item, depth)))
             return false;
         if (item != &none) {
             item->key = key;
@@ -255,6 +277,8 @@ const struct xti_json *xti_json_read(const char *text, size_t n, const char *con
     struct xti_json *v = room(&r, sizeof *v);
     bool ok = v && !memchr(text, 0, n) && value(&r, v, 0);
     *no_memory = r.no_memory;
+    if (ok && v->kind == XTI_JSON_OBJECT)
+        v->text = r.unknown;
     blanks(&r);
     return ok && r.p == r.end ? v : NULL;
 }

@@ -20,7 +20,7 @@ enum xti_json_kind {
 struct xti_json {
     enum xti_json_kind kind;
     const char *key;        /* of a member */
-    const char *text;       /* string, unescaped; number, as it is written */
+    const char *text;       /* string, unescaped; number, as it is written; see xti_json_read */
     bool yes;               /* bool */
     int n;                  /* items, members */
     struct xti_json *first; /* of them */
@@ -28,8 +28,10 @@ struct xti_json {
 };
 
 /* Of an outermost object the tree has the members in wanted, which ends with NULL, and 10,000 values at most,
- * so that a long text takes little memory. NULL: it is no JSON text, is nested deeper than 64, has a NUL,
- * more of such values or one of their keys twice, or there is no memory. */
+ * so that a long text takes little memory; "-KEY" there: it is known, and skipped. The object's text is then
+ * the first key that is not in wanted, but for those of objects with "must_understand": false; NULL: there is
+ * none. NULL: it is no JSON text, is nested deeper than 64, has a NUL, more of such values or one of their
+ * keys twice, or there is no memory. */
 const struct xti_json *xti_json_read(const char *text, size_t n, const char *const *wanted,
                                      struct xti_arena *arena, bool *no_memory);
 

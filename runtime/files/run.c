@@ -157,7 +157,11 @@ static xt_status sync_folder(const char *path, const char *said, struct xti_err 
     int e = errno;
     if (fd >= 0)
         close(fd);
-    return bad ? xti_file_fail(err, said, "cannot be written", e) : XT_OK;
+    return bad ? xti_file_fail(err, said,
+                               "is whole and in its place, but its folder cannot be written: a crash "
+                               "of the machine may undo that",
+                               e)
+               : XT_OK;
 }
 
 /* The old file's mode and owner stay. A group that cannot be kept must not read what the old one could: then
@@ -170,7 +174,7 @@ static bool keep_mode(const char *data, const struct stat *old)
     return !chmod(data, mode);
 }
 
-static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
+static xt_status put_in_place(struct xt_files *f, bool *placed, struct xti_err *err)
 {
     struct stat st;
     char *data = xti_strdup(f->out.path);
@@ -179,9 +183,9 @@ static xt_status put_in_place(struct xt_files *f, struct xti_err *err)
     size_t n = strlen(data);
     data[n - 1] = data[n - 1] == '/' ? 0 : data[n - 1];
     bool bad = !xti_array_is_zarr(&f->out) && !stat(f->target, &st) && !keep_mode(data, &st);
-    xt_status s = bad || rename(data, f->target)
-                      ? xti_file_fail(err, f->out.said, "cannot be put in its place", errno)
-                      : sync_folder(f->target, f->out.said, err);
+    *placed = !bad && !rename(data, f->target);
+    xt_status s = *placed ? sync_folder(f->target, f->out.said, err)
+                          : xti_file_fail(err, f->out.said, "cannot be put in its place", errno);
     xti_free(data);
     return s;
 }
@@ -239,13 +243,13 @@ static xt_status begin(struct xt_files *f, struct xti_err *err)
     return XT_OK;
 }
 
-static xt_status finish(struct xt_files *f, struct xti_err *err)
+static xt_status finish(struct xt_files *f, bool *placed, struct xti_err *err)
 {
     xt_status s = xti_array_sync(&f->out, err);
     if (s)
         return s;
     unlink(f->tiles.path); /* killed between these two, a run leaves its journal alone */
-    return put_in_place(f, err);
+    return put_in_place(f, placed, err);
 }
 
 static xt_status run(struct xt_files *f, struct xti_err *err)
@@ -254,14 +258,14 @@ static xt_status run(struct xt_files *f, struct xti_err *err)
     int64_t since = xti_now_ns();
     double seconds = f->passes ? f->cut[0].seconds + (f->passes > 1 ? f->cut[1].seconds : 0) : 0;
     xt_status s = f->begun ? XT_OK : begin(f, err);
-    bool opened = f->begun;
+    bool opened = f->begun, placed = false;
     if (!s)
         s = make_result(f, j, err);
     s = meet(f, s, err); /* nobody writes any more */
     if (!s && !f->opt.share)
-        s = finish(f, err);
+        s = finish(f, &placed, err);
     s = meet(f, s, err);
-    if (opened && !f->opt.share && s)
+    if (opened && !f->opt.share && s && !placed)
         clear_away(f, j);
     else
         xti_journal_close(j, opened && !f->opt.share);

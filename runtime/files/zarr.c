@@ -18,23 +18,15 @@ static const char *const file_of[] = {[XTI_ARRAY_ZARR2] = ".zarray", [XTI_ARRAY_
 
 const char *xti_zarr_file(const struct xti_array *s) { return file_of[s->kind]; }
 
-/* What is read of it: attributes may be long. */
-static const char *const wanted[] = {"zarr_format",
-                                     "shape",
-                                     "chunks",
-                                     "dtype",
-                                     "fill_value",
-                                     "order",
-                                     "compressor",
-                                     "filters",
-                                     "dimension_separator",
-                                     "node_type",
-                                     "data_type",
-                                     "chunk_grid",
-                                     "chunk_key_encoding",
-                                     "codecs",
-                                     "storage_transformers",
-                                     NULL};
+/* What is read of it: attributes may be long. Format 3 has any other member understood, format 2 none. */
+static const char *const wanted2[] = {"zarr_format",         "shape", "chunks",     "dtype",
+                                      "fill_value",          "order", "compressor", "filters",
+                                      "dimension_separator", NULL};
+static const char *const wanted3[] = {"zarr_format", "node_type",        "shape",
+                                      "data_type",   "chunk_grid",       "chunk_key_encoding",
+                                      "fill_value",  "codecs",           "storage_transformers",
+                                      "-attributes", "-dimension_names", NULL};
+static const char *const *const wanted[] = {[XTI_ARRAY_ZARR2] = wanted2, [XTI_ARRAY_ZARR3] = wanted3};
 
 /* ---- element types */
 
@@ -204,10 +196,24 @@ static xt_status read_codecs(struct xti_array *s, const struct xti_json *v, stru
     return first->next ? broken(s, "'bytes' is there twice", err) : XT_OK;
 }
 
+/* How chunks are named: an object, or its name alone. */
+static xt_status read_names(struct xti_array *s, const struct xti_json *v, struct xti_err *err)
+{
+    const struct xti_json *name = v && v->kind == XTI_JSON_STRING ? v : xti_json_at(v, "name"),
+                          *separator = xti_json_at(xti_json_at(v, "configuration"), "separator");
+    s->prefix = xti_json_is(name, "default");
+    s->separator = xti_json_is(separator, ".") || (!separator && !s->prefix) ? '.' : '/';
+    bool known = (s->prefix || xti_json_is(name, "v2")) &&
+                 (!separator || s->separator == '.' || xti_json_is(separator, "/"));
+    return known ? XT_OK
+                 : xti_fail(err, XT_EUNSUPPORTED,
+                            "%s: its chunk_key_encoding is neither 'default' nor 'v2' with '/' or '.'",
+                            s->said);
+}
+
 static xt_status read_v3(struct xti_array *s, const struct xti_json *v, struct xti_err *err)
 {
-    const struct xti_json *grid = xti_json_at(v, "chunk_grid"), *key = xti_json_at(v, "chunk_key_encoding");
-    const struct xti_json *separator = xti_json_at(xti_json_at(key, "configuration"), "separator");
+    const struct xti_json *grid = xti_json_at(v, "chunk_grid");
     const struct xti_json *more = xti_json_at(v, "storage_transformers");
     if (!xti_json_is(xti_json_at(v, "node_type"), "array"))
         return broken(s, "is a group: name one of its arrays", err);
@@ -215,10 +221,14 @@ static xt_status read_v3(struct xti_array *s, const struct xti_json *v, struct x
         return xti_fail(err, XT_EUNSUPPORTED, "%s: its chunks are no regular grid", s->said);
     if (more && more->n)
         return compressed(s, "transformed", err);
-    s->prefix = !xti_json_is(xti_json_at(key, "name"), "v2");
-    s->separator = xti_json_is(separator, ".") || (!separator && !s->prefix) ? '.' : '/';
+    if (v->text)
+        return xti_fail(err, XT_EUNSUPPORTED,
+                        "%s: zarr.json has '%s', which must be understood, and xt does not", s->said,
+                        v->text);
     xt_status st = read_shape(s, xti_json_at(v, "shape"),
                               xti_json_at(xti_json_at(grid, "configuration"), "chunk_shape"), err);
+    if (!st)
+        st = read_names(s, xti_json_at(v, "chunk_key_encoding"), err);
     if (!st)
         st = read_dtype(s, xti_json_at(v, "data_type"), err);
     if (!st)
@@ -236,7 +246,7 @@ static xt_status read_text(struct xti_array *s, int fd, struct xti_err *err)
     bool no_memory = !text;
     ssize_t n = text ? pread(fd, text, (size_t)s->stat.st_size, 0) : -1;
     const struct xti_json *v =
-        n == s->stat.st_size ? xti_json_read(text, (size_t)n, wanted, &arena, &no_memory) : NULL;
+        n == s->stat.st_size ? xti_json_read(text, (size_t)n, wanted[s->kind], &arena, &no_memory) : NULL;
     xt_status st;
     if (no_memory)
         st = xti_fail(err, XT_ENOMEM, "%s: out of memory", s->said);

@@ -1,8 +1,9 @@
 /* shim.c: for LD_PRELOAD: a system call fails, or does less than was asked. XT_SHIM="CALL HOW AT ..": the
  * first AT calls that move elements are left alone; HOW: EIO, ENOSPC, ENOSYS, END (nothing more is there),
- * SHORT (half of it), SLOW (it takes a millisecond), WAIT (for a file named go), KILL (SIGKILL comes first).
- * XT_SHIM_AHEAD=SECONDS: the clock that stamps files is so far ahead of the host's.
- * Reads of other than whole blocks, and writes into the first block, are of headers, and left alone. */
+ * SHORT (half of it), ONE (a byte of it), SLOW (it takes a millisecond), WAIT (for a file named go), KILL
+ * (SIGKILL comes first). XT_SHIM_AHEAD=SECONDS: the clock that stamps files is so far ahead of the host's.
+ * Reads of other than whole blocks, and writes into the first block, are of headers, and left alone, but for
+ * those of a journal's marks: CALL mark. CALL fsync: of a folder. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +15,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { MOST = 4 };
+enum { MOST = 4, JOURNAL_HEAD = 928 };
 static atomic_int calls[MOST];
 
 /* 0: do it. -1: fail with errno set. Else so many bytes. */
@@ -30,6 +31,8 @@ static ssize_t suffer(const char *how, size_t bytes)
         raise(SIGKILL);
     if (!strcmp(how, "SHORT"))
         return bytes >= 8192 ? (ssize_t)(bytes / 2 / 4096 * 4096) : 0;
+    if (!strcmp(how, "ONE"))
+        return 1;
     if (!strcmp(how, "END"))
         return -2;
     errno = !strcmp(how, "ENOSPC") ? ENOSPC : !strcmp(how, "ENOSYS") ? ENOSYS : EIO;
@@ -61,7 +64,7 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
     static ssize_t (*real)(int, const void *, size_t, off_t);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "pwrite");
-    ssize_t f = at >= 4096 ? fate("pwrite", n) : 0;
+    ssize_t f = at >= 4096 ? fate("pwrite", n) : at >= JOURNAL_HEAD ? fate("mark", n) : 0;
     return f < 0 ? -1 : real(fd, buf, f ? (size_t)f : n, at);
 }
 
@@ -79,6 +82,16 @@ int fdatasync(int fd)
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "fdatasync");
     return fate("fdatasync", 0) < 0 ? -1 : real(fd);
+}
+
+/* Of folders. */
+int fsync(int fd)
+{
+    static int (*real)(int);
+    struct stat st;
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "fsync");
+    return !fstat(fd, &st) && S_ISDIR(st.st_mode) && fate("fsync", 0) < 0 ? -1 : real(fd);
 }
 
 int flock(int fd, int how)
