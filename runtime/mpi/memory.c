@@ -239,9 +239,8 @@ xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out)
 {
     struct memory *m = NULL;
     MPI_Comm own, node;
-    if (!out)
-        return xt_shard_fail(XT_EINVAL, "xt_mpi_alloc: out is NULL");
-    *out = NULL;
+    if (out)
+        *out = NULL;
     if (comm == MPI_COMM_NULL || MPI_Comm_dup(comm, &own) != MPI_SUCCESS)
         return xt_shard_fail(XT_ECOMM, "xt_mpi_alloc: MPI_Comm_dup failed");
     MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
@@ -250,13 +249,15 @@ xt_status xt_mpi_alloc(MPI_Comm comm, size_t bytes, void **out)
         MPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN);
         s = memory_new(node, bytes, &m);
     }
+    s = s || out ? s : XT_EINVAL;
     if (!all_say(own, s == XT_OK) && !s)
         s = XT_EPEER;
     MPI_Comm_free(&own);
     if (s) {
         memory_free(m);
-        return xt_shard_fail(s, s == XT_ENOMEM ? "xt_mpi_alloc: out of memory"
-                                               : "xt_mpi_alloc: it failed on another rank, or MPI did");
+        return xt_shard_fail(s, s == XT_ENOMEM   ? "xt_mpi_alloc: out of memory"
+                                : s == XT_EINVAL ? "xt_mpi_alloc: out is NULL"
+                                                 : "xt_mpi_alloc: it failed on another rank, or MPI did");
     }
     list_memory(m);
     *out = m->part[m->me].at;

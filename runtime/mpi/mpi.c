@@ -280,18 +280,18 @@ static struct xt_mpi_plan *new_plan(MPI_Comm own)
 }
 
 /* Each rank has its p. Collective. */
-static xt_status try_plan(const struct asked *a, struct xt_mpi_plan *p)
+static xt_status try_plan(const struct asked *a, struct xt_mpi_plan *p, int wanted)
 {
     open_boards(p);
-    return agree(a, plan(a, p), p->comm);
+    xt_status s = wanted ? plan(a, p) : xt_shard_fail(XT_EINVAL, "xt_mpi: out is NULL");
+    return agree(a, s, p->comm);
 }
 
 static xt_status make_plan(const struct asked *a, MPI_Comm comm, struct xt_mpi_plan **out)
 {
     MPI_Comm own;
-    if (!out)
-        return xt_shard_fail(XT_EINVAL, "xt_mpi: out is NULL");
-    *out = NULL;
+    if (out)
+        *out = NULL;
     int code = comm == MPI_COMM_NULL ? MPI_ERR_COMM : MPI_Comm_dup(comm, &own);
     if (code != MPI_SUCCESS)
         return fail_mpi("MPI_Comm_dup", code);
@@ -304,7 +304,7 @@ static xt_status make_plan(const struct asked *a, MPI_Comm comm, struct xt_mpi_p
         MPI_Comm_free(&own);
         return xt_shard_fail(XT_ENOMEM, "xt_mpi: out of memory");
     }
-    xt_status s = try_plan(a, p);
+    xt_status s = try_plan(a, p, out != NULL);
     if (!s) {
         *out = p;
         return XT_OK;

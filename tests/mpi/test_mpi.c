@@ -338,11 +338,19 @@ static void try_disagreement(void)
         cases++;
     }
     struct xt_mpi_plan *p;
+    int last = rank == size - 1;
+    void *at = NULL;
+    xt_status want = last ? XT_EINVAL : XT_EPEER;
+    expect(xt_mpi_plan(with_ranks(line, sizeof line, good, ""), MPI_COMM_WORLD, last ? NULL : &p) == want &&
+               (last || !p),
+           "no place for a plan", xt_last_error()->message);
+    expect(xt_mpi_alloc(MPI_COMM_WORLD, 4096, last ? NULL : &at) == want && !at, "no place for memory",
+           xt_last_error()->message);
     expect(xt_mpi_plan("mesh r[9]; x: f32[8 r]; x", MPI_COMM_WORLD, &p) == XT_EINVAL, "9 ranks", "");
     expect(xt_mpi_plan(NULL, MPI_COMM_WORLD, &p) == XT_EINVAL, "no line", "");
     expect(xt_mpi_run(NULL, NULL, NULL) == XT_EINVAL, "no plan", "");
     xt_mpi_free(NULL);
-    cases += 3;
+    cases += 5;
 }
 
 /* `test_mpi huge`, on 2 ranks: 2.2 GB from one to the other, in 4.4 GB of memory. */
