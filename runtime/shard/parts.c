@@ -129,7 +129,8 @@ xt_status xti_parts_between(struct xti_parts *b, struct xti_shard_part part, int
     xt_status s = near < 0 || sending ? XT_OK : xti_parts_add(b, &p->pull, part, box, pos, elements);
     if (s)
         return s;
-    return b->plain ? add_shares(b, t, part, box, order) : add_cut(b, t, part, box, pos, elements);
+    return b->plain && elements > p->most ? add_shares(b, t, part, box, order)
+                                          : add_cut(b, t, part, box, pos, elements);
 }
 
 /* ---- messages */
@@ -157,16 +158,18 @@ int xti_near_find(const struct xti_near *near, int64_t rank)
 /* By distance, those of one peer in their order: digit by digit, the low one first. */
 static xt_status sort_parts(struct xti_parts *b, struct xti_traffic *t)
 {
-    enum { DIGIT = 10, DIGITS = 2, VALUES = 1 << DIGIT };
+    enum { DIGIT = 12, DIGITS = 2, VALUES = 1 << DIGIT };
     _Static_assert((int64_t)1 << DIGIT * DIGITS >= XTI_MAX_RANKS, "a distance is less");
     struct xti_shard_part *v = xti_alloc_array((size_t)t->n_parts + 1, sizeof *v), *was;
     if (!v)
         return no_memory(b);
-    for (int k = 0; k < DIGITS; k++) {
-        int end[VALUES] = {0};
+    int64_t most = b->p->mesh.ranks - 1, values = most < VALUES ? most + 1 : VALUES;
+    for (int k = 0; most >> DIGIT * k; k++) {
+        int end[VALUES];
+        memset(end, 0, (size_t)values * sizeof *end);
         for (int i = 0; i < t->n_parts; i++)
             end[distance(b->p, t, t->part[i].peer) >> DIGIT * k & (VALUES - 1)]++;
-        for (int x = 1; x < VALUES; x++)
+        for (int x = 1; x < values; x++)
             end[x] += end[x - 1];
         for (int i = t->n_parts - 1; i >= 0; i--)
             v[--end[distance(b->p, t, t->part[i].peer) >> DIGIT * k & (VALUES - 1)]] = t->part[i];
