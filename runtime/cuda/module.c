@@ -148,7 +148,7 @@ static bool unload_first(struct xti_module **list)
 
 static struct xti_module *take_idle(int most)
 {
-    struct xti_module *list = idle.oldest, **end = &idle.oldest;
+    struct xti_module *list = idle.oldest, **end = &list;
     while (*end && most-- > 0) {
         end = &(*end)->next_idle;
         idle.n--;

@@ -99,7 +99,7 @@ static void read_notes(const char *p, size_t left, struct build_id *id)
 {
     while (left >= sizeof(ElfW(Nhdr))) {
         const ElfW(Nhdr) *note = (const void *)p;
-        size_t name = (note->n_namesz + 3u) & ~3u, desc = (note->n_descsz + 3u) & ~3u,
+        size_t name = ((size_t)note->n_namesz + 3) / 4 * 4, desc = ((size_t)note->n_descsz + 3) / 4 * 4,
                all = sizeof *note + name + desc;
         if (all > left)
             return;
