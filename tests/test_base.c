@@ -5,9 +5,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/os.h"
 #include "base/str.h"
 
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/suite.h"
@@ -283,6 +288,41 @@ START_TEST(a_line_of_the_log_is_one_line_of_stderr)
 }
 END_TEST
 
+/* A thread of the parent that looks through libraries, as one that throws an exception does. */
+static atomic_bool looks, done;
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    for (atomic_store(&looks, true); !atomic_load(&done);)
+        usleep(1000);
+    return 1;
+}
+
+static void *look_through(void *arg)
+{
+    dl_iterate_phdr(look, NULL);
+    return NULL;
+}
+
+START_TEST(the_child_of_a_fork_waits_for_no_list_of_libraries)
+{
+    pthread_t t;
+    int status;
+    ck_assert(!pthread_create(&t, NULL, look_through, NULL));
+    while (!atomic_load(&looks))
+        usleep(1000);
+    pid_t child = fork();
+    if (!child) {
+        alarm(3);
+        _exit(xti_stack_bytes(65536) < 65536);
+    }
+    ck_assert(waitpid(child, &status, 0) == child);
+    atomic_store(&done, true);
+    pthread_join(t, NULL);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("base");
@@ -300,6 +340,7 @@ int main(void)
     tcase_add_test(t, numbers_in_the_environment);
     tcase_add_test(t, topics_of_the_log_are_a_list);
     tcase_add_test(t, a_line_of_the_log_is_one_line_of_stderr);
+    tcase_add_test(t, the_child_of_a_fork_waits_for_no_list_of_libraries);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

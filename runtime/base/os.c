@@ -3,7 +3,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,18 +26,13 @@ int xti_cpu_count(void)
     return n > 0 ? n : 1;
 }
 
-static int add_variables(struct dl_phdr_info *info, size_t size, void *bytes)
-{
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_TLS)
-            *(size_t *)bytes += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
-    return 0;
-}
-
+/* glibc says what it takes itself by a name that others, as Rust, ask by, too. To look through the libraries
+ * would wait in the child of a fork: dl_iterate_phdr has a lock that fork leaves as it is (2.36). */
 size_t xti_stack_bytes(size_t own)
 {
-    size_t block = 4096;
-    dl_iterate_phdr(add_variables, &own);
+    size_t block = 4096, (*taken)(const pthread_attr_t *);
+    *(void **)&taken = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
+    own += taken ? taken(NULL) : 0;
     return (own + block - 1) / block * block;
 }
 
