@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "api/explain.h"
+#include "cpu/cpu.h"
 
 static char *explained(const struct xt_kernel *k, int flags)
 {
@@ -291,17 +292,22 @@ START_TEST(the_loops_that_are_printed_walked_do_the_copy)
 }
 END_TEST
 
-static const char *const buffers[] = {
-    "x: u8[2000,1000,5]; x.permute(1,0,2)",
-    "x: u8[100000,20,5]; x.flip(2)",
-    "x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)",
-    "x: u8[2000,1500,5]; x.permute(1,0,2)",
+/* by: AVX2 reverses and turns small units by kernels of its own; by AVX-512 they go through a buffer. */
+static const struct {
+    const char *line;
+    enum xti_isa by;
+} buffers[] = {
+    {"x: u8[2000,1000,5]; x.permute(1,0,2)", XTI_ISA_AVX2},
+    {"x: u8[100000,20,5]; x.flip(2)", XTI_ISA_AVX512},
+    {"x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)", XTI_ISA_AVX512},
+    {"x: u8[2000,1500,5]; x.permute(1,0,2)", XTI_ISA_AVX2},
 };
 
 START_TEST(what_is_printed_of_a_staging_buffer_is_how_it_is_filled)
 {
     setenv("XT_MACHINE", "zen4", 1); /* others choose other ways */
-    ck_assert(check_loops(buffers[_i], ""));
+    bool staged = check_loops(buffers[_i].line, "");
+    ck_assert(staged || !xti_cpu_has(buffers[_i].by));
     unsetenv("XT_MACHINE");
 }
 END_TEST
