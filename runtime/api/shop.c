@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -162,21 +161,12 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* With the lock. The thread takes no signals: they stay with the threads that the program made. */
+/* With the lock. */
 static bool start(struct xti_shop *shop)
 {
-    pthread_attr_t attr;
-    sigset_t all, before;
     if (shop->started)
         return shop->process == getpid();
-    if (pthread_attr_init(&attr))
-        return false;
-    sigfillset(&all);
-    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    shop->started = !pthread_create(&shop->thread, &attr, work, shop);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    shop->started = !xti_thread_start(&shop->thread, STACK_BYTES, false, work, shop);
     shop->process = getpid();
     return shop->started;
 }

@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -34,6 +34,25 @@ size_t xti_stack_bytes(size_t own)
     *(void **)&taken = dlsym(RTLD_DEFAULT, "__pthread_get_minstack");
     own += taken ? taken(NULL) : 0;
     return (own + block - 1) / block * block;
+}
+
+int xti_thread_start(pthread_t *id, size_t own, bool takes_faults, void *(*run)(void *), void *arg)
+{
+    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
+    sigset_t blocked, before;
+    pthread_attr_t attr;
+    int e = pthread_attr_init(&attr);
+    if (e)
+        return e;
+    pthread_attr_setstacksize(&attr, xti_stack_bytes(own));
+    sigfillset(&blocked);
+    for (size_t i = 0; takes_faults && i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    e = pthread_create(id, &attr, run, arg);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return e;
 }
 
 bool xti_path_beside(const char *file, char *path, size_t size)

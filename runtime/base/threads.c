@@ -7,7 +7,6 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -192,31 +191,19 @@ static void *live(void *arg)
     }
 }
 
-/* Brings the threads to so many, or as many as there can be. The host's signal handlers run on the host's
- * threads, but for faults, which stay where they happen: blocked, they would end the process. */
+/* Brings the threads to so many, or as many as there can be. A fault on the host's memory is for the host's
+ * handler. */
 static void start(struct xti_threads *p, int wanted)
 {
-    static const int faults[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};
-    sigset_t all, old;
-    pthread_attr_t attr;
-    if (p->n >= wanted || pthread_attr_init(&attr))
-        return;
-    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
-    sigfillset(&all);
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        sigdelset(&all, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
     for (; p->n < wanted; p->n++) {
         struct thread *t = &p->thread[p->n];
         atomic_store(&t->word, IDLE);
         t->of = p;
         t->number = p->n + 1;
         t->kept_off = false; /* a parent's thread may have been, when it forked */
-        if (pthread_create(&t->id, &attr, live, t))
+        if (xti_thread_start(&t->id, STACK_BYTES, true, live, t))
             break;
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
 }
 
 /* Nobody else's until it is let go. What a process that forked held in the middle of a task is free in the

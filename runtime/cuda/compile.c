@@ -9,7 +9,6 @@
 #include "cuda/cuda.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,21 +201,10 @@ static void *compile_thread(void *arg)
     return NULL;
 }
 
-/* The thread takes no signals: they stay with the threads that the program made. */
 static xt_status on_own_stack(struct job *j)
 {
-    pthread_attr_t attr;
     pthread_t thread;
-    sigset_t all, before;
-    int r = pthread_attr_init(&attr);
-    if (r)
-        return xti_fail(j->err, XT_ENOMEM, "compile thread");
-    sigfillset(&all);
-    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    r = pthread_create(&thread, &attr, compile_thread, j);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    int r = xti_thread_start(&thread, STACK_BYTES, false, compile_thread, j);
     if (r)
         return xti_fail(j->err, XT_ENOMEM, "compile thread: %s", strerror(r));
     pthread_join(thread, NULL);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -347,18 +346,9 @@ static void *work(void *arg)
 
 static bool start_worker(struct xti_io *io, struct worker *w)
 {
-    pthread_attr_t attr;
-    sigset_t all, old;
     w->io = io;
     w->bounce = io->bounces + (w - io->worker) * bounce_bytes(io->piece_bytes);
-    sigfillset(&all);
-    pthread_attr_init(&attr);
-    pthread_attr_setstacksize(&attr, xti_stack_bytes(STACK_BYTES));
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool ok = !pthread_create(&w->thread, &attr, work, w);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&attr);
-    return ok;
+    return !xti_thread_start(&w->thread, STACK_BYTES, false, work, w);
 }
 
 xt_status xti_io_new(int threads, int64_t piece_bytes, struct xti_io **out, struct xti_err *err)
