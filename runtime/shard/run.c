@@ -157,6 +157,7 @@ static void copy_own(struct xt_shard *p)
 {
     move_all(p, &p->plan.own, NULL, XTI_WITHIN, NULL);
     move_all(p, &p->plan.fill, NULL, XTI_WITHIN, NULL);
+    p->pulled[p->plan.pull.n] = true;
 }
 
 /* All at once, as soon as all have begun; the parts by themselves if one of them hides its arrays. */
@@ -165,7 +166,7 @@ static bool go_whole(struct xt_shard *p)
     enum xti_shows shows = p->whole.done ? XTI_NOT_BEGUN : xti_whole_shows(p);
     if (shows == XTI_NOT_BEGUN)
         return false;
-    p->whole.done = p->pulled[p->plan.pull.n] = true;
+    p->whole.done = true;
     if (shows == XTI_HIDES) {
         copy_own(p);
         return true;
@@ -175,6 +176,7 @@ static bool go_whole(struct xt_shard *p)
         xti_near_pulled(p, p->plan.pull.message[i].near);
         p->pulled[i] = true;
     }
+    p->pulled[p->plan.pull.n] = true;
     return true;
 }
 
@@ -427,10 +429,8 @@ xt_status xt_shard_start(struct xt_shard *p, void *dst, const void *const *srcs)
     xti_near_begin(p);
     if ((s = post_receives(p)) || (s = post_sends(p)))
         return s;
-    if (p->whole.done && !stays_for_later(p)) {
+    if (p->whole.done && !stays_for_later(p))
         copy_own(p);
-        p->pulled[p->plan.pull.n] = true;
-    }
     return advance(p, false) ? xt_last_error()->status : xti_publish(XT_OK, NULL);
 }
 
