@@ -292,22 +292,21 @@ START_TEST(the_loops_that_are_printed_walked_do_the_copy)
 }
 END_TEST
 
-/* by: AVX2 reverses and turns small units by kernels of its own; by AVX-512 they go through a buffer. */
 static const struct {
     const char *line;
-    enum xti_isa by;
+    bool by_avx2; /* which has a kernel of its own for it */
 } buffers[] = {
-    {"x: u8[2000,1000,5]; x.permute(1,0,2)", XTI_ISA_AVX2},
-    {"x: u8[100000,20,5]; x.flip(2)", XTI_ISA_AVX512},
-    {"x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)", XTI_ISA_AVX512},
-    {"x: u8[2000,1500,5]; x.permute(1,0,2)", XTI_ISA_AVX2},
+    {"x: u8[2000,1000,5]; x.permute(1,0,2)", false},
+    {"x: u8[100000,20,5]; x.flip(2)", true},
+    {"x: f32[16,16,16,16,16,3]; x.permute(4,3,2,1,0,5)", true},
+    {"x: u8[2000,1500,5]; x.permute(1,0,2)", false},
 };
 
 START_TEST(what_is_printed_of_a_staging_buffer_is_how_it_is_filled)
 {
     setenv("XT_MACHINE", "zen4", 1); /* others choose other ways */
-    bool staged = check_loops(buffers[_i].line, "");
-    ck_assert(staged || !xti_cpu_has(buffers[_i].by));
+    bool avx2 = xti_cpu_has(XTI_ISA_AVX2) && !xti_cpu_has(XTI_ISA_AVX512);
+    ck_assert(check_loops(buffers[_i].line, "") != (avx2 && buffers[_i].by_avx2));
     unsetenv("XT_MACHINE");
 }
 END_TEST
