@@ -438,6 +438,27 @@ START_TEST(golden_chains_on_files_are_the_chains_in_memory)
 }
 END_TEST
 
+/* Runs of a few blocks that begin and end within blocks, beside runs that end in the same ones. */
+START_TEST(rows_that_share_blocks_are_written_side_by_side)
+{
+    static const char *const lines[] = {"x: u8[9001,61]; x.T", "x: i16[5003,31]; x.T[::-1]",
+                                        "x: u8[9001,61]; x.T.pad((0,0),(3,5))", "x: i64[1500,40]; x.T",
+                                        "x: u8[4103,90]; x.T[:, 2:4100]"};
+    static const int64_t tiles[] = {5000, 20000, 70000, 300000};
+    uint64_t seed = 5 + (uint64_t)_i;
+    start();
+    for (int k = 0; k < 2; k++)
+        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+            for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++) {
+                struct asked asked = {.mem = 1 << 23, .tile = tiles[t], .passes = 1 + k};
+                struct xt_graph *g = parse_line(lines[i]);
+                compare(&seed, g, lines[i], &asked);
+                xt_graph_free(g);
+            }
+    finish();
+}
+END_TEST
+
 START_TEST(options_of_other_versions_are_taken_and_those_that_make_no_sense_refused)
 {
     struct {
@@ -931,6 +952,7 @@ int main(void)
     tcase_add_loop_test(c, each_allocation_of_a_run_may_fail, 0, 8);
     tcase_add_test(c, headers_of_no_array_are_not_written);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
+    tcase_add_loop_test(c, rows_that_share_blocks_are_written_side_by_side, 0, PARTS);
     tcase_add_test(c, a_limit_of_files_ends_a_run_and_no_host);
     tcase_add_loop_test(c, each_tile_that_is_told_of_is_kept_and_counted_once, 0, 4);
     tcase_add_test(c, a_child_of_the_host_keeps_no_later_run_away);

@@ -36,6 +36,7 @@ struct xti_array {
     int64_t elements, part_elements;
     int64_t esize;
     bool buffered;    /* the file system takes no O_DIRECT, or it is turned off */
+    bool shared;      /* other processes write into it, too */
     struct stat stat; /* of the file, or of what describes the array, when it was opened; of the one that is
                          replaced */
     int64_t since_ns; /* zarr that is read: no chunk of it may be changed later; 0: it may */

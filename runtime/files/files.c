@@ -334,6 +334,7 @@ static xt_status prepare(struct xt_files *f, int n, const char *const *inputs, c
     if (s)
         return s;
     f->out.buffered = f->tiles.buffered = f->opt.buffered;
+    f->out.shared = f->tiles.shared = f->opt.shares > 1;
     identify(f);
     if (!f->opt.mem_bytes)
         f->opt.mem_bytes = MEMORY_BYTES;

@@ -28,12 +28,16 @@ struct worker {
     char *bounce;
     struct handle open[OPEN_FILES];
     int turn;
+    const struct xti_array *edges_of; /* NULL: none. Blocks that it writes a part of: */
+    int64_t edge_part, edge[2];
     int64_t cached; /* bytes of the page cache that its writes took since it emptied it */
 };
 
 struct xti_io {
     pthread_mutex_t lock;
     pthread_cond_t more, less; /* transfers came; one is done */
+    pthread_mutex_t edges;     /* of all workers */
+    pthread_cond_t left;       /* somebody has left his */
     struct xti_transfer *first, **last;
     bool end, changed;
     int n;
@@ -258,26 +262,97 @@ static int write_cached(struct worker *w, struct handle *h, const char *from, in
     return e || !bytes ? e : empty_cache(w, h, bytes);
 }
 
-/* Blocks that are whole directly; what stands before and behind them shares blocks with other requests. */
-static int write_request(struct worker *w, struct handle *h, const char *from, int64_t bytes, int64_t at)
+static bool meets(const struct worker *a, const struct worker *b)
 {
-    int64_t lo = xti_ceil_div(at, BLOCK) * BLOCK, hi = (at + bytes) / BLOCK * BLOCK;
-    if (h->direct < 0 || hi <= lo)
-        return write_cached(w, h, from, bytes, at);
-    const char *middle = from + (lo - at);
-    if (!aligned(middle)) {
-        memcpy(w->bounce, middle, (size_t)(hi - lo));
+    return a->edges_of == b->edges_of && a->edge_part == b->edge_part &&
+           (a->edge[0] == b->edge[0] || a->edge[0] == b->edge[1] || a->edge[1] == b->edge[0] ||
+            a->edge[1] == b->edge[1]);
+}
+
+/* Waits while another worker writes a part of the first or the last block. */
+static void take_edges(struct worker *w, const struct handle *h, int64_t bytes, int64_t at)
+{
+    struct xti_io *io = w->io;
+    bool free = false;
+    pthread_mutex_lock(&io->edges);
+    w->edge_part = h->part;
+    w->edge[0] = at / BLOCK;
+    w->edge[1] = (at + bytes - 1) / BLOCK;
+    while (!free) {
+        w->edges_of = h->store;
+        free = true;
+        for (int i = 0; i < io->n && free; i++)
+            free = &io->worker[i] == w || !io->worker[i].edges_of || !meets(w, &io->worker[i]);
+        if (!free) {
+            w->edges_of = NULL;
+            pthread_cond_wait(&io->left, &io->edges);
+        }
+    }
+    pthread_mutex_unlock(&io->edges);
+}
+
+static void leave_edges(struct worker *w)
+{
+    pthread_mutex_lock(&w->io->edges);
+    w->edges_of = NULL;
+    pthread_cond_broadcast(&w->io->left);
+    pthread_mutex_unlock(&w->io->edges);
+}
+
+/* Of whole blocks [lo, hi) around the request those bytes that are not in it come from the file. 0, errno, or
+ * -1: the file ends before. */
+static int fill_edges(struct worker *w, struct handle *h, int64_t bytes, int64_t at, int64_t lo, int64_t hi)
+{
+    int e = lo < at || hi - lo == BLOCK ? read_some(h->direct, w->bounce, BLOCK, BLOCK, lo) : 0;
+    if (!e && at + bytes < hi && hi - lo > BLOCK)
+        e = read_some(h->direct, w->bounce + (hi - lo - BLOCK), BLOCK, BLOCK, hi - BLOCK);
+    return e;
+}
+
+/* Directly as whole blocks; those at the ends are read before, unless other processes write into them or the
+ * file ends there: then what stands in them goes through the page cache, which took four times as long. */
+static int write_direct(struct worker *w, struct handle *h, const char *from, int64_t bytes, int64_t at)
+{
+    const struct xti_array *s = h->store;
+    int64_t lo = at / BLOCK * BLOCK, hi = xti_ceil_div(at + bytes, BLOCK) * BLOCK;
+    bool cut = s->shared || (at + bytes < hi && hi > s->at + s->part_elements * s->esize);
+    int64_t from_lo = s->shared ? xti_ceil_div(at, BLOCK) * BLOCK : lo;
+    int64_t to_hi = cut ? (at + bytes) / BLOCK * BLOCK : hi;
+    const char *middle = from + (from_lo - at);
+    int64_t held = from_lo < at ? at - from_lo : 0;
+    int64_t end = to_hi < at + bytes ? to_hi : at + bytes;
+    int e = 0;
+    if (from_lo < at || end < to_hi)
+        e = fill_edges(w, h, end - at, at, from_lo, to_hi);
+    if (e)
+        return e < 0 ? write_cached(w, h, from, bytes, at) : e;
+    if (from_lo < at || end < to_hi || !aligned(middle)) {
+        int64_t begin = from_lo + held;
+        memcpy(w->bounce + held, from + (begin - at), (size_t)(end - begin));
         middle = w->bounce;
     }
-    int e = xti_file_write_all(h->direct, middle, hi - lo, lo);
-    if (e == EINVAL) {
+    e = xti_file_write_all(h->direct, middle, to_hi - from_lo, from_lo);
+    if (!e)
+        e = write_cached(w, h, from, from_lo > at ? from_lo - at : 0, at);
+    return e ? e : write_cached(w, h, from + (end - at), at + bytes - end, end);
+}
+
+static int write_request(struct worker *w, struct handle *h, const char *from, int64_t bytes, int64_t at)
+{
+    bool whole = (at + bytes) / BLOCK > xti_ceil_div(at, BLOCK); /* a block at least */
+    bool edges = !h->store->buffered && !h->store->shared && (at % BLOCK || (at + bytes) % BLOCK);
+    if (edges)
+        take_edges(w, h, bytes, at);
+    int e = h->direct >= 0 && whole ? write_direct(w, h, from, bytes, at) : EINVAL;
+    if (e == EINVAL && h->direct >= 0 && whole) {
         close(h->direct);
         h->direct = -1;
-        return write_cached(w, h, from, bytes, at);
     }
-    if (!e)
-        e = write_cached(w, h, from, lo - at, at);
-    return e ? e : write_cached(w, h, from + (hi - at), at + bytes - hi, hi);
+    if (e == EINVAL)
+        e = write_cached(w, h, from, bytes, at);
+    if (edges)
+        leave_edges(w);
+    return e;
 }
 
 static int request(struct worker *w, const struct xti_transfer *t, int64_t piece)
@@ -364,6 +439,8 @@ xt_status xti_io_new(int threads, int64_t piece_bytes, struct xti_io **out, stru
     pthread_mutex_init(&io->lock, NULL);
     pthread_cond_init(&io->more, NULL);
     pthread_cond_init(&io->less, NULL);
+    pthread_mutex_init(&io->edges, NULL);
+    pthread_cond_init(&io->left, NULL);
     io->last = &io->first;
     io->piece_bytes = piece_bytes;
     while (io->bounces && io->n < threads && start_worker(io, &io->worker[io->n]))
@@ -388,6 +465,8 @@ void xti_io_free(struct xti_io *io)
         pthread_join(io->worker[i].thread, NULL);
     xti_io_buffer_free(io->bounces, io->bounces_bytes);
     pthread_cond_destroy(&io->less);
+    pthread_mutex_destroy(&io->edges);
+    pthread_cond_destroy(&io->left);
     pthread_cond_destroy(&io->more);
     pthread_mutex_destroy(&io->lock);
     xti_free(io->worker);
