@@ -651,6 +651,34 @@ START_TEST(as_many_requests_as_there_are_numbers_take_no_time_to_plan)
 }
 END_TEST
 
+START_TEST(tiles_of_runs_that_end_within_rows_are_long)
+{
+    static const char *const lines[] = {"x",
+                                        "x[1:]",
+                                        "x[::-1]",
+                                        "x[:, 1:]",
+                                        "x.roll(1,0)",
+                                        "x.roll(1,1)",
+                                        "x.pad((1,1),(1,1))",
+                                        "x.reshape(4013,3391)",
+                                        "concat(1, x, x[:, :3])"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct xt_files_options o = {.size = sizeof o, .mem_bytes = 16 << 20};
+        struct xt_files_info info = {.size = sizeof info};
+        struct xt_files *f;
+        char line[LINE];
+        snprintf(line, sizeof line, "x: f32[3391,4013]; %s", lines[i]);
+        ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &o, &f), XT_OK);
+        ck_assert_int_eq(xt_files_get(f, &info), XT_OK);
+        ck_assert_msg(info.passes == 1 && info.tiles < 200, "%s: %lld tiles", line, (long long)info.tiles);
+        ck_assert_msg(info.reads < 2000 && info.writes < 2000 && info.read_bytes < 60 << 20,
+                      "%s: %lld reads of %lld bytes, %lld writes", line, (long long)info.reads,
+                      (long long)info.read_bytes, (long long)info.writes);
+        xt_files_free(f);
+    }
+}
+END_TEST
+
 /* Exit status: that of a run whose files may have so many bytes. */
 static int run_limited(const char *in, const char *out, int passes, rlim_t bytes)
 {
@@ -953,6 +981,7 @@ int main(void)
     tcase_add_test(c, headers_of_no_array_are_not_written);
     tcase_add_test(c, as_many_requests_as_there_are_numbers_take_no_time_to_plan);
     tcase_add_loop_test(c, rows_that_share_blocks_are_written_side_by_side, 0, PARTS);
+    tcase_add_test(c, tiles_of_runs_that_end_within_rows_are_long);
     tcase_add_test(c, a_limit_of_files_ends_a_run_and_no_host);
     tcase_add_loop_test(c, each_tile_that_is_told_of_is_kept_and_counted_once, 0, 4);
     tcase_add_test(c, a_child_of_the_host_keeps_no_later_run_away);

@@ -151,25 +151,53 @@ static const struct xti_piece *next_largest(const struct xti_map *m, int64_t *be
 
 enum { LARGEST = 8 }; /* pieces whose strides are looked at: more make no axes that the others lack */
 
+/* Of the result, input -1, or of what pieces read of an input. True: they are steps of one axis each, and no
+ * divs. */
+static bool take_pieces(const struct xti_map *m, int input, int *n, int64_t *list)
+{
+    int64_t below = INT64_MAX;
+    int at = -1;
+    const struct xti_piece *p;
+    bool plain = true;
+    for (int i = 0; i < LARGEST && (p = next_largest(m, &below, &at)); i++)
+        for (int k = 0; k < p->n_dims && (input < 0 || p->src == input); k++)
+            take_stride(n, list, input < 0 ? p->dim[k].d : (int64_t)xti_abs64(p->dim[k].s));
+    for (int i = 0; i < m->n_pieces && plain; i++) {
+        p = &m->piece[i];
+        plain = (input >= 0 && p->src != input) || xti_piece_affine(p);
+        for (int k = 0; k < p->n_dims && input >= 0 && p->src == input && plain; k++) {
+            int64_t s = (int64_t)xti_abs64(p->dim[k].s);
+            int j = 1;
+            while (j < *n && list[j] != s)
+                j++;
+            plain = !s || p->dim[k].n == 1 || j < *n;
+        }
+    }
+    return plain;
+}
+
+/* An input has the file's own axes only where pieces need them: a tile of x[1:], which is one run, ends
+ * somewhere in a row, and by rows would have to read both of those that it lies in. */
 static void axes_of(const struct xti_map *m, int input, const struct xti_array *s, struct xti_axes *a)
 {
-    int64_t list[XT_MAX_RANK + 2] = {s->elements, 1}, below = INT64_MAX;
-    const struct xti_piece *p;
+    int64_t list[XT_MAX_RANK + 2];
     struct digits d;
-    int n = 1 + (s->elements != 1), at = -1;
-    bool affine = true;
-    list[n - 1] = 1;
-    take_stride(&n, list, s->part_elements);
+    int n;
     digits_of(s, &d);
-    if (input >= 0)
-        take_strides(&n, list, d.n, d.extent);
-    for (int i = 0; i < LARGEST && (p = next_largest(m, &below, &at)); i++) {
-        affine &= xti_piece_affine(p);
-        for (int k = 0; k < p->n_dims && (input < 0 || p->src == input); k++)
-            take_stride(&n, list, input < 0 ? p->dim[k].d : (int64_t)xti_abs64(p->dim[k].s));
+    for (int files = 0; files < 2; files++) {
+        n = 1 + (s->elements != 1);
+        list[0] = s->elements;
+        list[n - 1] = 1;
+        take_stride(&n, list, s->part_elements);
+        if (files && input >= 0)
+            take_strides(&n, list, d.n, d.extent);
+        if (take_pieces(m, input, &n, list))
+            break;
+        if (input < 0) {
+            take_strides(&n, list, d.n, d.extent);
+            break;
+        }
     }
-    if (input < 0 && !affine)
-        take_strides(&n, list, d.n, d.extent);
     end_axes(a, n, list);
 }
 
