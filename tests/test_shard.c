@@ -417,6 +417,22 @@ START_TEST(awkward_maps_over_many_ranks_are_those_of_whole_tensors)
 }
 END_TEST
 
+/* What did not take a floor out of a piece is not tried for every page of it: the steps of fusing were not
+ * enough for that. */
+START_TEST(as_many_pages_as_there_are_ranks_are_told_apart_in_few_steps)
+{
+    struct xt_shard *p;
+    struct xt_shard_info i = {.size = sizeof i};
+    ck_assert_msg(
+        !xt_shard_new("mesh r[1000]; x: f32[40030,40090 r]; x.reshape(40090,40030) -> [40090,40030 r]", 33,
+                      NULL, &p),
+        "%s", xt_last_error()->message);
+    ck_assert_int_eq(xt_shard_get(p, &i), XT_OK);
+    ck_assert_int_gt(i.send_peers, 900);
+    xt_shard_free(p);
+}
+END_TEST
+
 /* ---- what is said of lines that are wrong */
 
 static const struct {
@@ -821,6 +837,9 @@ START_TEST(messages_and_kernels_are_as_few_as_the_strides_say)
          77, 63, 0, 16515072, 262144, 3},
         {"mesh n[64] c[64]; y: f32[131072 n,64,64 c,32]; y.reshape(131072,131072).T -> [131072 n c,131072]",
          77, 63, 0, 16515072, 262144, 3},
+        /* what guards hide all of is no message */
+        {"mesh r[1000]; x: f32[100003 r(5),77]; x.reshape(77,100003).T -> [100003 r,77]", 0, 100, 68, 230800,
+         404, 99},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double seconds;
@@ -870,6 +889,7 @@ int main(void)
     tcase_add_test(huge, two_thousand_million_bytes_go_from_rank_to_rank);
     tcase_add_test(t, random_chains_over_ranks_are_those_of_whole_tensors);
     tcase_add_test(many, awkward_maps_over_many_ranks_are_those_of_whole_tensors);
+    tcase_add_test(t, as_many_pages_as_there_are_ranks_are_told_apart_in_few_steps);
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);

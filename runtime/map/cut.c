@@ -3,6 +3,8 @@
  * are as deep as a piece has dims and divs. Layer 2. */
 #include "map/work.h"
 
+#include <string.h>
+
 enum { TABLE_POINTS = 256, RADIX_MAX = 256 };
 
 /* A copy with lo <= x < hi. NULL: pool->st. */
@@ -43,10 +45,16 @@ static bool mixed_rows(const struct xti_work *p, const int64_t *e, int k, int64_
     return true;
 }
 
+/* Which side of a number nobody wants: its boxes are counted, and not made. */
+enum unwanted { NONE, BELOW, ABOVE };
+
+static void skip(struct xti_works *l) { l->n++; }
+
 /* Boxes of p on each of which (row r < t) is constant, appended to out. False when more than `room` boxes
  * would be needed, or more than max_mixed mixed rows at one level (1: only nested digits). Takes p, which may
  * be NULL. */
-static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixed, struct xti_works *out)
+static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixed, enum unwanted not,
+                struct xti_works *out)
 {
     int64_t lo, hi, first, last;
     bool done = false;
@@ -54,6 +62,11 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
         return false;
     if (!xti_work_range(p, xti_row(p, r), &lo, &hi))
         goto end;
+    if (not == (hi < t ? BELOW : lo >= t ? ABOVE : NONE) && not != NONE) {
+        skip(out);
+        done = room >= 1;
+        goto end;
+    }
     if (hi < t || lo >= t) {
         xti_work_simplify(p, false);
         xti_works_add(out, p);
@@ -72,12 +85,16 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
     int64_t n = p->ext[k];
     int before = out->n;
     done = true;
-    if (first > 0)
-        done = cut(restricted(p, k, 0, first), r, t, 1, max_mixed, out);
-    if (done && last < n)
-        done = cut(restricted(p, k, last, n), r, t, 1, max_mixed, out);
+    if (first > 0 && not == BELOW)
+        skip(out);
+    else if (first > 0)
+        done = cut(restricted(p, k, 0, first), r, t, 1, max_mixed, not, out);
+    if (last < n && not == ABOVE)
+        skip(out);
+    else if (done && last < n)
+        done = cut(restricted(p, k, last, n), r, t, 1, max_mixed, not, out);
     for (int64_t x = first; done && x < last; x++)
-        done = cut(restricted(p, k, x, x + 1), r, t, room - (out->n - before), max_mixed, out);
+        done = cut(restricted(p, k, x, x + 1), r, t, room - (out->n - before), max_mixed, not, out);
     done = done && out->n - before <= room;
 end:
     xti_work_free(p);
@@ -256,7 +273,7 @@ static bool split_phase(const struct xti_work *p, const struct floor *f, int n, 
     }
     int r = xti_row_new(c);
     set_row(c, r, f->num);
-    bool done = cut(c, r, (xti_floor_div(lo, f->den) + 1) * f->den, room, room, parts);
+    bool done = cut(c, r, (xti_floor_div(lo, f->den) + 1) * f->den, room, room, NONE, parts);
     for (struct xti_work *s = parts->head; s; s = s->next)
         xti_row_drop(s, r);
     return done;
@@ -301,16 +318,36 @@ static int needed_rows(const struct xti_work *p, short *rows)
     return n;
 }
 
+/* What eliminate looks at. Pages are told apart by the same row again and again, and what did not help once
+ * would be tried each time. */
+static void note_numbers(struct xti_work *p)
+{
+    uint64_t h = (uint64_t)p->nc;
+    for (int v = 1; v < p->nc; v++) {
+        h = (h ^ p->kind[v]) * 0x100000001b3u;
+        h = (h ^ (p->kind[v] == XTI_COL_FREE ? 0 : (uint64_t)p->ext[v])) * 0x9e3779b97f4a7c15u;
+        for (int k = 0; p->kind[v] == XTI_COL_DIV && k < p->nc; k++)
+            h = ((h ^ h >> 29) + (uint64_t)xti_row(p, p->num[v])[k]) * 0x9e3779b97f4a7c15u;
+    }
+    h |= 1;
+    if (h != p->stuck_key)
+        memset(p->stuck, 0, sizeof p->stuck);
+    p->stuck_key = h;
+}
+
 void xti_work_resolve(struct xti_work *p, int room, struct xti_works *out)
 {
     short order[XTI_COLS], rows[XTI_MAX_ROWS], live[XTI_COLS];
     xti_work_normal(p, false, order);
     int n = p->pool->st ? 0 : xti_work_live(p, needed_rows(p, rows), rows, live);
+    if (n)
+        note_numbers(p);
     for (int i = 0; i < n; i++) {
         struct xti_works got = {0};
-        struct xti_work *c = xti_work_copy(p);
+        struct xti_work *c = p->stuck[live[i]] == room ? NULL : xti_work_copy(p);
         if (!c || !eliminate(c, live[i], room, &got)) {
             xti_works_free(&got);
+            p->stuck[live[i]] = (unsigned char)(room <= UINT8_MAX ? room : 0);
             continue;
         }
         xti_work_free(p);
@@ -389,6 +426,14 @@ bool xti_work_guards(struct xti_work *p)
     return true;
 }
 
+static void add_side(struct xti_works *side, struct xti_work *p)
+{
+    if (side)
+        xti_works_add(side, p);
+    else
+        xti_work_free(p);
+}
+
 /* Puts p on the side of t on which its probe is, if it is on one. An empty piece goes nowhere. */
 static bool place(struct xti_work *p, int64_t t, struct xti_works *lt, struct xti_works *ge)
 {
@@ -400,7 +445,7 @@ static bool place(struct xti_work *p, int64_t t, struct xti_works *lt, struct xt
     if (lo > hi)
         xti_work_free(p);
     else
-        xti_works_add(hi < t ? lt : ge, p);
+        add_side(hi < t ? lt : ge, p);
     return true;
 }
 
@@ -409,7 +454,7 @@ static void side_of_box(struct xti_work *p, int64_t t, int room, struct xti_work
     struct xti_works parts = {0};
     if (place(p, t, lt, ge))
         return;
-    if (cut(xti_work_copy(p), p->probe, t, room, 1, &parts)) {
+    if (cut(xti_work_copy(p), p->probe, t, room, 1, lt ? ge ? NONE : ABOVE : BELOW, &parts)) {
         xti_work_free(p);
         while (parts.head) {
             struct xti_work *s = xti_works_pop(&parts);
@@ -419,15 +464,17 @@ static void side_of_box(struct xti_work *p, int64_t t, int room, struct xti_work
         return;
     }
     xti_works_free(&parts);
-    struct xti_work *q = xti_work_copy(p);
-    if (!q) {
+    struct xti_work *q = ge ? xti_work_copy(p) : NULL;
+    if (lt) {
+        guard_probe(p, t - 1, -1);
+        xti_works_add(lt, p);
+    } else {
         xti_work_free(p);
-        return;
     }
-    guard_probe(p, t - 1, -1);
-    guard_probe(q, t, 1);
-    xti_works_add(lt, p);
-    xti_works_add(ge, q);
+    if (q) {
+        guard_probe(q, t, 1);
+        xti_works_add(ge, q);
+    }
 }
 
 void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt, struct xti_works *ge)

@@ -157,7 +157,9 @@ static void emit_between(struct xti_fuser *f, struct xti_work *p, int input, int
         return;
     }
     int64_t mid = lo + (hi - lo) / 2 + 1;
-    xti_work_side(p, xti_row_share(p, p->off), mid * page, f->opt.guard_boxes, &lt, &ge);
+    bool low = !f->opt.only || f->opt.only[input] < mid, high = !f->opt.only || f->opt.only[input] >= mid;
+    xti_work_side(p, xti_row_share(p, p->off), mid * page, f->opt.guard_boxes, low ? &lt : NULL,
+                  high ? &ge : NULL);
     while (lt.head)
         emit_between(f, xti_works_pop(&lt), input, lo, mid - 1);
     while (ge.head)
@@ -320,6 +322,8 @@ static xt_status run(struct xti_fuser *f)
 {
     struct xti_first_work first;
     struct xti_item items[FIRST_ITEMS];
+    if (f->opt.spare)
+        f->pool.spare = *f->opt.spare;
     xti_pool_lend(&f->pool, &first);
     f->pool.guard_windows = f->opt.guard_windows;
     f->stack = f->lent = items;
@@ -338,7 +342,10 @@ static xt_status run(struct xti_fuser *f)
         s = xti_map_merge(f->m, f->opt.page, f->err);
     if (!s && !f->opt.page)
         s = tighten_reads(f->m, f->err);
-    xti_pool_free(&f->pool);
+    if (f->opt.spare)
+        *f->opt.spare = xti_pool_leave(&f->pool);
+    else
+        xti_pool_free(&f->pool);
     if (f->stack != f->lent)
         xti_free(f->stack);
     xti_free(f->remember);

@@ -74,6 +74,7 @@ struct xti_map {
 /* Policy: boxes that removing one div may cost, and boxes for one pad or concat boundary. Zero-initialised
  * means the defaults (1 and 16). guard_windows: a boundary that windows cross, so that it lies elsewhere in
  * each row of a dim, becomes guards and not boxes. */
+struct xti_work;
 struct xti_fuse_options {
     int div_boxes, guard_boxes;
     bool guard_windows;
@@ -83,7 +84,11 @@ struct xti_fuse_options {
     /* [n_srcs] With page: what is wanted of each source is this page. post: the pieces of those pages, as and
      * in the order in which they are without it; no fills. NULL: all (test_fuse). */
     const int64_t *only;
+    /* Working memory of earlier calls, which is taken and left for later ones; *spare is NULL at first. NULL:
+     * none is kept. */
+    struct xti_work **spare;
 };
+void xti_map_spare_free(struct xti_work *spare); /* accepts NULL */
 
 /* Fuses the graph's output. opt may be NULL. On failure *m is zeroed.
  * post: for every output index i, the map writes address out_offset + sum i*out_stride, once, with the value

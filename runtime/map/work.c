@@ -56,6 +56,7 @@ struct xti_work *xti_work_new(struct xti_pool *pool)
     p->nc = 1;
     p->n_divs = 0;
     p->off = p->probe = -1;
+    p->stuck_key = 0;
     p->n_coords = p->n_guards = p->n_known = p->n_digits = 0;
     p->nr = p->full_rows = 2;
     p->full_cols = 1;
@@ -85,6 +86,8 @@ struct xti_work *xti_work_copy(const struct xti_work *p)
     memcpy(q->guard, p->guard, (size_t)p->n_guards * sizeof *p->guard);
     memcpy(q->num, p->num, (size_t)p->nc * sizeof *p->num);
     memcpy(q->kind, p->kind, (size_t)p->nc);
+    if ((q->stuck_key = p->stuck_key))
+        memcpy(q->stuck, p->stuck, (size_t)p->nc);
     memcpy(q->ext, p->ext, (size_t)p->nc * sizeof *p->ext);
     memcpy(q->known, p->known, (size_t)p->n_known * sizeof *p->known);
     memcpy(q->digit, p->digit, (size_t)p->n_digits * sizeof *p->digit);
@@ -112,6 +115,28 @@ void xti_works_free(struct xti_works *l)
 {
     while (l->head)
         xti_work_free(xti_works_pop(l));
+}
+
+struct xti_work *xti_pool_leave(struct xti_pool *pool)
+{
+    struct xti_work *kept = NULL;
+    while (pool->spare) {
+        struct xti_work *p = pool->spare;
+        pool->spare = p->next;
+        if (p->lent && p->m != p->lent)
+            xti_free(p->m);
+        if (p->lent)
+            continue;
+        p->next = kept;
+        kept = p;
+    }
+    return kept;
+}
+
+void xti_map_spare_free(struct xti_work *spare)
+{
+    struct xti_pool pool = {.spare = spare};
+    xti_pool_free(&pool);
 }
 
 void xti_pool_free(struct xti_pool *pool)
@@ -281,8 +306,8 @@ void xti_dim_flip(struct xti_work *p, int col)
     for (int r = 0; r < p->nr; r++) {
         int64_t *row = xti_row(p, r);
         if (row[col] && p->ref[r])
-            fits &= xti_mad64(row[col], p->ext[col] - 1, row[0], &row[0]) &&
-                    xti_sub64(0, row[col], &row[col]);
+            fits &=
+                xti_mad64(row[col], p->ext[col] - 1, row[0], &row[0]) && xti_sub64(0, row[col], &row[col]);
     }
     if (!fits)
         xti_pool_fail(p->pool, XT_EOVERFLOW);

@@ -59,7 +59,9 @@ struct xti_work {
     short off, probe;         /* rows, or -1: source address; what is being cut */
     short n_coords, n_guards, n_known, n_digits;
     short coord[XTI_COORDS], guard[XTI_MAX_GUARDS];
-    short num[XTI_COLS]; /* div: row of its numerator */
+    short num[XTI_COLS];           /* div: row of its numerator */
+    uint64_t stuck_key;            /* of dims and divs; with these numbers: */
+    unsigned char stuck[XTI_COLS]; /* div: it does not go in so many boxes. 0: not known (cut.c) */
     unsigned char kind[XTI_COLS];
     int64_t ext[XTI_COLS]; /* dim: extent > 1. div: denominator > 1 */
     struct xti_known known[XTI_KNOWN];
@@ -123,6 +125,7 @@ struct xti_work *xti_work_copy(const struct xti_work *p);
 void xti_work_free(struct xti_work *p); /* to the pool. Accepts NULL */
 void xti_works_free(struct xti_works *l);
 void xti_pool_free(struct xti_pool *pool);
+struct xti_work *xti_pool_leave(struct xti_pool *pool); /* what is not lent; the pool has nothing any more */
 /* A first piece in the caller's memory, which outlives the pool: most chains need no other. Nothing of it is
  * read before it is written. */
 enum { XTI_FIRST_COLS = 16, XTI_FIRST_ROWS = 36 };
@@ -191,7 +194,8 @@ int xti_work_normal(struct xti_work *p, bool reduce, short *order);
  * boxes achieve it. Takes p. */
 void xti_work_resolve(struct xti_work *p, int room, struct xti_works *out);
 /* Splits p (taken) by its row r (a reference is taken too): where r < t goes to lt, the rest to ge: boxes
- * when at most `room` do, else two pieces with a guard each. */
+ * when at most `room` do, else two pieces with a guard each. lt or ge may be NULL: that side is not wanted,
+ * and the other is what it is without. */
 void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt,
                    struct xti_works *ge);
 /* Removes guards that always hold. False: one never holds, the piece is empty. */

@@ -20,6 +20,7 @@ struct planner {
     int n_inputs;
     struct xti_parts parts; /* whose group is that of the box at hand */
     int first_group;        /* of the map that is read */
+    struct xti_work *spare; /* of fusing */
     struct xti_err *err;
     bool ordered; /* the group has an order: */
     enum xti_message_order order;
@@ -101,6 +102,8 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     from += copy_shift(&p->mesh.input[part.input], to);
     if (b->sending && (from != p->rank || to == p->rank))
         return XT_OK;
+    if (xti_box_is_hidden(box))
+        return XT_OK;
     if (from == to)
         return xti_parts_add(&b->parts, &p->own, part, box, pos,
                              xti_box_positions(box, XTI_BY_DESTINATION, pos));
@@ -178,7 +181,7 @@ static xt_status read_all(struct planner *b, const struct xti_map *m, int64_t fr
 static xt_status read_receiver(struct planner *b, const struct lens *l, int64_t to)
 {
     const struct xti_spread *s = &b->p->mesh.output;
-    struct xti_fuse_options opt = {.div_boxes = 8, .guard_boxes = 64, .page = XTI_PAGE};
+    struct xti_fuse_options opt = {.div_boxes = 8, .guard_boxes = 64, .page = XTI_PAGE, .spare = &b->spare};
     struct xti_place at;
     struct xti_map m;
     xti_spread_place(s, to, &at);
@@ -205,16 +208,13 @@ static xt_status read_receiver(struct planner *b, const struct lens *l, int64_t 
 /* Could the rank send something to that receiver? */
 static bool may_send(struct planner *b, const struct xti_map *m, int64_t to)
 {
-    int64_t lo, hi;
-    for (int i = 0; i < m->n_pieces; i++) {
+    bool may = false;
+    for (int i = 0; i < m->n_pieces && !may; i++) {
         const struct xti_piece *p = &m->piece[i];
-        if (p->src < 0 || !xti_piece_sources(p, to, &lo, &hi))
-            continue;
-        int64_t shift = copy_shift(&b->p->mesh.input[b->tensor[p->src]], to);
-        if (lo + shift <= b->p->rank && b->p->rank <= hi + shift)
-            return true;
+        may = p->src >= 0 &&
+              xti_piece_may_read(p, b->p->rank - copy_shift(&b->p->mesh.input[b->tensor[p->src]], to), to);
     }
-    return false;
+    return may;
 }
 
 static bool in_class(const struct xti_spread *s, const struct xti_place *at, const int64_t *shape,
@@ -345,6 +345,7 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
     xt_graph_free(b.g);
     xti_free(b.tensor);
     xti_free(b.only);
+    xti_map_spare_free(b.spare);
     if (s)
         xti_shard_plan_free(p);
     return s;

@@ -2,6 +2,7 @@
  * the others are the message. Layer 5. */
 #include "shard/read.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -164,35 +165,135 @@ xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xt
     return read_piece(p, from, to, true, each, arg);
 }
 
-struct sources {
-    int64_t lo, hi;
-    bool any;
+/* What is left to look at when points that read of a rank, -1: of any, and that no guard hides are sought. */
+struct search {
+    int64_t from;
+    int left;
+    bool found;
 };
 
-/* Plain intervals: sound, and no more is asked for. */
-static xt_status note_sources(void *arg, const struct xti_between *b)
+/* 1: every guard holds in all of the box, 0: in some of it perhaps, -1: one holds nowhere. */
+static int guards_hold(const struct xti_piece *p, const int64_t *ql, const int64_t *qh)
 {
-    struct sources *s = arg;
-    const struct xti_piece *p = &b->box;
-    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo = b->from * XTI_PAGE + p->soff, hi = lo;
+    int all = 1;
+    for (int j = 0; j < p->n_guards; j++) {
+        const struct xti_guard *v = &p->guard[j];
+        int64_t lo, hi;
+        bool fits = xti_row_range(p, v->c, v->x, p->n_divs, v->q, ql, qh, &lo, &hi);
+        if (fits && hi < 0)
+            return -1;
+        all = fits && lo >= 0 ? all : 0;
+    }
+    return all;
+}
+
+/* Bounds of the page that the box reads, by plain intervals. False: it does not fit in 64 bits. */
+static bool pages_read(const struct xti_piece *p, int64_t *lo, int64_t *hi, int *hold)
+{
+    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS];
+    *lo = *hi = p->soff;
+    *hold = 0;
     bool fits = xti_piece_div_ranges(p, ql, qh);
+    if (fits)
+        *hold = guards_hold(p, ql, qh);
     for (int j = 0; j < p->n_divs; j++)
-        fits = fits && xti_add_range(p->sq[j], ql[j], qh[j], &lo, &hi);
+        fits = fits && xti_add_range(p->sq[j], ql[j], qh[j], lo, hi);
     for (int i = 0; i < p->n_dims; i++)
-        fits = fits && xti_add_range(p->dim[i].s, 0, p->dim[i].n - 1, &lo, &hi);
-    lo = fits ? xti_floor_div(lo, XTI_PAGE) : 0;
-    hi = fits ? xti_floor_div(hi, XTI_PAGE) : XTI_MAX_RANKS;
-    s->lo = s->any && s->lo < lo ? s->lo : lo;
-    s->hi = s->any && s->hi > hi ? s->hi : hi;
-    s->any = true;
+        fits = fits && xti_add_range(p->dim[i].s, 0, p->dim[i].n - 1, lo, hi);
+    *lo = xti_floor_div(*lo, XTI_PAGE);
+    *hi = xti_floor_div(*hi, XTI_PAGE);
+    return fits;
+}
+
+/* The dim along which bounds are widest. -1: there is one element. */
+static int widest(const struct xti_piece *p)
+{
+    double most = 0;
+    int best = -1;
+    for (int i = 0; i < p->n_dims; i++) {
+        double w = fabs((double)p->dim[i].s);
+        for (int j = 0; j < p->n_divs; j++)
+            w += fabs((double)p->sq[j] * (double)p->div[j].x[i]) / (double)p->div[j].den;
+        for (int j = 0; j < p->n_guards; j++)
+            w += fabs((double)p->guard[j].x[i]);
+        w = (w + 1) * (double)(p->dim[i].n - 1);
+        if (w > most) {
+            most = w;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Halves the box until bounds say that it does not read of that rank, or that it may. p's dims and divs are
+ * its own; a dim is halved 63 times at most. */
+static void seek(struct search *s, struct xti_piece *p)
+{
+    int64_t lo, hi;
+    int hold;
+    bool fits = pages_read(p, &lo, &hi, &hold), any = s->from < 0;
+    if (s->found || hold < 0 || (fits && !any && (s->from < lo || s->from > hi)))
+        return;
+    bool sure = hold > 0 && (any || lo == hi);
+    int k = fits && !sure && --s->left > 0 ? widest(p) : -1;
+    if (k < 0) {
+        s->found = true;
+        return;
+    }
+    int64_t n = p->dim[k].n, half = n / 2;
+    p->dim[k].n = half;
+    seek(s, p);
+    p->soff += half * p->dim[k].s;
+    for (int j = 0; j < p->n_divs; j++)
+        p->div[j].c += half * p->div[j].x[k];
+    for (int j = 0; j < p->n_guards; j++)
+        p->guard[j].c += half * p->guard[j].x[k];
+    p->dim[k].n = n - half;
+    seek(s, p);
+    p->soff -= half * p->dim[k].s;
+    for (int j = 0; j < p->n_divs; j++)
+        p->div[j].c -= half * p->div[j].x[k];
+    for (int j = 0; j < p->n_guards; j++)
+        p->guard[j].c -= half * p->guard[j].x[k];
+    p->dim[k].n = n;
+}
+
+enum { LOOKS = 1024 }; /* at most; fusing the map of a receiver takes as long as some hundred */
+
+bool xti_box_is_hidden(const struct xti_piece *box)
+{
+    struct search s = {.from = -1, .left = LOOKS};
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_div div[XTI_MAX_DIVS];
+    struct xti_guard guard[XTI_MAX_GUARDS];
+    struct xti_piece p = *box;
+    if (!p.n_guards)
+        return false;
+    p.dim = dim;
+    p.div = div;
+    p.guard = guard;
+    memcpy(dim, box->dim, (size_t)p.n_dims * sizeof *dim);
+    if (p.n_divs)
+        memcpy(div, box->div, (size_t)p.n_divs * sizeof *div);
+    memcpy(guard, box->guard, (size_t)p.n_guards * sizeof *guard);
+    seek(&s, &p);
+    return !s.found;
+}
+
+static xt_status seek_between(void *arg, const struct xti_between *b)
+{
+    struct search *s = arg;
+    struct xti_piece p = b->box;
+    if (!xti_add64(b->from * XTI_PAGE, p.soff, &p.soff))
+        s->found = true;
+    else
+        seek(s, &p);
     return XT_OK;
 }
 
-bool xti_piece_sources(const struct xti_piece *p, int64_t to, int64_t *lo, int64_t *hi)
+bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to)
 {
-    struct sources s = {0};
-    read_piece(p, -1, to, false, note_sources, &s);
-    *lo = s.lo;
-    *hi = s.hi;
-    return s.any;
+    struct search s = {.from = from, .left = LOOKS};
+    read_piece(p, -1, to, false, seek_between, &s);
+    return s.found;
 }

@@ -19,7 +19,9 @@ bool xti_piece_reads_off(const struct xti_piece *p);
  * pair come in the same order whatever else is asked for. Cost: of the boxes that there are. */
 xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xti_between_fn each, void *arg);
 
-/* Bounds of the ranks that a piece reads of when it writes to rank `to`. False: it does not. */
-bool xti_piece_sources(const struct xti_piece *p, int64_t to, int64_t *lo, int64_t *hi);
+/* False: the piece reads nothing of rank `from` when it writes to rank `to`. */
+bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to);
+/* True: the box's guards hide all of it, so that there is nothing to send. */
+bool xti_box_is_hidden(const struct xti_piece *box);
 
 #endif

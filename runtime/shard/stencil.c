@@ -169,7 +169,7 @@ static double share_price(const struct xti_piece *share, enum xti_message_order 
 
 enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int64_t most)
 {
-    int64_t n[XTI_MAX_DIMS];
+    int64_t n[XTI_MAX_DIMS], pos[2][XTI_MAX_DIMS + 1];
     struct xti_dim dim[XTI_MAX_DIMS];
     struct xti_piece share = *box;
     if (box->n_divs || box->n_guards)
@@ -180,6 +180,10 @@ enum xti_message_order xti_box_order(const struct xti_piece *box, int esize, int
         dim[i] = box->dim[i];
         dim[i].n = n[i];
     }
+    xti_box_positions(&share, XTI_BY_DESTINATION, pos[0]);
+    xti_box_positions(&share, XTI_BY_SOURCE, pos[1]);
+    if (!memcmp(pos[0], pos[1], (size_t)box->n_dims * sizeof **pos))
+        return XTI_BY_DESTINATION;
     double d = share_price(&share, XTI_BY_DESTINATION, esize), s = share_price(&share, XTI_BY_SOURCE, esize);
     return s >= 0 && (d < 0 || s < d) ? XTI_BY_SOURCE : XTI_BY_DESTINATION;
 }
