@@ -118,12 +118,18 @@ static xt_status take_side(struct boxer *b, struct side *s, const struct xt_boxe
 
 /* ---- copies */
 
+/* By numbers: neighbours in the list are neighbours in the tensor, and look at the same nodes of a tree. */
 static int compare_places(const struct boxer *b, int64_t i, int64_t j)
 {
-    size_t row = (size_t)b->x->rank * sizeof(int64_t);
-    const struct xt_boxes *s = b->from.b;
-    int c = memcmp(s->lo + i * b->x->rank, s->lo + j * b->x->rank, row);
-    return c ? c : memcmp(s->len + i * b->x->rank, s->len + j * b->x->rank, row);
+    int r = b->x->rank;
+    const int64_t *lo = b->from.b->lo, *len = b->from.b->len;
+    for (int k = 0; k < r; k++)
+        if (lo[i * r + k] != lo[j * r + k])
+            return lo[i * r + k] < lo[j * r + k] ? -1 : 1;
+    for (int k = 0; k < r; k++)
+        if (len[i * r + k] != len[j * r + k])
+            return len[i * r + k] < len[j * r + k] ? -1 : 1;
+    return 0;
 }
 
 static int by_place(const void *x, const void *y, void *arg)

@@ -248,7 +248,7 @@ int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece
 {
     int low = p->n_stencils > LOOK_BACK ? p->n_stencils - LOOK_BACK : 0;
     for (int i = p->n_stencils - 1; i >= low && p->stencil[i].group == group; i--)
-        if (same_numbers(&p->stencil[i].piece, box) &&
+        if (p->stencil[i].elements == elements && same_numbers(&p->stencil[i].piece, box) &&
             !memcmp(p->stencil[i].pos, pos, (size_t)box->n_dims * sizeof *pos))
             return i;
     struct xti_stencil *v = xti_grown(p->stencil, sizeof *v, p->n_stencils, &p->cap_stencils);

@@ -10,34 +10,27 @@ struct xti_tree_node {
 
 static int64_t *around(const struct xti_tree *t, int64_t node) { return t->around + 2 * t->rank * node; }
 
-static void surround(const struct xti_tree *t, int64_t node)
+/* Sets the box around the node, and gives the axis along which it is longest, counted in boxes of mean
+ * length.
+ */
+static int surround(const struct xti_tree *t, int64_t node)
 {
     const struct xti_tree_node *n = &t->node[node];
     int64_t *lo = around(t, node), *hi = lo + t->rank;
-    for (int k = 0; k < t->rank; k++) {
-        lo[k] = INT64_MAX;
-        hi[k] = INT64_MIN;
-    }
-    for (int64_t i = n->first; i < n->first + n->n; i++)
-        for (int k = 0; k < t->rank; k++) {
-            int64_t a = t->lo[t->item[i] * t->rank + k], b = t->hi[t->item[i] * t->rank + k];
-            lo[k] = a < lo[k] ? a : lo[k];
-            hi[k] = b > hi[k] ? b : hi[k];
-        }
-}
-
-/* The axis along which the node is longest, counted in boxes of mean length. */
-static int longest_axis(const struct xti_tree *t, int64_t node)
-{
-    const struct xti_tree_node *n = &t->node[node];
-    const int64_t *lo = around(t, node), *hi = lo + t->rank;
     double most = -1;
     int best = 0;
     for (int k = 0; k < t->rank; k++) {
+        int64_t least = INT64_MAX, greatest = INT64_MIN;
         double sum = 0;
-        for (int64_t i = n->first; i < n->first + n->n; i++)
-            sum += (double)(t->hi[t->item[i] * t->rank + k] - t->lo[t->item[i] * t->rank + k]);
-        double boxes = (double)(hi[k] - lo[k]) / sum;
+        for (int64_t i = n->first; i < n->first + n->n; i++) {
+            int64_t a = t->lo[t->item[i] * t->rank + k], b = t->hi[t->item[i] * t->rank + k];
+            least = a < least ? a : least;
+            greatest = b > greatest ? b : greatest;
+            sum += (double)(b - a);
+        }
+        lo[k] = least;
+        hi[k] = greatest;
+        double boxes = (double)(greatest - least) / sum;
         if (boxes > most) {
             most = boxes;
             best = k;
@@ -85,10 +78,10 @@ static void build(struct xti_tree *t)
     t->node[0] = (struct xti_tree_node){0, t->n, 0};
     for (int64_t at = 0;;) {
         struct xti_tree_node *x = &t->node[at];
-        surround(t, at);
+        int axis = surround(t, at);
         if (x->n > XTI_TREE_LEAF) {
             int64_t half = x->n / 2;
-            halve(t, x->first, x->first + x->n, x->first + half, longest_axis(t, at));
+            halve(t, x->first, x->first + x->n, x->first + half, axis);
             waits[n] = x->first + half;
             parent[n++] = at;
             t->node[nodes] = (struct xti_tree_node){x->first, half, 0};
@@ -129,36 +122,36 @@ void xti_tree_free(struct xti_tree *t)
     xti_free(t->around);
 }
 
+/* Of all axes, without a branch each: which one parts two boxes nobody foresees. */
 static bool meets(int rank, const int64_t *alo, const int64_t *ahi, const int64_t *blo, const int64_t *bhi)
 {
+    int apart = 0;
     for (int k = 0; k < rank; k++)
-        if (alo[k] >= bhi[k] || blo[k] >= ahi[k])
-            return false;
-    return true;
+        apart |= (alo[k] >= bhi[k]) | (blo[k] >= ahi[k]);
+    return !apart;
 }
 
 xt_status xti_tree_meet(const struct xti_tree *t, const int64_t *lo, const int64_t *hi,
                         xt_status (*each)(void *arg, int64_t i), void *arg)
 {
-    int64_t waits[64], at = 0;
-    int n = 0;
-    if (t->n)
+    int64_t waits[64];
+    int n = 0, r = t->rank;
+    if (t->n && meets(r, lo, hi, around(t, 0), around(t, 0) + r))
         waits[n++] = 0;
     while (n) {
-        at = waits[--n];
-        const int64_t *box = around(t, at);
+        int64_t at = waits[--n];
         const struct xti_tree_node *x = &t->node[at];
-        if (!meets(t->rank, lo, hi, box, box + t->rank))
-            continue;
         if (x->right) {
-            waits[n++] = x->right;
-            waits[n++] = at + 1;
+            const int64_t *first = around(t, at + 1), *second = around(t, x->right);
+            waits[n] = x->right;
+            n += meets(r, lo, hi, second, second + r);
+            waits[n] = at + 1;
+            n += meets(r, lo, hi, first, first + r);
             continue;
         }
         for (int64_t i = x->first; i < x->first + x->n; i++) {
             int64_t k = t->item[i];
-            bool both = meets(t->rank, lo, hi, t->lo + k * t->rank, t->hi + k * t->rank);
-            xt_status s = both ? each(arg, k) : XT_OK;
+            xt_status s = meets(r, lo, hi, t->lo + k * r, t->hi + k * r) ? each(arg, k) : XT_OK;
             if (s)
                 return s;
         }
