@@ -208,11 +208,14 @@ static xt_status read_receiver(struct planner *b, const struct lens *l, int64_t 
 /* Could the rank send something to that receiver? */
 static bool may_send(struct planner *b, const struct xti_map *m, int64_t to)
 {
+    enum { LOOKS = 300 }; /* fusing the map of a receiver takes as long as some hundred */
     bool may = false;
+    int looks = LOOKS;
     for (int i = 0; i < m->n_pieces && !may; i++) {
         const struct xti_piece *p = &m->piece[i];
         may = p->src >= 0 &&
-              xti_piece_may_read(p, b->p->rank - copy_shift(&b->p->mesh.input[b->tensor[p->src]], to), to);
+              xti_piece_may_read(p, b->p->rank - copy_shift(&b->p->mesh.input[b->tensor[p->src]], to), to,
+                                 &looks);
     }
     return may;
 }

@@ -187,6 +187,33 @@ static int guards_hold(const struct xti_piece *p, const int64_t *ql, const int64
     return all;
 }
 
+/* Does the box's first point read of that rank, -1: of any, and no guard hides it? False, too, where numbers
+ * are beyond 64 bits. */
+static bool first_is_found(const struct xti_piece *p, int64_t from)
+{
+    int64_t q[XTI_MAX_DIVS], v;
+    for (int j = 0; j < p->n_divs; j++) {
+        v = p->div[j].c;
+        for (int i = 0; i < j; i++)
+            if (!xti_mad64(p->div[j].q[i], q[i], v, &v))
+                return false;
+        q[j] = xti_floor_div(v, p->div[j].den);
+    }
+    for (int j = 0; j < p->n_guards; j++) {
+        v = p->guard[j].c;
+        for (int i = 0; i < p->n_divs; i++)
+            if (!xti_mad64(p->guard[j].q[i], q[i], v, &v))
+                return false;
+        if (v < 0)
+            return false;
+    }
+    v = p->soff;
+    for (int j = 0; j < p->n_divs; j++)
+        if (!xti_mad64(p->sq[j], q[j], v, &v))
+            return false;
+    return from < 0 || xti_floor_div(v, XTI_PAGE) == from;
+}
+
 /* Bounds of the page that the box reads, by plain intervals. False: it does not fit in 64 bits. */
 static bool pages_read(const struct xti_piece *p, int64_t *lo, int64_t *hi, int *hold)
 {
@@ -231,8 +258,12 @@ static void seek(struct search *s, struct xti_piece *p)
 {
     int64_t lo, hi;
     int hold;
+    if (s->found || first_is_found(p, s->from)) {
+        s->found = true;
+        return;
+    }
     bool fits = pages_read(p, &lo, &hi, &hold), any = s->from < 0;
-    if (s->found || hold < 0 || (fits && !any && (s->from < lo || s->from > hi)))
+    if (hold < 0 || (fits && !any && (s->from < lo || s->from > hi)))
         return;
     bool sure = hold > 0 && (any || lo == hi);
     int k = fits && !sure && --s->left > 0 ? widest(p) : -1;
@@ -258,11 +289,11 @@ static void seek(struct search *s, struct xti_piece *p)
     p->dim[k].n = n;
 }
 
-enum { LOOKS = 1024 }; /* at most; fusing the map of a receiver takes as long as some hundred */
+enum { LOOKS_AT_A_BOX = 12 }; /* where guards hide all of a box few find it */
 
 bool xti_box_is_hidden(const struct xti_piece *box)
 {
-    struct search s = {.from = -1, .left = LOOKS};
+    struct search s = {.from = -1, .left = LOOKS_AT_A_BOX};
     struct xti_dim dim[XTI_MAX_DIMS];
     struct xti_div div[XTI_MAX_DIVS];
     struct xti_guard guard[XTI_MAX_GUARDS];
@@ -291,9 +322,10 @@ static xt_status seek_between(void *arg, const struct xti_between *b)
     return XT_OK;
 }
 
-bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to)
+bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to, int *looks)
 {
-    struct search s = {.from = from, .left = LOOKS};
+    struct search s = {.from = from, .left = *looks};
     read_piece(p, -1, to, false, seek_between, &s);
+    *looks = s.left;
     return s.found;
 }

@@ -19,8 +19,9 @@ bool xti_piece_reads_off(const struct xti_piece *p);
  * pair come in the same order whatever else is asked for. Cost: of the boxes that there are. */
 xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xti_between_fn each, void *arg);
 
-/* False: the piece reads nothing of rank `from` when it writes to rank `to`. */
-bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to);
+/* False: the piece reads nothing of rank `from` when it writes to rank `to`. *looks: how often it may be
+ * halved to see that, of which what it took is taken off. */
+bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to, int *looks);
 /* True: the box's guards hide all of it, so that there is nothing to send. */
 bool xti_box_is_hidden(const struct xti_piece *box);
 
