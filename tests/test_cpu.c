@@ -286,7 +286,7 @@ static struct xti_plan plan_of(const struct xti_map *m, enum xti_isa isa, int64_
     t.isa = isa;
     static struct xti_machine here;
     here = *t.machine;
-    here.habits.windows = true;
+    here.habits.gathers = 0;
     here.habits.splits_vectors |= cache != 1024;
     t.machine = &here;
     ck_assert(xti_choice_without(cache == 1024 ? apart ? "braid,joint" : "braid" : "", &t.choice.without));

@@ -33,7 +33,7 @@ static const struct xti_prices prices = {
     .full = 1.7,
 };
 static const struct xti_machine plain = {
-    .name = "plain", .prices = &prices, .habits = {.windows = true}};
+    .name = "plain", .prices = &prices};
 static const struct xti_target cpu = {.backend = XT_CPU,
                                       .isa = XTI_ISA_AVX512,
                                       .l1_bytes = 32 << 10,

@@ -6,11 +6,12 @@
 #include "plan/mosaic.h"
 #include "plan/sides.h"
 
-/* A gather instruction costs several times what loading and permuting a few windows takes, which its reading
- * hides. */
-bool xti_mosaic_serves(const struct xti_plan *p)
+/* A gather instruction may cost several times what loading and permuting a few windows takes, which reading
+ * hides; units of one and two bytes have none. */
+bool xti_mosaic_serves(const struct xti_plan *p, int64_t unit)
 {
-    return p->target.machine->habits.windows && p->target.isa == XTI_ISA_AVX512;
+    int gathers = p->target.machine->habits.gathers;
+    return p->target.isa == XTI_ISA_AVX512 && (!gathers || unit < gathers);
 }
 
 /* Rows: whatever dims have the shortest steps in the source, the last one in parts when it is long. */
@@ -148,25 +149,29 @@ static __attribute__((noinline)) int windows(const struct xti_sides *x, int most
     return xti_mosaic_windows(&of, most);
 }
 
+/* Whether without windows units are picked one by one. */
+static bool picked(const struct xti_plan *p, const struct xti_nest *t)
+{
+    const struct xti_strategy *s = xti_strategy_next(p, xti_strategy_made_by(p, xti_mosaic_make) + 1, t);
+    return s->make == xti_gather_make || s->make == xti_general_make;
+}
+
 /* In the cache loads and permutes are not hidden by reading: a pair of windows costs what some narrow units
  * do that are gathered one by one, and more than a part of a square or of a gather by one instruction. */
 static int windows_worth_near(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { ONE_BY_ONE = 32, OTHERS = 4, NARROW = 2 };
-    const struct xti_strategy *s = xti_strategy_next(p, xti_strategy_made_by(p, xti_mosaic_make) + 1, t);
-    bool picks = s->make == xti_gather_make || s->make == xti_general_make;
-    return picks && t->unit <= NARROW ? ONE_BY_ONE / t->unit : OTHERS;
+    return t->unit <= NARROW && picked(p, t) ? ONE_BY_ONE / t->unit : OTHERS;
 }
 
 /* How many windows a line may have and still be faster than what comes next: a tile whose rows are short, or
- * a gather. */
+ * a gather. Where these rows are longer than lines, a window has to serve two units. */
 static int windows_worth(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { LONG = 4 * XTI_LINE };
-    if (!xti_cost_stream(p))
-        return windows_worth_near(p, t);
     int64_t row = xti_tile_row_bytes(p, t);
-    return !row ? 16 : row < LONG ? 8 : 0;
+    int most = xti_cost_stream(p) ? !row ? 16 : row < LONG ? 8 : 0 : windows_worth_near(p, t);
+    return row > XTI_LINE && most > XTI_LINE / 2 / t->unit ? XTI_LINE / 2 / t->unit : most;
 }
 
 /* A block is not streamed: its rows begin anywhere. */
@@ -184,7 +189,7 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     struct xti_sides x;
     if (p->most_windows)
         return serves_block(p, t) || xti_refuse(why, "lines lie in many windows");
-    if (!xti_mosaic_serves(p))
+    if (p->target.isa != XTI_ISA_AVX512)
         return xti_refuse(why, "not for this processor");
     if (!xti_nest_copies_units(t, why))
         return false;
@@ -203,7 +208,8 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
         return xti_refuse(why, "tiles of long rows serve");
     if (!windows(&x, most))
         return xti_refuse(why, "lines lie in more than %d windows", most);
-    return true;
+    return xti_mosaic_serves(p, t->unit) || !picked(p, t) ||
+           xti_refuse(why, "units of %lld B are gathered", (long long)t->unit);
 }
 
 void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

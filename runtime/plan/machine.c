@@ -44,12 +44,12 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* clang-format on */
 
 /* clang-format off */
-#define ZEN .early_stores = true, .windows = true /* what Zen 3 to Zen 5 share */
+#define ZEN .early_stores = true /* what Zen 3 to Zen 5 share */
 
 static const struct xti_machine rows[] = {
     { /* what served on every machine where it was tried, or harmed none */
         "generic", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.prefetch_writes = true}
+        {.prefetch_writes = true, .gathers = 4}
     },
     { /* guessed: nothing was measured on any */
         "neon", 0, 0, 0, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
@@ -57,7 +57,7 @@ static const struct xti_machine rows[] = {
     },
     {
         "emerald", 48 * KB, 2 * MB, 260 * MB, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.follows = 16, .prefetch_writes = true}
+        {.follows = 16, .prefetch_writes = true, .gathers = 4}
     },
     {
         "zen3", 32 * KB, 512 * KB, 32 * MB, &zen5_prices, TO_THE_CACHES(XTI_HINT_T0),

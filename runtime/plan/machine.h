@@ -60,7 +60,8 @@ struct xti_habits {
     bool prefetch_writes; /* lines want to be fetched ahead of ordinary stores */
     bool early_stores;    /* stores fetch their lines while they wait (xti_cost_whole_lines) */
     bool splits_vectors;  /* those of 512 bits take two places of those of 256 (xti_cost_halves) */
-    bool windows;         /* permuted vectors come cheaper than gathers (xti_cost_windows) */
+    int gathers;          /* units of so many bytes and more come cheaper by gathers than by permuted windows
+                           * of the source (xti_mosaic_serves); 0: none do */
 };
 
 struct xti_machine {
