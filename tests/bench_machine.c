@@ -309,6 +309,7 @@ static const struct {
     HABIT(prefetch_writes),
     HABIT(early_stores),
     HABIT(splits_vectors),
+    HABIT(well_priced),
     {"gathers", offsetof(struct xti_habits, gathers), {0, 4}, 2},
 };
 enum { HABITS = sizeof habit / sizeof *habit };

@@ -170,7 +170,7 @@ bool xti_permuted_applies(const struct xti_plan *p, const struct xti_nest *t, st
 {
     if (!xti_cost_streams_alone(p, t, why))
         return false;
-    int most = xti_mosaic_serves(p, t->run & -t->run) ? xti_buffered_windows(p, t) : 0;
+    int most = xti_mosaic_serves(p, t->run & -t->run) ? xti_mosaic_most(p, t, xti_buffered_windows(p, t)) : 0;
     if (!most)
         return xti_refuse(why, "no short runs, or not for this processor");
     if (xti_mosaic_applies(p, t, NULL))

@@ -164,14 +164,21 @@ static int windows_worth_near(const struct xti_plan *p, const struct xti_nest *t
     return t->unit <= NARROW && picked(p, t) ? ONE_BY_ONE / t->unit : OTHERS;
 }
 
+int xti_mosaic_most(const struct xti_plan *p, const struct xti_nest *t, int windows)
+{
+    int most = t->unit ? XTI_LINE / 2 / t->unit : windows;
+    return windows > most && xti_tile_row_bytes(p, t) > XTI_LINE ? most : windows;
+}
+
 /* How many windows a line may have and still be faster than what comes next: a tile whose rows are short, or
- * a gather. Where these rows are longer than lines, a window has to serve two units. */
+ * a gather. */
 static int windows_worth(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { LONG = 4 * XTI_LINE };
+    if (!xti_cost_stream(p))
+        return xti_mosaic_most(p, t, windows_worth_near(p, t));
     int64_t row = xti_tile_row_bytes(p, t);
-    int most = xti_cost_stream(p) ? !row ? 16 : row < LONG ? 8 : 0 : windows_worth_near(p, t);
-    return row > XTI_LINE && most > XTI_LINE / 2 / t->unit ? XTI_LINE / 2 / t->unit : most;
+    return !row ? 16 : row < LONG ? xti_mosaic_most(p, t, 8) : 0;
 }
 
 /* A block is not streamed: its rows begin anywhere. */

@@ -48,8 +48,11 @@ int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t);
 /* Whether a piece of units, of which so many bytes of the source follow each other, is rather gathered than
  * moved in squares, which it would fill in part. */
 bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run);
-/* Whether lines of units of so many bytes are put together by permuting windows of the source (mosaic.h) rather
- * than by gathers. */
+/* Whether lines of units of so many bytes are put together by permuting windows of the source (mosaic.h)
+ * rather than by gathers. */
 bool xti_mosaic_serves(const struct xti_plan *p, int64_t unit);
+/* Of so many windows of a line those that are worth it: where tiles' rows are longer than lines, each has to
+ * serve two units. */
+int xti_mosaic_most(const struct xti_plan *p, const struct xti_nest *t, int windows);
 
 #endif

@@ -132,16 +132,20 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
     sum->kept += XTI_LINE * ((reads ? t.source : 0) + (b.stream ? 0 : t.destination));
 }
 
-/* Lines of the source, of a joint plan those that are fetched for its parts. */
+/* Lines of the source, of a joint plan those that are fetched for its parts. Each run that is fetched begins
+ * somewhere else. */
 static void add_source(const struct xti_plan *p, const struct xti_step *step, const struct xti_traffic *t,
                        struct work *sum)
 {
     double lines = t->fetched[2], groups = 1;
     for (int i = 0; i < step->stage.group; i++)
         groups *= (double)step->loop[i].n;
-    for (int k = 0; k < p->joint.n; k++) {
+    for (int k = 0; k < step->stage.blocks->n_parts; k++) {
         const struct xti_runs *in = &step->stage.blocks->part[k].in;
-        lines = (k ? lines : 0) + groups * (double)in->n_runs * ((double)in->bytes / XTI_LINE + 1);
+        double runs = groups * (double)in->n_runs;
+        sum->jumps += runs;
+        if (p->joint.n)
+            lines = (k ? lines : 0) + runs * ((double)in->bytes / XTI_LINE + 1);
     }
     for (int c = 0; c < XTI_N_CACHES; c++)
         sum->fetched[c] += p->joint.n ? lines : t->fetched[c];
@@ -164,7 +168,6 @@ static void add_buffered(const struct xti_plan *p, const struct xti_step *step,
         runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call + staged * lines;
     xti_traffic_of(step, &p->target, true, &t);
     add_source(p, step, &t, sum);
-    sum->jumps += t.jumps;
     sum->streamed += t.destination;
     if (ragged(step, &whole))
         sum->write += 2 * runs * price->split;

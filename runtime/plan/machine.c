@@ -57,7 +57,7 @@ static const struct xti_machine rows[] = {
     },
     {
         "emerald", 48 * KB, 2 * MB, 260 * MB, &emerald_prices, TO_THE_CACHES(XTI_HINT_T1),
-        {.follows = 16, .prefetch_writes = true, .gathers = 4}
+        {.follows = 16, .prefetch_writes = true, .gathers = 4, .well_priced = true}
     },
     {
         "zen3", 32 * KB, 512 * KB, 32 * MB, &zen5_prices, TO_THE_CACHES(XTI_HINT_T0),

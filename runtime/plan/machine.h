@@ -62,6 +62,7 @@ struct xti_habits {
     bool splits_vectors;  /* those of 512 bits take two places of those of 256 (xti_cost_halves) */
     int gathers;          /* units of so many bytes and more come cheaper by gathers than by permuted windows
                            * of the source (xti_mosaic_serves); 0: none do */
+    bool well_priced;     /* prices tell plans apart that differ by less than three times (replace_dear) */
 };
 
 struct xti_machine {

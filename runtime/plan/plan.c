@@ -204,7 +204,7 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
  * its strategy, and with streaming stores where it has none, or without. */
 static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
-    static const double dear = 3;
+    double dear = p->target.machine->habits.well_priced ? 1.75 : 3;
     struct xti_choice turned = {.stream = xti_cost_stream(p) ? -1 : 1}, next = {.without = xti_cost_main(p)};
     struct xti_estimate e;
     if (!xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
@@ -228,22 +228,34 @@ static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t,
     return s;
 }
 
+/* Whether pieces of a map of p's bytes are copied by other strategies for target t. */
+static __attribute__((noinline)) bool other_ways(const struct xti_plan *p, const struct xti_map *m,
+                                                 const struct xti_target *t)
+{
+    struct xti_plan here = *p, there;
+    struct xti_nest nest;
+    bool same = true;
+    here.map = *m;
+    here.joint.n = 0;
+    there = here;
+    there.target = *t;
+    for (int i = 0; i < m->n_pieces && same; i++) {
+        xti_nest_of(m, i, &nest);
+        same = choose(&here, i, &nest) == choose(&there, i, &nest);
+    }
+    return !same;
+}
+
 /* Streamed copies may go another way about lines that no row begins with. */
 static xt_status make_off_line(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
     struct xti_target t = p->target;
-    if (t.d_line || !xti_may(&t, XTI_OFF_LINE) || !xti_cost_stream(p))
-        return XT_OK;
     t.d_line = XTI_MALLOC;
+    if (p->target.d_line || !xti_may(&t, XTI_OFF_LINE) || !xti_cost_stream(p) || !other_ways(p, m, &t))
+        return XT_OK;
     if (!(p->off_line = xti_alloc(sizeof *p->off_line)))
         return xti_fail(err, XT_ENOMEM, "a plan of %zu bytes", sizeof *p->off_line);
-    xt_status s = make_cheap(m, &t, p->off_line, err);
-    if (s || !xti_program_same(p, p->off_line))
-        return s;
-    xti_plan_free(p->off_line);
-    xti_free(p->off_line);
-    p->off_line = NULL;
-    return XT_OK;
+    return make_cheap(m, &t, p->off_line, err);
 }
 
 xt_status xti_plan_make(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
