@@ -10,11 +10,11 @@ struct xti_nest {
     int esize;
     int64_t run; /* bytes contiguous on both sides; of the destination alone for a fill */
     int unit;    /* run if it is a width of the kernels, else 0 */
-    int n_dims;
-    struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
     int64_t s_byte, d_byte;
     int cd, cs;    /* dims with d == run and with |s| == run, cs != cd; -1: none, or no source */
     int64_t bytes; /* written */
+    int n_dims;
+    struct xti_loop dim[XTI_MAX_DIMS]; /* d descending; last: few are copied */
 };
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 /* The same of a joint plan's piece, in runs of so many bytes of the destination. Returns the bytes of a run

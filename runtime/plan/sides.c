@@ -1,6 +1,8 @@
 /* sides.c: how virtual tiles grow, and what they are as a step. Layer 3. */
 #include "plan/sides.h"
 
+#include <string.h>
+
 #include "base/num.h"
 #include "plan/loops.h"
 
@@ -8,8 +10,9 @@ enum { GROUP_BYTES = 32 }; /* of rows or columns of a list with one stride: xtk_
 
 void xti_sides_begin(const struct xti_nest *t, struct xti_sides *x)
 {
-    *x = (struct xti_sides){.row.source = true};
-    x->t = *t;
+    memset(x, 0, offsetof(struct xti_sides, t));
+    memcpy(&x->t, t, offsetof(struct xti_nest, dim) + (size_t)t->n_dims * sizeof *t->dim);
+    x->row.source = true;
     xti_sides_unit(x, x->t.unit);
 }
 

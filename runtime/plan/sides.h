@@ -19,12 +19,12 @@ struct xti_side {
 };
 
 struct xti_sides {
-    struct xti_nest t;
     bool taken[XTI_MAX_DIMS];
     struct xti_side col, row;
     bool even;      /* parts of a dim are of one length, but for the last, and make up whole lines */
     bool lists;     /* a dim alone is a list, too */
     bool rows_pass; /* rows go on behind dims of the columns */
+    struct xti_nest t;
 };
 
 /* Both sides empty: a unit of so many bytes. */
