@@ -110,7 +110,8 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
                         struct xti_err *err)
 {
     struct xti_step *step = &p->step[piece];
-    struct xti_loop *room = xti_alloc_array(XTI_MAX_LOOPS, sizeof *room);
+    enum { MORE = XTI_MAX_LOOPS - XTI_MAX_DIMS + 1 }; /* a run that is a dim, and blocks */
+    struct xti_loop *room = xti_alloc_array((size_t)p->map.piece[piece].n_dims + MORE, sizeof *room);
     if (!room)
         return xti_fail(err, XT_ENOMEM, "room for loops");
     step->loop = room;

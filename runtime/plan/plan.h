@@ -188,7 +188,7 @@ struct xti_step {
     int param; /* N of the kernels that have one, else 0 */
     int n_loops;
     int split;             /* the loop that threads share, or -1: one thread */
-    struct xti_loop *loop; /* owned by the plan's arena; while it is made: room for XTI_MAX_LOOPS */
+    struct xti_loop *loop; /* owned by the plan's arena; while it is made: room for more */
     struct xti_loop row,
         col; /* what the micro-kernel covers: row.n rows of col.n units; row.n == 1: one row */
     struct xti_lists list;

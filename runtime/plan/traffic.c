@@ -70,13 +70,13 @@ static struct cover cover_of(const struct walk *w, bool source)
     return (struct cover){lines, runs};
 }
 
-/* Lines of the cover that fall into one set, when addresses `span` bytes apart do. */
+/* Lines of the cover that fall into one set, when addresses `span` bytes apart do, a power of two. */
 static double crowd(const struct walk *w, bool source, int64_t span)
 {
     double n = 1;
     for (int i = 0; i < w->n_axes; i++) {
         int64_t st = (int64_t)stride(&w->axis[i], source), tile = w->axis[i].tile;
-        int64_t sets = st ? span / xti_gcd64(st, span) : tile;
+        int64_t even = st & -st, sets = st ? even < span ? span / even : 1 : tile;
         n *= (double)tile / (double)(tile < sets ? tile : sets);
     }
     return n;
