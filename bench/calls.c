@@ -179,6 +179,14 @@ static xt_node chain_rank8(struct xt_graph *g, int number)
     return xt_permute(g, x, 8, (int[]){1, 0, 3, 2, 6, 5, 4, 7});
 }
 
+/* Past the caches, where plans are weighed against others. */
+static xt_node chain_large(struct xt_graph *g, int number)
+{
+    int64_t n[4] = {32 + number, 64, 96, 80};
+    xt_node x = xt_input(g, "x", XT_F32, 4, n, NULL, 0);
+    return xt_permute(g, x, 4, (int[]){3, 2, 1, 0});
+}
+
 /* Permutation `number` of 0..n-1. */
 static void permutation(int number, int n, int *p)
 {
@@ -219,6 +227,7 @@ static const struct situation {
     {"another chain with the same map", chain_same_map, false},
     {"a new shape, rank 4", chain_rank4, false},
     {"a new shape, rank 8", chain_rank8, false},
+    {"a new shape of 63 MB and more", chain_large, false},
 };
 
 enum { N_SITUATIONS = sizeof situations / sizeof *situations };
