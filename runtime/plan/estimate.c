@@ -44,7 +44,7 @@ struct box {
 
 static struct box box_of(const struct xti_step *step)
 {
-    /* Shorter runs stream as whole lines or not at all: blocks.c.j2; what is staged: weave.c.j2. */
+    /* Shorter runs stream as whole lines or not at all (blocks, reverse.c.j2); staged ones: weave.c.j2. */
     enum { SHORT = 256, STAGED = 16 * XTI_LINE };
     struct box b = {.rows = xti_block_of(step, XTI_CUTS_ROW, step->row.n), .calls = 1};
     b.cols = xti_block_of(step, XTI_CUTS_COL, step->col.n);
@@ -53,9 +53,8 @@ static struct box box_of(const struct xti_step *step)
         b.calls *= (double)(l->cuts == XTI_CUTS_NONE ? xti_block_of(step, i, l->n) : l->n);
     }
     bool lines = (b.cols * step->unit | step->row.d) % XTI_LINE == 0;
-    int64_t alone = step->kernel == XTI_CPU_BLOCKS         ? SHORT
-                    : step->kernel == XTI_CPU_DEINTERLEAVE ? STAGED
-                                                           : 0;
+    bool runs = step->kernel == XTI_CPU_BLOCKS || step->kernel == XTI_CPU_REVERSE;
+    int64_t alone = runs ? SHORT : step->kernel == XTI_CPU_DEINTERLEAVE ? STAGED : 0;
     b.stream = step->store.stream && (lines || b.cols * step->unit >= alone);
     return b;
 }
