@@ -21,6 +21,13 @@ static inline bool xti_mul64(int64_t a, int64_t b, int64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
+/* The place so many bytes on: it may lie outside of the array, even of all memory, where what is added later
+ * leads back. */
+static inline const char *xti_place(const void *p, int64_t bytes)
+{
+    return (const char *)((uintptr_t)p + (uintptr_t)bytes);
+}
+
 /* *out = c + a*b when that fits. */
 static inline bool xti_mad64(int64_t a, int64_t b, int64_t c, int64_t *out)
 {

@@ -53,7 +53,7 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
     c->next = c->d = step->d_byte;
     for (int i = 0; i < 16; i++)
         c->value[i] = p->value[i % c->esize];
-    c->s = p->src < 0 ? (const char *)c->value : (const char *)copy->src[p->src] + step->s_byte;
+    c->s = p->src < 0 ? (const char *)c->value : xti_place(copy->src[p->src], step->s_byte);
     c->at = room;
     c->numerator = room + step->n_loops;
     for (int i = 0; i < step->n_loops; i++)
@@ -75,7 +75,7 @@ static void shift(struct xti_cursor *c, int i, int64_t by)
     const struct xti_loop *l = &c->step->loop[i];
     c->at[i] += by;
     c->d += by * l->d;
-    c->s += by * l->s;
+    c->s = xti_place(c->s, by * l->s);
     for (int k = 0; k < c->piece->n_divs + c->piece->n_guards; k++)
         c->numerator[k] += by * coefficients(c->piece, k)[i];
 }
@@ -191,7 +191,7 @@ static void run_columns(const struct xti_cursor *c, struct xtk_job *job, int64_t
 {
     job->rows = rows;
     job->cols = (hi - lo) * c->per_col;
-    c->kernel(job, d + lo * job->d_col, s + lo * job->s_col);
+    c->kernel(job, d + lo * job->d_col, xti_place(s, lo * job->s_col));
 }
 
 /* The same of one row, as far as divs and guards let. */
@@ -205,7 +205,7 @@ static void run_guarded(const struct xti_cursor *c, struct xtk_job *job, int64_t
         cut_by_guards(c, at, q, &from, &to);
         int64_t s = p->src < 0 ? 0 : dot(p->sq, q, p->n_divs) * c->esize;
         if (from < to)
-            run_columns(c, job, 1, at + from, at + to, d, c->s + s);
+            run_columns(c, job, 1, at + from, at + to, d, xti_place(c->s, s));
     }
 }
 
@@ -253,7 +253,7 @@ void xti_cursor_run(struct xti_cursor *c, struct xtk_job *job, char *out, int64_
     bool room = true;
     set_job(c, job);
     while (room && c->next < to) {
-        room = run_rows(c, job, out + (c->d + c->row * row->d - at), c->s + c->row * row->s, to);
+        room = run_rows(c, job, out + (c->d + c->row * row->d - at), xti_place(c->s, c->row * row->s), to);
         bool more = c->row < row->n;
         if (!more) {
             c->row = 0;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/num.h"
+
 static xt_status fail(xt_status s, const char *what)
 {
     struct xti_err err = {0};
@@ -23,7 +25,7 @@ static void move(const struct xt_shard *p, const struct xti_shard_part *part, en
     const struct xti_move_kernel *k = p->plan.stencil[part->stencil].kernel[how];
     int64_t size = p->plan.esize;
     const char *from = how == XTI_UNPACK ? message + part->at * size
-                       : k->map.n_srcs   ? (const char *)src + part->soff * size
+                       : k->map.n_srcs   ? xti_place(src, part->soff * size)
                                          : NULL;
     char *to = message && how != XTI_UNPACK ? message + part->at * size : p->dst + part->doff * size;
     xti_cpu_run(&k->plan, to, (const void *[]){from}, NULL);
