@@ -32,8 +32,7 @@ static const struct xti_prices prices = {
     .thread = 25000,
     .full = 1.7,
 };
-static const struct xti_machine plain = {
-    .name = "plain", .prices = &prices};
+static const struct xti_machine plain = {.name = "plain", .prices = &prices};
 static const struct xti_target cpu = {.backend = XT_CPU,
                                       .isa = XTI_ISA_AVX512,
                                       .l1_bytes = 32 << 10,
@@ -328,6 +327,31 @@ START_TEST(short_runs_are_read_along_a_few_strands)
     ck_assert_int_eq(step->tile.cols, braided[_i].strands);
     ck_assert_int_eq(step->tile.rows, braided[_i].rows);
     free_plan(&p);
+}
+END_TEST
+
+/* Where gathers of 4 bytes and more come cheaper than windows: chain, what copies it there and elsewhere. */
+static const struct {
+    const char *line, *gathers, *windows;
+} by_gathers[] = {
+    {"x: f16[8,2000000,2]; x.flip(2).permute(1,0,2)", "mosaic", "mosaic"}, /* no gather has units of 2 bytes */
+    {"x: f32[1048576,4,4]; x.permute(0,2,1)", "mosaic", "mosaic"},         /* but for mosaics, a transpose */
+    {"x: f64[512,2,15,96,2,2]; x.permute(2,3,5,0,1,4)", "gather", "mosaic"},
+    {"x: f64[320,56,49,2,2,2]; x[:, :, :, 1:].permute(0,5,2,3,1,4)", "gather", "permuted"},
+    {"x: c128[7,56,2,4,370]; x.permute(1,4,0,3,2)", "tile", "tile"}, /* a window for each unit */
+};
+
+START_TEST(wide_units_are_gathered_where_that_comes_cheaper_than_windows)
+{
+    struct xti_machine gathers = plain;
+    struct xti_target t = cpu;
+    t.machine = &gathers;
+    gathers.habits.gathers = 4;
+    struct xti_plan a = plan_of(by_gathers[_i].line, &t), b = plan_of(by_gathers[_i].line, &cpu);
+    ck_assert_str_eq(xti_plan_strategy(&a), by_gathers[_i].gathers);
+    ck_assert_str_eq(xti_plan_strategy(&b), by_gathers[_i].windows);
+    free_plan(&a);
+    free_plan(&b);
 }
 END_TEST
 
@@ -859,6 +883,8 @@ int main(void)
     tcase_add_loop_test(t, blocks_of_short_runs_are_fetched_in_groups_of_long_ones, 0,
                         sizeof grouped / sizeof *grouped);
     tcase_add_loop_test(t, short_runs_are_read_along_a_few_strands, 0, sizeof braided / sizeof *braided);
+    tcase_add_loop_test(t, wide_units_are_gathered_where_that_comes_cheaper_than_windows, 0,
+                        sizeof by_gathers / sizeof *by_gathers);
     tcase_add_loop_test(t, blocks_whose_lines_lie_in_few_windows_are_mosaics, 0,
                         sizeof by_windows / sizeof *by_windows);
     tcase_add_loop_test(t, pieces_that_make_up_short_rows_are_one_step, 0, sizeof joined / sizeof *joined);
