@@ -48,6 +48,8 @@ static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *a
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
+    if (step->list.row_dims + step->list.col_dims == 0)
+        return XT_OK;
     int64_t rows = step->list.row_dims ? step->row.n : 0, cols = step->list.col_dims ? step->col.n : 0;
     struct xti_offset *at = xti_arena_alloc(&p->arena, (size_t)(rows + cols) * sizeof *at);
     step->list.col_at = xti_arena_alloc(&p->arena, (size_t)(cols + 1) * sizeof *step->list.col_at);
@@ -83,7 +85,8 @@ static __attribute__((noinline)) void make_piece(const struct xti_plan *p, int p
     step->strategy->make(p, &t, step);
 }
 
-/* step->loop has room for all that a strategy may make. */
+/* step->loop has room for all that a strategy may make. reshape: of a block's step, whose
+ * table wants its lists; others wait until the plan is chosen. */
 static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
                            struct xti_step *step, struct xti_err *err)
 {
@@ -103,7 +106,7 @@ static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct
         return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
     if (step->stage.serves)
         return xti_blocks_plan(p, step, xti_plan_step, err);
-    return lists ? make_lists(p, step, err) : XT_OK;
+    return reshape ? make_lists(p, step, err) : XT_OK;
 }
 
 xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
@@ -224,6 +227,8 @@ static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t,
 {
     xt_status s = make_plan(m, t, p, err);
     s = s ? s : replace_dear(p, m, err);
+    for (int i = 0; i < p->n_steps && !s; i++)
+        s = p->step[i].stage.serves ? XT_OK : make_lists(p, &p->step[i], err);
     if (s)
         xti_plan_free(p);
     return s;
