@@ -9,6 +9,7 @@ struct table {
     int64_t behind, reach; /* of a group's rows: bytes before the first one's unit; of all of their units */
     int64_t lo, hi;        /* what a group reads, from its first row's source */
     int most;
+    bool counts; /* windows, of which it is enough that they can be loaded */
 };
 
 /* Bytes at which the elements of a window begin. */
@@ -39,24 +40,25 @@ static int window_of(const struct table *t, struct window *w, int *n, int64_t at
 }
 
 /* What may be loaded around bytes [first, end): what the group reads, with gaps no more than a line of it, so
- * that both ends of a load are in pages that it reads. */
-static void bounds(const struct table *t, int64_t first, int64_t end, int64_t *lo, int64_t *hi)
+ * that both ends of a load are in pages that it reads. near: a column of the window's line. */
+static void bounds(const struct table *t, int64_t near, int64_t first, int64_t end, int64_t *lo, int64_t *hi)
 {
     *lo = t->of->gaps ? first : t->lo;
     *hi = t->of->gaps ? end : t->hi;
-    for (int64_t i = 0; i < t->of->cols && t->of->gaps; i++) {
-        int64_t at = t->of->col_at[i] - t->behind, to = at + t->reach - t->element + t->of->unit;
+    for (int64_t i = 0; i < t->of->cols && t->of->gaps && !(t->counts && *hi - *lo >= XTI_LINE); i++) {
+        int64_t c = near + i < t->of->cols ? near + i : near + i - t->of->cols;
+        int64_t at = t->of->col_at[c] - t->behind, to = at + t->reach - t->element + t->of->unit;
         *lo = at < *lo && at >= end - XTI_LINE ? at : *lo;
         *hi = to > *hi && to <= first + XTI_LINE ? to : *hi;
     }
 }
 
 /* Where a window is loaded: a line of the source if that has all of it, and nothing that is not read. */
-static bool place(const struct table *t, const struct window *w, int64_t *at)
+static bool place(const struct table *t, int64_t near, const struct window *w, int64_t *at)
 {
     int64_t first = w->lo - t->behind, end = w->hi - t->behind + t->reach, lo, hi;
     int64_t in_line = (int64_t)((t->of->s + (uintptr_t)first) % XTI_LINE) / t->element * t->element;
-    bounds(t, first, end, &lo, &hi);
+    bounds(t, near, first, end, &lo, &hi);
     *at = first - in_line + XTI_LINE >= end ? first - in_line : first;
     *at = *at + XTI_LINE > hi ? hi - XTI_LINE : *at;
     *at = *at < lo ? lo : *at;
@@ -83,11 +85,14 @@ static bool make_line(const struct table *t, int64_t first, struct xti_mosaic_li
         l->written |= UINT64_C(1) << i;
         l->pair[of[i] / 2] |= UINT64_C(1) << i;
     }
-    for (int k = 0; k < XTI_MOSAIC_WINDOWS; k++) /* those that lack: again the last one */
-        if (!place(t, &w[k < n ? k : n - 1], &l->window[k]))
+    int64_t near = (first > 0 ? first : 0) * t->element / t->of->unit;
+    for (int k = 0; k < n; k++)
+        if (!place(t, near, &w[k], &l->window[k]))
             return false;
+    for (int k = n; k < XTI_MOSAIC_WINDOWS; k++)
+        l->window[k] = l->window[n - 1];
     l->n_pairs = (n + 1) / 2;
-    for (int i = 0; i < t->per_line; i++)
+    for (int i = 0; i < t->per_line && !t->counts; i++)
         if (l->written >> i & 1) {
             int64_t at = element_at(t, first + i) - l->window[of[i]];
             set_index(l->index, i, t->element, (uint64_t)(at / t->element + of[i] % 2 * t->per_line));
@@ -210,7 +215,9 @@ int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
     struct table t;
     struct xti_mosaic_line line;
     int pairs = 0;
-    if (!begin(of, most, &t) || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
+    bool begun = begin(of, most, &t);
+    t.counts = true;
+    if (!begun || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
         return 0;
     for (int64_t first = 0; first < t.elements; first += t.per_line) {
         if (!make_line(&t, first, &line))

@@ -49,7 +49,8 @@ static int next_dim(const struct xti_sides *x, const struct xti_side *a)
 static int64_t even_part(const struct xti_side *a, int64_t n, int64_t take, int64_t room)
 {
     int64_t even = xti_ceil_div(n, xti_ceil_div(n, take));
-    int64_t line = XTI_LINE / xti_gcd64(XTI_LINE, a->bytes), up = xti_ceil_div(even, line) * line;
+    int64_t low = a->bytes & -a->bytes, line = low < XTI_LINE ? XTI_LINE / low : 1;
+    int64_t up = xti_ceil_div(even, line) * line;
     if (even < line || even == n)
         return even;
     return up <= room ? up : even / line * line;
