@@ -32,8 +32,7 @@ static const struct xti_machine made_up = {.name = "made-up",
                                            .habits = {.follows = 8,
                                                       .far_ahead = true,
                                                       .prefetch_writes = true,
-                                                      .early_stores = true,
-                                                      .windows = true}};
+                                                      .early_stores = true}};
 
 enum { GOLDEN = 102, LONGEST = 1 << 10 };
 
