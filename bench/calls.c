@@ -154,17 +154,28 @@ static void extents_of(int number, int rank, int64_t *n)
 }
 
 /* Heads merged, in another order: [a,b,c,d] to [b,a*c,d]. */
-static xt_node chain_rank4(struct xt_graph *g, int number)
+static xt_node heads_merged(struct xt_graph *g, const int64_t n[4])
 {
     static const struct xt_index backwards[] = {{XT_SLICE, XT_NONE, XT_NONE, 1},
                                                 {XT_SLICE, XT_NONE, XT_NONE, -1}};
-    int64_t n[4];
-    extents_of(number, 4, n);
     xt_node x = xt_input(g, "x", XT_F32, 4, n, NULL, 0);
     x = xt_permute(g, x, 4, (int[]){0, 2, 1, 3});
     x = xt_index(g, x, 2, backwards);
     x = xt_reshape(g, x, 3, (int64_t[]){n[0] * n[2], n[1], n[3]});
     return xt_permute(g, x, 3, (int[]){1, 0, 2});
+}
+
+static xt_node chain_rank4(struct xt_graph *g, int number)
+{
+    int64_t n[4];
+    extents_of(number, 4, n);
+    return heads_merged(g, n);
+}
+
+/* Past the caches, where plans are weighed against others. */
+static xt_node chain_large(struct xt_graph *g, int number)
+{
+    return heads_merged(g, (int64_t[]){32 + number, 64, 96, 80});
 }
 
 static xt_node chain_rank8(struct xt_graph *g, int number)
@@ -177,14 +188,6 @@ static xt_node chain_rank8(struct xt_graph *g, int number)
     x = xt_flip(g, x, 2, (int[]){2, 5});
     x = xt_index(g, x, 2, inner);
     return xt_permute(g, x, 8, (int[]){1, 0, 3, 2, 6, 5, 4, 7});
-}
-
-/* Past the caches, where plans are weighed against others. */
-static xt_node chain_large(struct xt_graph *g, int number)
-{
-    int64_t n[4] = {32 + number, 64, 96, 80};
-    xt_node x = xt_input(g, "x", XT_F32, 4, n, NULL, 0);
-    return xt_permute(g, x, 4, (int[]){3, 2, 1, 0});
 }
 
 /* Permutation `number` of 0..n-1. */
