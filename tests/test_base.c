@@ -52,6 +52,8 @@ START_TEST(arithmetic_is_exact_or_says_so)
                 int64_t g = xti_gcd64(a, b);
                 ck_assert(g >= 0 && (g ? a % g == 0 && b % g == 0 : a == 0 && b == 0));
                 ck_assert(g == 0 || xti_gcd64(a / g, b / g) == 1);
+                for (int64_t of = 1; of <= 1 << 20; of *= 2)
+                    ck_assert_int_eq(xti_period(of, a), of / xti_gcd64(of, a));
             }
             int64_t both[] = {a, b};
             if (a >= 0 && b >= 0)

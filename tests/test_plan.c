@@ -335,7 +335,7 @@ static const struct {
     const char *line, *gathers, *windows;
 } by_gathers[] = {
     {"x: f16[8,2000000,2]; x.flip(2).permute(1,0,2)", "mosaic", "mosaic"}, /* two bytes: no gather */
-    {"x: f32[1048576,4,4]; x.permute(0,2,1)", "mosaic", "mosaic"}, /* but for mosaics, a transpose */
+    {"x: f32[1048576,4,4]; x.permute(0,2,1)", "mosaic", "mosaic"},         /* but for mosaics, a transpose */
     {"x: f64[512,2,15,96,2,2]; x.permute(2,3,5,0,1,4)", "gather", "mosaic"},
     {"x: f64[320,56,49,2,2,2]; x[:, :, :, 1:].permute(0,5,2,3,1,4)", "gather", "permuted"},
     {"x: c128[7,56,2,4,370]; x.permute(1,4,0,3,2)", "tile", "tile"}, /* a window for each unit */

@@ -21,13 +21,6 @@ static inline bool xti_mul64(int64_t a, int64_t b, int64_t *out)
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* The place so many bytes on: it may lie outside of the array, even of all memory, where what is added later
- * leads back. */
-static inline const char *xti_place(const void *p, int64_t bytes)
-{
-    return (const char *)((uintptr_t)p + (uintptr_t)bytes);
-}
-
 /* *out = c + a*b when that fits. */
 static inline bool xti_mad64(int64_t a, int64_t b, int64_t c, int64_t *out)
 {
@@ -71,6 +64,19 @@ static inline int64_t xti_gcd64(int64_t a, int64_t b)
         b = t;
     }
     return a;
+}
+
+/* of / gcd(of, step) for a power of two, by shifts: after so many steps a multiple of it is met again. */
+static inline int64_t xti_period(int64_t of, int64_t step)
+{
+    /*@ loop invariant 1 <= of <= \at(of, Pre);
+        loop assigns of, step;
+        loop variant of; */
+    while (of > 1 && step % 2 == 0) {
+        of /= 2;
+        step /= 2;
+    }
+    return of;
 }
 
 /* Product of n extents >= 0: 0 when one is 0 even if the others overflow; false when it does not fit. */

@@ -13,6 +13,13 @@ bool xti_cpu_has(enum xti_isa isa);
 /* This machine: instruction set, caches, threads (0: all). Reads XT_ISA and XT_THREADS. */
 void xti_cpu_target(int threads, struct xti_target *t);
 
+/* The place so many bytes on: it may lie outside of the array, even of all memory, where divs or guards lead
+ * back. */
+static inline const char *xti_place(const void *p, int64_t bytes)
+{
+    return (const char *)((uintptr_t)p + (uintptr_t)bytes);
+}
+
 /* The plan for a destination that begins here. */
 static inline const struct xti_plan *xti_plan_at(const struct xti_plan *p, const void *dst)
 {

@@ -100,22 +100,15 @@ static void take(const struct sides *x, bool source, int64_t want, int64_t *t, i
     }
 }
 
-/* Points of dim i after which a side is at a multiple of `of` bytes again. */
-static int64_t period(int64_t stride, int unit, int of)
-{
-    uint64_t bits = (uint64_t)of | (uint64_t)(stride * unit);
-    return of / (int64_t)(bits & (~bits + 1));
-}
-
 /* Parts begin at sectors, or at multiples of 16 bytes, on the sides that can have it, and boxes of a dim are
  * alike: few structures of kernels serve all extents. */
 static int64_t even_part(const struct sides *x, int i, int unit, int64_t t)
 {
     const struct xti_dim *d = &x->dim[i];
-    int64_t least = x->even_b && i < x->n_b ? period(d->d, unit, x->even_b) : 1, grain;
+    int64_t least = x->even_b && i < x->n_b ? xti_period(x->even_b, d->d * unit) : 1, grain;
     for (int k = 0; k < x->n_a && x->even_a; k++)
-        if (x->a[k] == i && period(d->s, unit, x->even_a) > least)
-            least = period(d->s, unit, x->even_a);
+        if (x->a[k] == i && xti_period(x->even_a, d->s * unit) > least)
+            least = xti_period(x->even_a, d->s * unit);
     t = (t + least - 1) / least * least;
     if (t >= d->n)
         return d->n;
@@ -485,7 +478,7 @@ static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece 
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     struct xti_box longer;
     struct sides y = *x;
-    int64_t points = period(last->d, p->map.esize, 16);
+    int64_t points = xti_period(16, last->d * p->map.esize);
     if (b->word == XTI_BOX_MOST_WORD || last->d == 1 || (last->cut < 0 && last->t > 1))
         return;
     y.even_b = 16;

@@ -25,7 +25,7 @@ static bool on_lines(const struct xti_target *target, const struct xti_nest *t)
 static int64_t strands(int64_t run, bool ragged)
 {
     enum { LEAST = 128, MOST = 16 };
-    int64_t whole = XTI_LINE / xti_gcd64(XTI_LINE, run), n = whole;
+    int64_t whole = xti_period(XTI_LINE, run), n = whole;
     while (run < LEAST && n * run < LEAST)
         n += whole;
     return ragged || n > MOST ? MOST : n;

@@ -102,7 +102,8 @@ bool xti_turn_applies(const struct xti_plan *p, const struct xti_nest *t, struct
 
 void xti_turn_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    struct xti_nest up = *t;
+    struct xti_nest up;
+    xti_nest_copy(t, &up);
     if (t->dim[t->cs].s < 0)
         xti_nest_flip(&up, t->cs);
     xti_step_begin(p, &up, XTI_CPU_TURN, t->esize, t->cs, t->cd, step);

@@ -202,9 +202,9 @@ struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step)
                                   .gaps = step->visit.gaps};
 }
 
-static bool begin(const struct xti_mosaic_of *of, int most, struct table *t)
+static bool begin(const struct xti_mosaic_of *of, int most, bool counts, struct table *t)
 {
-    *t = (struct table){.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most};
+    *t = (struct table){.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most, .counts = counts};
     t->per_line = XTI_LINE / t->element;
     t->elements = of->cols * (of->unit / t->element);
     return span_rows(t) && span_cols(t);
@@ -215,9 +215,7 @@ int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
     struct table t;
     struct xti_mosaic_line line;
     int pairs = 0;
-    bool begun = begin(of, most, &t);
-    t.counts = true;
-    if (!begun || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
+    if (!begin(of, most, true, &t) || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
         return 0;
     for (int64_t first = 0; first < t.elements; first += t.per_line) {
         if (!make_line(&t, first, &line))
@@ -230,7 +228,7 @@ int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
 bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
 {
     struct table t;
-    if (!begin(of, XTI_MOSAIC_WINDOWS, &t))
+    if (!begin(of, XTI_MOSAIC_WINDOWS, false, &t))
         return false;
     m->aligned = of->aligned && of->d % (uintptr_t)t.element == 0;
     m->n_fetches = 0;

@@ -2,6 +2,9 @@
 #ifndef XTI_PLAN_NEST_H
 #define XTI_PLAN_NEST_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "plan/plan.h"
 
 /* A piece as the strategies see it: byte strides, the contiguous run taken out. */
@@ -14,8 +17,13 @@ struct xti_nest {
     int cd, cs;    /* dims with d == run and with |s| == run, cs != cd; -1: none, or no source */
     int64_t bytes; /* written */
     int n_dims;
-    struct xti_loop dim[XTI_MAX_DIMS]; /* d descending; last: few are copied */
+    struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
 };
+/* Without the room for more dims. */
+static inline void xti_nest_copy(const struct xti_nest *t, struct xti_nest *out)
+{
+    memcpy(out, t, offsetof(struct xti_nest, dim) + (size_t)t->n_dims * sizeof *t->dim);
+}
 void xti_nest_of(const struct xti_map *m, int piece, struct xti_nest *out);
 /* The same of a joint plan's piece, in runs of so many bytes of the destination. Returns the bytes of a run
  * of the source inside of one. */

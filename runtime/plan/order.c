@@ -56,7 +56,8 @@ static void columns_of_units(struct xti_nest *t, struct xti_step *step)
 
 void xti_order_step(const struct xti_nest *nest, struct xti_step *step)
 {
-    struct xti_nest t = *nest;
+    struct xti_nest t;
+    xti_nest_copy(nest, &t);
     flip_back(&t);
     step->general = !xti_piece_affine(t.piece);
     step->s_byte = t.s_byte;

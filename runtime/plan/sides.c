@@ -11,7 +11,7 @@ enum { GROUP_BYTES = 32 }; /* of rows or columns of a list with one stride: xtk_
 void xti_sides_begin(const struct xti_nest *t, struct xti_sides *x)
 {
     memset(x, 0, offsetof(struct xti_sides, t));
-    memcpy(&x->t, t, offsetof(struct xti_nest, dim) + (size_t)t->n_dims * sizeof *t->dim);
+    xti_nest_copy(t, &x->t);
     x->row.source = true;
     xti_sides_unit(x, x->t.unit);
 }
@@ -49,8 +49,7 @@ static int next_dim(const struct xti_sides *x, const struct xti_side *a)
 static int64_t even_part(const struct xti_side *a, int64_t n, int64_t take, int64_t room)
 {
     int64_t even = xti_ceil_div(n, xti_ceil_div(n, take));
-    int64_t low = a->bytes & -a->bytes, line = low < XTI_LINE ? XTI_LINE / low : 1;
-    int64_t up = xti_ceil_div(even, line) * line;
+    int64_t line = xti_period(XTI_LINE, a->bytes), up = xti_ceil_div(even, line) * line;
     if (even < line || even == n)
         return even;
     return up <= room ? up : even / line * line;

@@ -76,7 +76,7 @@ static double crowd(const struct walk *w, bool source, int64_t span)
     double n = 1;
     for (int i = 0; i < w->n_axes; i++) {
         int64_t st = (int64_t)stride(&w->axis[i], source), tile = w->axis[i].tile;
-        int64_t even = st & -st, sets = st ? even < span ? span / even : 1 : tile;
+        int64_t sets = st ? xti_period(span, st) : tile;
         n *= (double)tile / (double)(tile < sets ? tile : sets);
     }
     return n;

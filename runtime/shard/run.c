@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/num.h"
-
 static xt_status fail(xt_status s, const char *what)
 {
     struct xti_err err = {0};

@@ -63,6 +63,9 @@ static inline uint64_t xti_abs64(int64_t a);
     ensures \result >= 0 && \result == gcd(\abs(a), \abs(b)); */
 static inline int64_t xti_gcd64(int64_t a, int64_t b);
 
+/*@ requires of >= 1; assigns \nothing; ensures 1 <= \result <= of; */
+static inline int64_t xti_period(int64_t of, int64_t step);
+
 /*@ axiomatic Product {
       logic integer product{L}(int64_t *x, integer n) reads x[0 .. n - 1];
       axiom product_none{L}: \forall int64_t *x; product(x, 0) == 1;
