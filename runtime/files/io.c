@@ -310,31 +310,28 @@ static int fill_edges(struct worker *w, struct handle *h, int64_t bytes, int64_t
 }
 
 /* Directly as whole blocks; those at the ends are read before, unless other processes write into them or the
- * file ends there: then what stands in them goes through the page cache, which took four times as long. */
+ * file ends there: then what stands in them goes through the page cache, which takes longer. */
 static int write_direct(struct worker *w, struct handle *h, const char *from, int64_t bytes, int64_t at)
 {
     const struct xti_array *s = h->store;
-    int64_t lo = at / BLOCK * BLOCK, hi = xti_ceil_div(at + bytes, BLOCK) * BLOCK;
-    bool cut = s->shared || (at + bytes < hi && hi > s->at + s->part_elements * s->esize);
-    int64_t from_lo = s->shared ? xti_ceil_div(at, BLOCK) * BLOCK : lo;
-    int64_t to_hi = cut ? (at + bytes) / BLOCK * BLOCK : hi;
-    const char *middle = from + (from_lo - at);
-    int64_t held = from_lo < at ? at - from_lo : 0;
-    int64_t end = to_hi < at + bytes ? to_hi : at + bytes;
-    int e = 0;
-    if (from_lo < at || end < to_hi)
-        e = fill_edges(w, h, end - at, at, from_lo, to_hi);
+    int64_t stop = at + bytes, hi = xti_ceil_div(stop, BLOCK) * BLOCK;
+    bool cut = s->shared || (stop < hi && hi > s->at + s->part_elements * s->esize);
+    int64_t lo = s->shared ? xti_ceil_div(at, BLOCK) * BLOCK : at / BLOCK * BLOCK;
+    hi = cut ? stop / BLOCK * BLOCK : hi;
+    int64_t begin = lo > at ? lo : at, end = hi < stop ? hi : stop; /* of the request, in these blocks */
+    bool edges = lo < begin || end < hi;
+    const char *middle = from + (begin - at);
+    int e = edges ? fill_edges(w, h, end - begin, begin, lo, hi) : 0;
     if (e)
         return e < 0 ? write_cached(w, h, from, bytes, at) : e;
-    if (from_lo < at || end < to_hi || !aligned(middle)) {
-        int64_t begin = from_lo + held;
-        memcpy(w->bounce + held, from + (begin - at), (size_t)(end - begin));
+    if (edges || !aligned(middle)) {
+        memcpy(w->bounce + (begin - lo), middle, (size_t)(end - begin));
         middle = w->bounce;
     }
-    e = xti_file_write_all(h->direct, middle, to_hi - from_lo, from_lo);
+    e = xti_file_write_all(h->direct, middle, hi - lo, lo);
     if (!e)
-        e = write_cached(w, h, from, from_lo > at ? from_lo - at : 0, at);
-    return e ? e : write_cached(w, h, from + (end - at), at + bytes - end, end);
+        e = write_cached(w, h, from, begin - at, at);
+    return e ? e : write_cached(w, h, from + (end - at), stop - end, end);
 }
 
 static int write_request(struct worker *w, struct handle *h, const char *from, int64_t bytes, int64_t at)

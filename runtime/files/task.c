@@ -176,28 +176,30 @@ static bool take_pieces(const struct xti_map *m, int input, int *n, int64_t *lis
     return plain;
 }
 
+static int begin_axes(const struct xti_array *s, int64_t *list)
+{
+    int n = 1 + (s->elements != 1);
+    list[0] = s->elements;
+    list[n - 1] = 1;
+    take_stride(&n, list, s->part_elements);
+    return n;
+}
+
 /* An input has the file's own axes only where pieces need them: a tile of x[1:], which is one run, ends
  * somewhere in a row, and by rows would have to read both of those that it lies in. */
 static void axes_of(const struct xti_map *m, int input, const struct xti_array *s, struct xti_axes *a)
 {
     int64_t list[XT_MAX_RANK + 2];
     struct digits d;
-    int n;
     digits_of(s, &d);
-    for (int files = 0; files < 2; files++) {
-        n = 1 + (s->elements != 1);
-        list[0] = s->elements;
-        list[n - 1] = 1;
-        take_stride(&n, list, s->part_elements);
-        if (files && input >= 0)
-            take_strides(&n, list, d.n, d.extent);
-        if (take_pieces(m, input, &n, list))
-            break;
-        if (input < 0) {
-            take_strides(&n, list, d.n, d.extent);
-            break;
-        }
-    }
+    int n = begin_axes(s, list);
+    bool plain = take_pieces(m, input, &n, list);
+    if (!plain && input >= 0)
+        n = begin_axes(s, list); /* again, the file's before them */
+    if (!plain)
+        take_strides(&n, list, d.n, d.extent);
+    if (!plain && input >= 0)
+        take_pieces(m, input, &n, list);
     end_axes(a, n, list);
 }
 

@@ -45,15 +45,15 @@ static bool mixed_rows(const struct xti_work *p, const int64_t *e, int k, int64_
     return true;
 }
 
-/* Which side of a number nobody wants: its boxes are counted, and not made. */
-enum unwanted { NONE, BELOW, ABOVE };
+/* Of a number; one that nobody wants has its boxes counted, and not made. */
+enum side { NONE, BELOW, ABOVE };
 
 static void skip(struct xti_works *l) { l->n++; }
 
 /* Boxes of p on each of which (row r < t) is constant, appended to out. False when more than `room` boxes
  * would be needed, or more than max_mixed mixed rows at one level (1: only nested digits). Takes p, which may
  * be NULL. */
-static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixed, enum unwanted not,
+static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixed, enum side not,
                 struct xti_works *out)
 {
     int64_t lo, hi, first, last;
@@ -62,12 +62,13 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
         return false;
     if (!xti_work_range(p, xti_row(p, r), &lo, &hi))
         goto end;
-    if (not == (hi < t ? BELOW : lo >= t ? ABOVE : NONE) && not != NONE) {
+    enum side side = hi < t ? BELOW : lo >= t ? ABOVE : NONE;
+    if (side != NONE && side == not) {
         skip(out);
         done = room >= 1;
         goto end;
     }
-    if (hi < t || lo >= t) {
+    if (side != NONE) {
         xti_work_simplify(p, false);
         xti_works_add(out, p);
         return room >= 1;

@@ -71,10 +71,11 @@ struct xti_map {
     int64_t *src_lo, *src_hi; /* [n_srcs] the same for each source; hi < lo when it is not read */
 };
 
+struct xti_work;
+
 /* Policy: boxes that removing one div may cost, and boxes for one pad or concat boundary. Zero-initialised
  * means the defaults (1 and 16). guard_windows: a boundary that windows cross, so that it lies elsewhere in
  * each row of a dim, becomes guards and not boxes. */
-struct xti_work;
 struct xti_fuse_options {
     int div_boxes, guard_boxes;
     bool guard_windows;

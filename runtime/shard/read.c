@@ -92,35 +92,51 @@ static bool settle_guards(struct xti_piece *p, struct xti_guard *guard)
     return true;
 }
 
+/* Room for what changes of a piece when it becomes a box. */
+struct room {
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_div div[XTI_MAX_DIVS];
+    struct xti_guard guard[XTI_MAX_GUARDS];
+};
+
+static struct xti_piece copy_into(struct room *room, const struct xti_piece *p)
+{
+    struct xti_piece box = *p;
+    box.dim = memcpy(room->dim, p->dim, (size_t)p->n_dims * sizeof *p->dim);
+    box.div = room->div;
+    box.guard = room->guard;
+    if (p->n_divs)
+        memcpy(room->div, p->div, (size_t)p->n_divs * sizeof *p->div);
+    if (p->n_guards)
+        memcpy(room->guard, p->guard, (size_t)p->n_guards * sizeof *p->guard);
+    return box;
+}
+
+/* What divs and guards count from moves `by` points along dim k. */
+static void move_numbers(struct xti_piece *box, int k, int64_t by)
+{
+    for (int j = 0; j < box->n_divs; j++)
+        box->div[j].c += box->div[j].x[k] * by;
+    for (int j = 0; j < box->n_guards; j++)
+        box->guard[j].c += box->guard[j].x[k] * by;
+}
+
 /* What is left of the piece when its digits have values. */
 static xt_status emit(struct reader *r, int64_t from, int64_t to)
 {
     const struct xti_piece *p = r->p;
-    struct xti_dim dim[XTI_MAX_DIMS];
-    struct xti_div div[XTI_MAX_DIVS];
-    struct xti_guard guard[XTI_MAX_GUARDS];
-    struct xti_between b = {from, to, *p};
-    b.box.dim = dim;
-    b.box.div = div;
-    b.box.guard = guard;
+    struct room room;
+    struct xti_between b = {from, to, copy_into(&room, p)};
     b.box.soff = xti_floor_mod(p->soff, XTI_PAGE);
     b.box.doff = xti_floor_mod(p->doff, XTI_PAGE);
-    memcpy(dim, p->dim, (size_t)p->n_dims * sizeof *dim);
-    if (p->n_divs)
-        memcpy(div, p->div, (size_t)p->n_divs * sizeof *div);
-    if (p->n_guards)
-        memcpy(guard, p->guard, (size_t)p->n_guards * sizeof *guard);
     for (int k = 0; k < r->n; k++) {
         int i = r->digit[k];
         b.box.soff += within(p->dim[i].s) * r->x[k];
         b.box.doff += within(p->dim[i].d) * r->x[k];
-        dim[i] = (struct xti_dim){1, 0, 0};
-        for (int j = 0; j < p->n_divs; j++)
-            div[j].c += div[j].x[i] * r->x[k];
-        for (int j = 0; j < p->n_guards; j++)
-            guard[j].c += guard[j].x[i] * r->x[k];
+        b.box.dim[i] = (struct xti_dim){1, 0, 0};
+        move_numbers(&b.box, i, r->x[k]);
     }
-    return settle_guards(&b.box, guard) ? r->each(r->arg, &b) : XT_OK;
+    return settle_guards(&b.box, room.guard) ? r->each(r->arg, &b) : XT_OK;
 }
 
 static xt_status walk(struct reader *r, int k, int64_t from, int64_t to)
@@ -275,17 +291,11 @@ static void seek(struct search *s, struct xti_piece *p)
     p->dim[k].n = half;
     seek(s, p);
     p->soff += half * p->dim[k].s;
-    for (int j = 0; j < p->n_divs; j++)
-        p->div[j].c += half * p->div[j].x[k];
-    for (int j = 0; j < p->n_guards; j++)
-        p->guard[j].c += half * p->guard[j].x[k];
+    move_numbers(p, k, half);
     p->dim[k].n = n - half;
     seek(s, p);
     p->soff -= half * p->dim[k].s;
-    for (int j = 0; j < p->n_divs; j++)
-        p->div[j].c -= half * p->div[j].x[k];
-    for (int j = 0; j < p->n_guards; j++)
-        p->guard[j].c -= half * p->guard[j].x[k];
+    move_numbers(p, k, -half);
     p->dim[k].n = n;
 }
 
@@ -294,19 +304,10 @@ enum { LOOKS_AT_A_BOX = 12 }; /* where guards hide all of a box few find it */
 bool xti_box_is_hidden(const struct xti_piece *box)
 {
     struct search s = {.from = -1, .left = LOOKS_AT_A_BOX};
-    struct xti_dim dim[XTI_MAX_DIMS];
-    struct xti_div div[XTI_MAX_DIVS];
-    struct xti_guard guard[XTI_MAX_GUARDS];
-    struct xti_piece p = *box;
-    if (!p.n_guards)
+    struct room room;
+    if (!box->n_guards)
         return false;
-    p.dim = dim;
-    p.div = div;
-    p.guard = guard;
-    memcpy(dim, box->dim, (size_t)p.n_dims * sizeof *dim);
-    if (p.n_divs)
-        memcpy(div, box->div, (size_t)p.n_divs * sizeof *div);
-    memcpy(guard, box->guard, (size_t)p.n_guards * sizeof *guard);
+    struct xti_piece p = copy_into(&room, box);
     seek(&s, &p);
     return !s.found;
 }

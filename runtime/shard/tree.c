@@ -10,8 +10,7 @@ struct xti_tree_node {
 
 static int64_t *around(const struct xti_tree *t, int64_t node) { return t->around + 2 * t->rank * node; }
 
-/* Sets the box around the node, and gives the axis along which it is longest, counted in boxes of mean
- * length.
+/* Sets the box around the node. Returns the axis along which it is longest, counted in boxes of mean length.
  */
 static int surround(const struct xti_tree *t, int64_t node)
 {
