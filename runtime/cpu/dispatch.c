@@ -98,8 +98,7 @@ static const struct xti_machine *this_machine(void)
 }
 
 /* What does not change while a process lives. Asked once: in a virtual machine each cpuid is left to the
- * host, and sysconf takes a dozen of them: 0.1 ms in all (Emerald, 2026-11), as long as a plan over a
- * thousand ranks. */
+ * host, and sysconf takes a dozen of them. */
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static struct {
     const struct xti_machine *machine;

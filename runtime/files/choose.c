@@ -9,8 +9,7 @@
 #include "plan/estimate.h"
 
 enum { SAMPLES = 3, LONG = 65536, MOST_PIECES = 20000 };
-/* What a tile takes beside its requests, of which the last ones are waited for: x; x of 2 GB in 8192 and in
- * 13391 tiles took 150 and 200 us a tile longer than in few (Emerald, 2 shared cores, 2026-11). */
+/* What a tile takes beside its requests, of which the last ones are waited for (bench/notes/files.md). */
 static const double TILE_SECONDS = 2e-4;
 /* Of what a step has to save. */
 static const double GAIN = 0.999;
