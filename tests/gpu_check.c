@@ -3,14 +3,17 @@
  *     gpu_check [OPTIONS] device                       its name
  *     gpu_check [OPTIONS] equal                        golden chains, workloads, random chains: byte for byte
  *                                                      what the reference evaluator makes
+ *     gpu_check [OPTIONS] prepare LIST[:DTYPE] ..      compiles what `times` runs, into the disk cache
  *     gpu_check [OPTIONS] times LIST[:DTYPE] ..        chains of lists beside a device-to-device copy
- *     gpu_check [OPTIONS] unaligned LIST[:DTYPE] ..    the same, every buffer one element past a multiple of
- * 256 gpu_check [OPTIONS] sweep                        a copy and a transposition of 4 KB to 8 GB gpu_check
- * [OPTIONS] launch                       xt_run beside cuLaunchKernel, on the host's clock gpu_check
- * [OPTIONS] compile                      cold, from disk, from memory; loading the code
+ *     gpu_check [OPTIONS] unaligned LIST[:DTYPE] ..    the same, buffers one element past multiples of 256
+ *     gpu_check [OPTIONS] sweep                        a copy and a transposition of 4 KB to 8 GB
+ *     gpu_check [OPTIONS] launch                       xt_run beside cuLaunchKernel, on the host's clock
+ *     gpu_check [OPTIONS] compile                      cold, from disk, from memory; loading the code
  *     --seconds S      begins nothing later; what is left out is counted
  *     --samples N      of each time, at least 20 for figures
  *     --random N       random chains of `equal`
+ *     --share I/N      of equal and prepare: every N-th chain, from the I-th on
+ *     --tier NAME      exact (without it), structure or any: the code that runs
  *     --small          small forms of chains, small sizes: for the driver double
  *
  * Answers with lines of JSON. Exit status 0; 1: something differs or fails; 3: no GPU here. */
@@ -24,6 +27,7 @@
 
 #include "api/api.h"
 #include "bench/bench.h"
+#include "cuda/any.h"
 #include "cuda/driver.h"
 #include "cuda/module.h"
 #include "support/golden.h"
@@ -33,14 +37,15 @@ enum { MAX_INPUTS = 64, MAX_SAMPLES = 101, MAX_TURNS = 64, NO_GPU = 3 };
 
 static struct {
     double deadline; /* seconds of the clock */
-    int samples, random;
+    int samples, random, share, shares;
+    enum xti_cuda_tier tier;
     bool small;
     const char *part;
-} opt = {.deadline = INFINITY, .samples = 21, .random = 5000};
+} opt = {.deadline = INFINITY, .samples = 21, .random = 5000, .shares = 1, .tier = XTI_TIER_EXACT};
 
 static struct xt_ctx *ctx;
-static int n_failed;
-static const struct xt_compile_options on_cuda = {.size = sizeof on_cuda, .backend = XT_CUDA};
+static int n_failed, n_unserved;
+static const struct xt_compile_options exact = {.size = sizeof exact, .backend = XT_CUDA, .mode = XT_SYNC};
 static const struct xt_compile_options by_reference = {.size = sizeof by_reference, .backend = XT_REF};
 
 static double now(void)
@@ -73,6 +78,42 @@ static void leave_out(int n)
 {
     if (n)
         printf("{\"part\": \"%s\", \"left_out\": %d}\n", opt.part, n);
+}
+
+/* Is the next chain one of this process's? */
+static bool next_is_mine(void)
+{
+    static int n;
+    return n++ % opt.shares == opt.share;
+}
+
+/* Code of XTI_TIER_ANY in place of what k runs. */
+static xt_status take_any(struct xt_kernel *k)
+{
+    const enum xti_cuda_tier any = XTI_TIER_ANY;
+    struct xti_home home;
+    xt_status s = xti_any_make(&k->shared->cuda, NULL);
+    if (!s && !k->code[any] && !(s = xti_home_get(0, &home, NULL)))
+        s = xti_code_get(ctx, k, any, &home, &k->code[any], &k->code_origin[any], NULL);
+    if (!s)
+        atomic_store(&k->now, k->code[any]);
+    return s;
+}
+
+/* *out: runs code of the tier that was asked for; NULL: that tier does not serve the chain. */
+static xt_status compile_tier(const struct xt_graph *g, struct xt_kernel **out)
+{
+    const struct xt_compile_options o = {
+        .size = sizeof o, .backend = XT_CUDA, .mode = opt.tier == XTI_TIER_EXACT ? XT_SYNC : XT_GENERIC};
+    xt_status s = xt_compile(ctx, g, &o, out);
+    const struct xti_shared_code *c = s ? NULL : atomic_load(&(*out)->now);
+    if (c && opt.tier == XTI_TIER_ANY && (s = take_any(*out)) == XT_EUNSUPPORTED)
+        s = XT_OK;
+    if (s || (c && atomic_load(&(*out)->now)->tier != opt.tier)) {
+        xt_kernel_free(*out);
+        *out = NULL;
+    }
+    return s;
 }
 
 /* ---- equal */
@@ -114,14 +155,16 @@ static void free_buffers(struct buffers *b)
 }
 
 /* Bytes that the chain does not write must keep their value: both buffers start alike and are compared whole.
- */
+ * True: equal, or not served. */
 static bool compare(const struct xt_graph *g, uint64_t seed)
 {
     struct xt_kernel *cuda = NULL, *ref = NULL;
     struct buffers b = {0};
     const char *what = NULL;
-    if (xt_compile(ctx, g, &on_cuda, &cuda) || xt_compile(ctx, g, &by_reference, &ref))
+    if (compile_tier(g, &cuda) || xt_compile(ctx, g, &by_reference, &ref))
         what = xt_last_error()->message;
+    else if (!cuda)
+        n_unserved++;
     else if (!fill_buffers(&b, cuda, xt_input_count(g), seed))
         what = "no memory";
     else if (xt_run_host(ref, b.want, (const void *const *)b.src) ||
@@ -146,7 +189,8 @@ static int compare_golden(void)
     int passed = 0;
     FILE *f = golden_open();
     while (f && golden_next(f, &c)) {
-        passed += c.n_table >= 0 && compare(c.g, 1);
+        if (next_is_mine())
+            passed += c.n_table >= 0 && compare(c.g, 1);
         xt_graph_free(c.g);
     }
     if (f)
@@ -161,6 +205,8 @@ static int compare_workloads(void)
     int n = bench_workloads_read(bench_workloads_text, &w, why, sizeof why), passed = 0;
     for (int i = 0; i < n; i++) {
         struct xt_graph *g = NULL;
+        if (!next_is_mine())
+            continue;
         if (xt_parse(w[i].small, 0, NULL, &g))
             fail(w[i].name, xt_last_error()->message);
         else
@@ -173,14 +219,15 @@ static int compare_workloads(void)
 
 static void check_equal(void)
 {
-    int i = 0, passed = compare_golden() + compare_workloads();
-    for (; i < opt.random && in_time(); i++) {
+    int i = opt.share, passed = compare_golden() + compare_workloads(), random = 0;
+    for (; i < opt.random && in_time(); i += opt.shares, random++) {
         struct xt_graph *g = random_graph((uint64_t)i + 1, NULL);
         passed += compare(g, (uint64_t)i);
         xt_graph_free(g);
     }
-    leave_out(opt.random - i);
-    printf("{\"part\": \"equal\", \"passed\": %d, \"failed\": %d, \"random\": %d}\n", passed, n_failed, i);
+    leave_out(i < opt.random ? (opt.random - i + opt.shares - 1) / opt.shares : 0);
+    printf("{\"part\": \"equal\", \"passed\": %d, \"failed\": %d, \"random\": %d, \"unserved\": %d}\n",
+           passed - n_unserved, n_failed, random, n_unserved);
 }
 
 /* ---- times: buffers on the device, events around the launches */
@@ -296,13 +343,17 @@ static double median_us(void (*run)(struct device_run *), struct device_run *d, 
 
 static void time_chain(const char *name, const char *chain, bool shifted)
 {
+    bool preparing = !strcmp(opt.part, "prepare");
     struct device_run *d = calloc(1, sizeof *d);
     struct xt_graph *g = NULL;
     double spread, unused;
     d->ok = true;
     d->info.size = sizeof d->info;
-    if (xt_parse(chain, 0, NULL, &g) || (d->n = xt_input_count(g)) > MAX_INPUTS ||
-        xt_compile(ctx, g, &on_cuda, &d->k) || xt_kernel_get(d->k, &d->info)) {
+    if (xt_parse(chain, 0, NULL, &g) || (d->n = xt_input_count(g)) > MAX_INPUTS || compile_tier(g, &d->k)) {
+        fail(name, xt_last_error()->message);
+    } else if (!d->k || preparing) {
+        leave_out(!d->k);
+    } else if (xt_kernel_get(d->k, &d->info)) {
         fail(name, xt_last_error()->message);
     } else if (!allocate(d)) {
         fail(name, "not enough memory on the device");
@@ -354,6 +405,8 @@ static void time_list(const char *list, bool shifted)
     if (n < 0)
         fail(list, text ? why : "cannot be read");
     for (; i < n && in_time(); i++) {
+        if (!next_is_mine())
+            continue;
         const char *form = opt.small && *w[i].small ? w[i].small : w[i].chain;
         char *chain = dtype ? bench_chain_as(form, dtype) : strdup(form);
         snprintf(name, sizeof name, "%s%s%s", w[i].name, dtype ? " " : "", dtype ? dtype : "");
@@ -414,7 +467,7 @@ static void time_launches(void)
     int batches = opt.small ? 5 : 200;
     double *by_xt = calloc((size_t)batches, sizeof *by_xt), *bare = calloc((size_t)batches, sizeof *bare);
     unsigned long long src = 0, dst = 0;
-    struct xt_kernel *k = compile_line(ctx, "x: f32[1024]; x.flip(0)", &on_cuda);
+    struct xt_kernel *k = compile_line(ctx, "x: f32[1024]; x.flip(0)", &exact);
     if (!k || cu.api->mem_alloc(&src, 4096) || cu.api->mem_alloc(&dst, 4096)) {
         fail("launch", "no kernel, or no memory");
         return;
@@ -486,7 +539,7 @@ static void time_compiles(void)
             us[j] = compile_anew(ways[i].disk ? dir : "", line, ways[i].mode);
         put_time(ways[i].name, us, n);
     }
-    struct xt_kernel *k = compile_line(ctx, line, &on_cuda);
+    struct xt_kernel *k = compile_line(ctx, line, &exact);
     const struct xti_shared_code *c = k ? atomic_load(&k->now) : NULL;
     for (int j = 0; c && j < opt.samples; j++) {
         xti_cu_module m;
@@ -540,7 +593,7 @@ static int run_part(int n, char **arg)
         time_launches();
     else if (!strcmp(opt.part, "compile"))
         time_compiles();
-    else if (!strcmp(opt.part, "times") || !strcmp(opt.part, "unaligned"))
+    else if (!strcmp(opt.part, "times") || !strcmp(opt.part, "unaligned") || !strcmp(opt.part, "prepare"))
         for (int i = 0; i < n; i++)
             time_list(arg[i], !strcmp(opt.part, "unaligned"));
     else
@@ -549,19 +602,37 @@ static int run_part(int n, char **arg)
     return n_failed != 0;
 }
 
+static bool take_option(const char *option, const char *value)
+{
+    static const char *const tiers[XTI_TIERS] = {"any", "structure", "exact"};
+    if (!strcmp(option, "--seconds"))
+        opt.deadline = now() + atof(value);
+    else if (!strcmp(option, "--random"))
+        opt.random = atoi(value);
+    else if (!strcmp(option, "--samples"))
+        opt.samples = atoi(value);
+    else if (!strcmp(option, "--share"))
+        return sscanf(value, "%d/%d", &opt.share, &opt.shares) == 2 && opt.shares > 0;
+    else if (!strcmp(option, "--tier")) {
+        for (int i = 0; i < XTI_TIERS; i++)
+            if (!strcmp(value, tiers[i]))
+                return opt.tier = (enum xti_cuda_tier)i, true;
+        return false;
+    } else
+        return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     int i = 1;
-    setenv("XT_JIT", "sync", 0); /* exact kernels, unless asked for others */
     for (; i < argc && !strncmp(argv[i], "--", 2); i++) {
         if (!strcmp(argv[i], "--small"))
             opt.small = true;
-        else if (i + 1 < argc && !strcmp(argv[i], "--seconds"))
-            opt.deadline = now() + atof(argv[++i]);
-        else if (i + 1 < argc && !strcmp(argv[i], "--random"))
-            opt.random = atoi(argv[++i]);
-        else if (i + 1 < argc && !strcmp(argv[i], "--samples"))
-            opt.samples = atoi(argv[++i]);
+        else if (i + 1 == argc || !take_option(argv[i], argv[i + 1]))
+            return 1;
+        else
+            i++;
     }
     if (i == argc || opt.samples < 1 || opt.samples > MAX_SAMPLES || xt_ctx_new(NULL, &ctx))
         return 1;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What needs a GPU, in one program and under eight minutes: `make gpu-check`.
 
-    gpu_check.py [--seconds 460] [--small] [--out DIR] [--double LIBRARY]
+    gpu_check.py [--seconds 460] [--small] [--out DIR] [--double LIBRARY] [--parts equal,times,..]
+                 [--commit NAME]
 
 First that copies on the device are byte for byte the reference's, then times: each part has a share of the
 seconds, hands on what it does not need, and says what it left out. Writes DIR/gpu-NAME-COMMIT.json and a
@@ -16,7 +17,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 B = os.environ.get("B", "build")
 CHECK = os.path.join(B, "tests", "gpu_check")
@@ -54,6 +57,7 @@ class Run:
         return max(1, self.opt.seconds * self.shares / 100 - (time.monotonic() - self.start))
 
     def keep(self, part, begun, rows):
+        rows = [dict(r, part=part) for r in rows]
         self.rows += rows
         done = {"part": part, "seconds": round(time.monotonic() - begun, 1),
                 "left_out": sum(r.get("left_out", 0) for r in rows),
@@ -62,15 +66,37 @@ class Run:
         print(f"{part:10} {done['seconds']:6.1f} s, {len(rows):4} rows, {done['left_out']} left out, "
               f"{done['failed']} failed", flush=True)
 
+    def command(self, seconds, *args):
+        options = ["--small", "--samples", "3", "--random", "100"] if self.opt.small else []
+        return [CHECK, *options, "--seconds", "%.1f" % seconds, *args]
+
     def check(self, share, part, *args, wrap=()):
         begun, seconds = time.monotonic(), self.seconds(share)
-        options = ["--small", "--samples", "3", "--random", "100"] if self.opt.small else []
-        command = [*wrap, CHECK, *options, "--seconds", "%.1f" % seconds, *args]
-        self.keep(part, begun, answers(command, seconds))
+        if self.wanted(part):
+            self.keep(part, begun, answers([*wrap, *self.command(seconds, *args)], seconds))
+
+    def divided(self, share, part, *args):
+        """The same, by as many processes as there are processors: what takes the time is compiles."""
+        begun, seconds, n = time.monotonic(), self.seconds(share), min(16, os.cpu_count() or 1)
+        if not self.wanted(part):
+            return
+        commands = [self.command(seconds, "--share", f"{i}/{n}", *args) for i in range(n)]
+        with ThreadPoolExecutor(n) as pool:
+            rows = sum(pool.map(lambda c: answers(c, seconds), commands), [])
+        sums = {}
+        for r in [r for r in rows if "passed" in r]:
+            sums = {k: v if k == "part" else v + sums.get(k, 0) for k, v in r.items()}
+        rows = [r for r in rows if "passed" not in r] + [sums] * bool(sums)
+        self.keep(part, begun, rows)
+        if sums:
+            print(" ", *(f"{k} {v}" for k, v in sums.items() if k != "part"))
+
+    def wanted(self, part):
+        return not self.opt.parts or part in self.opt.parts.split(",")
 
     def sanitizer(self, share):
         tool, begun = shutil.which("compute-sanitizer"), time.monotonic()
-        if not tool:
+        if not tool and self.wanted("sanitizer"):
             self.seconds(share)
             self.keep("sanitizer", begun, [{"part": "sanitizer", "missing": "compute-sanitizer"}])
         else:
@@ -78,6 +104,8 @@ class Run:
 
     def serving(self, share):
         begun, seconds, lines = time.monotonic(), self.seconds(share), []
+        if not self.wanted("serving"):
+            return
         program = os.path.join(B, "bench", "serving")
         try:
             lengths = ["--lengths", "40"] if self.opt.small else []
@@ -90,13 +118,15 @@ class Run:
 
     def peers(self, share):
         begun, seconds = time.monotonic(), self.seconds(share)
+        if not self.wanted("peers"):
+            return
         least = 0 if self.opt.small else LARGE
         mine = [r for r in self.rows if r.get("part") == "times" and r.get("bytes", -1) >= least]
         small = {line.split(" | ")[0]: line.strip().split(" | ")[-1] for path in (TTC, WORKLOADS)
                  for line in open(path) if line.count(" | ") == 3}
         text = "".join(f"{r['name']}|{r['chain']}|{small.get(r['name'], '')}\n" for r in mine)
         rows = answers([sys.executable, "tests/gpu_peers.py", "%.1f" % seconds], seconds, text)
-        self.keep("peers", begun, [dict(r, part="peers") for r in rows])
+        self.keep("peers", begun, rows)
 
 
 def geomean(values):
@@ -131,6 +161,10 @@ def table(head, rows, parts):
     for width in WIDTHS:
         put_group(out, f"57 transpositions, {width}", [r for r in times if r["name"].endswith(" " + width)])
     put_group(out, "workloads", [r for r in times if " " not in r["name"]])
+    put_group(out, "workloads of 64 MB and more",
+              [r for r in times if " " not in r["name"] and r["bytes"] >= 64 << 20])
+    structure = [r for r in rows if r.get("part") == "structure" and "us" in r]
+    put_group(out, "57 and workloads, code of structures", structure)
     put_group(out, "unaligned", [r for r in rows if r.get("part") == "unaligned" and "us" in r])
     put_group(out, "4 KB to 8 GB", [r for r in rows if r.get("part") == "sweep" and "us" in r])
     lost, n = losses(rows)
@@ -158,6 +192,8 @@ def main():
     p.add_argument("--small", action="store_true")
     p.add_argument("--out", default="bench/results")
     p.add_argument("--double", default="")
+    p.add_argument("--parts", default="")
+    p.add_argument("--commit", default="")
     opt = p.parse_args()
     if opt.double:
         os.environ["XT_LIBCUDA"] = opt.double
@@ -166,20 +202,28 @@ def main():
         print("nothing was checked")
         return 3
     head = {k: v for k, v in head[0].items() if k != "part"}
-    head.update(commit=commit(), date=time.strftime("%Y-%m-%d"), double=head["device"] == "double")
+    head.update(commit=opt.commit or commit(), date=time.strftime("%Y-%m-%d"))
+    head["double"] = head["device"] == "double"
     print(f"{head['device']}, sm_{head['sm']}: {opt.seconds:.0f} s")
     os.makedirs(opt.out, exist_ok=True)
-    run = Run(opt)
-    run.check(15, "equal", "equal")
-    run.sanitizer(6)
+    run, cache = Run(opt), tempfile.TemporaryDirectory()
+    os.environ["XT_CACHE_DIR"] = cache.name
+    lists = [f"{TTC}:{w}" for w in WIDTHS]
+    run.divided(12, "equal", "equal")
+    run.divided(5, "equal-structure", "--tier", "structure", "equal")
+    run.divided(2, "equal-any", "--tier", "any", "equal")
+    run.sanitizer(5)
     run.check(1, "launch", "launch")
     run.check(3, "compile", "compile")
-    run.check(25, "times", "times", *(f"{TTC}:{w}" for w in WIDTHS))
-    run.check(9, "times", "times", WORKLOADS)
-    run.check(8, "sweep", "sweep")
-    run.check(8, "unaligned", "unaligned", WORKLOADS, f"{TTC}:f16")
-    run.serving(5)
-    run.peers(20)
+    run.divided(5, "prepare", "prepare", *lists, WORKLOADS)
+    run.check(20, "times", "times", *lists)
+    run.check(8, "times", "times", WORKLOADS)
+    run.divided(3, "prepare", "--tier", "structure", "prepare", lists[0], WORKLOADS)
+    run.check(5, "structure", "--tier", "structure", "times", lists[0], WORKLOADS)
+    run.check(6, "sweep", "sweep")
+    run.check(6, "unaligned", "unaligned", WORKLOADS, lists[1])
+    run.serving(4)
+    run.peers(15)
     name = "".join(c if c.isalnum() else "-" for c in head["device"].lower())
     path = os.path.join(opt.out, f"gpu-{name}-{head['commit']}")
     text = table(head, run.rows, run.parts)

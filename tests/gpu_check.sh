@@ -33,12 +33,15 @@ report = json.load(open(files[0])) if files else {"rows": [], "parts": []}
 table = open(files[0][:-4] + "md").read() if files else ""
 check("it says that the device is none", report.get("double") is True and "no time below is a GPU's" in table)
 parts = [p["part"] for p in report["parts"]]
-check("every part ran", parts == ["equal", "sanitizer", "launch", "compile", "times", "times", "sweep",
-                                  "unaligned", "serving", "peers"])
+check("every part ran", parts == ["equal", "equal-structure", "equal-any", "sanitizer", "launch", "compile",
+                                  "prepare", "times", "times", "prepare", "structure", "sweep", "unaligned",
+                                  "serving", "peers"])
 rows = report["rows"]
-equal = [r for r in rows if r.get("part") == "equal" and "passed" in r]
-check("copies were compared", equal and equal[0]["passed"] > 150 and equal[0]["failed"] == 0)
-for part in ("launch", "compile", "times", "sweep", "unaligned"):
+for part in ("equal", "equal-structure", "equal-any"):
+    equal = [r for r in rows if r.get("part") == part and "passed" in r]
+    check(f"{part}: copies were compared",
+          len(equal) == 1 and equal[0]["passed"] > 150 and equal[0]["failed"] == 0)
+for part in ("launch", "compile", "times", "structure", "sweep", "unaligned"):
     check(part + " has times", any(r.get("us", 0) > 0 for r in rows if r.get("part") == part))
 check("serving counted", any("structures" in r.get("text", "") for r in rows))
 check("peers answered", any(r.get("part") == "peers" and "peer" in r for r in rows))
