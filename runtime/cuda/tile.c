@@ -8,7 +8,7 @@
 
 /* Indices below SMALL_INDEX are divided by one multiplication; points are asked for up to INDEX_SLACK beyond
  * the last one. */
-enum { SMALL_INDEX = 1 << 15, INDEX_SLACK = 1 << 12 };
+enum { SMALL_INDEX = 1 << 15, INDEX_SLACK = 1 << 12, LINE_BYTES = 128 };
 
 static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
 {
@@ -35,8 +35,14 @@ static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_
         s->blocks *= xti_box_count(s->box, c, p->map.esize);
 }
 
-/* Boxes that run at the same time lie side by side in the source: rows of a power of two apart would meet in
- * a few of the memory's channels. */
+/* Bytes of the source's run that are a box's. */
+static int64_t row_bytes(const struct xti_box *b, int unit)
+{
+    return b->chunks * 16 - (b->shifts ? 16 - unit : 0);
+}
+
+/* Boxes that run at the same time lie side by side in the destination: lines that are written here and there
+ * cost more than such as are read so. Rows of less than a line are read side by side. */
 static void tile_index(struct xti_writer *w)
 {
     static const char *const out[] = {"*u", "*v"};
@@ -51,12 +57,18 @@ static void tile_index(struct xti_writer *w)
         if (xti_box_find(b, i))
             w->role[i] = XTI_IN_BODY;
     }
+    bool along = row_bytes(b, w->p->map.esize) >= LINE_BYTES;
     for (int in_a = 1; in_a >= 0; in_a--)
-        for (int c = 0; c < b->n_cuts; c++)
-            if (b->dim[b->window[c]].in_a == in_a) {
-                xti_write_fact(w->e, (uint64_t)c);
+        for (int c = 0; c < b->n_cuts; c++) {
+            const struct xti_box_dim *d = &b->dim[b->window[c]];
+            if (d->in_a != in_a)
+                continue;
+            xti_write_fact(w->e, (uint64_t)(2 * c + along));
+            if (along)
+                xti_write_part(w, d->dim, xti_box_count(b, c, w->p->map.esize), out[c]);
+            else
                 xti_write_digit(w, xti_box_count(b, c, w->p->map.esize), out[c]);
-            }
+        }
 }
 
 /* ---- what tile.cu wants to know */

@@ -115,14 +115,20 @@ static void put_row(struct xti_writer *w, int64_t c, const int64_t *x, const int
         put_term(w, q && j < w->q->n_divs ? q[j] : 0, "q", j);
 }
 
-/* Fastest first. */
+/* Fastest first: those of the family, then dims, or parts of them, as they lie in the destination. */
 static int list_digits(const struct xti_writer *w, struct xti_digit *digit)
 {
-    int n = w->n_digits;
-    memcpy(digit, w->digit, sizeof w->digit);
-    for (int i = w->size.n_dims - 1; i >= 0; i--)
+    int n = 0;
+    for (int k = 0; k < w->n_digits; k++)
+        if (w->digit[k].dim < 0)
+            digit[n++] = w->digit[k];
+    for (int i = w->size.n_dims - 1; i >= 0; i--) {
         if (w->role[i] == XTI_FROM_INDEX)
             digit[n++] = (struct xti_digit){w->dim[i].n, NULL, i};
+        for (int k = 0; k < w->n_digits; k++)
+            if (w->digit[k].dim == i)
+                digit[n++] = w->digit[k];
+    }
     return n;
 }
 
@@ -305,7 +311,13 @@ void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64
 
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out)
 {
-    w->digit[w->n_digits++] = (struct xti_digit){n, out, 0};
+    w->digit[w->n_digits++] = (struct xti_digit){n, out, -1};
+}
+
+void xti_write_part(struct xti_writer *w, int dim, int64_t n, const char *out)
+{
+    xti_write_fact(w->e, (uint64_t)dim);
+    w->digit[w->n_digits++] = (struct xti_digit){n, out, dim};
 }
 
 void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, int64_t soff, int64_t doff)

@@ -36,8 +36,8 @@ enum xti_role {
 
 struct xti_digit {
     int64_t n;
-    const char *out; /* "*u", "*v"; NULL: dim */
-    int dim;
+    const char *out; /* "*u", "*v"; NULL: the dim's point */
+    int dim;         /* whose place in the order it has; -1: it comes first */
 };
 
 /* c + sum x[i] * (dim i), for the skeleton. */
@@ -64,7 +64,7 @@ struct xti_writer {
     struct xti_dim dim[XTI_MAX_DIMS];
     int64_t soff, doff;
     enum xti_role role[XTI_MAX_DIMS];
-    struct xti_digit digit[4]; /* the fastest digits, handed on to the skeleton */
+    struct xti_digit digit[4]; /* handed on to the skeleton */
     int n_digits;
     struct xti_sum sum[8]; /* handed on as well */
     int n_sums;
@@ -96,6 +96,9 @@ void xti_write_optional(struct xti_writer *w, const char *name, int64_t v);
 void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64_t of);
 /* The fastest digit of the running index not yet taken goes to `out`: "*u" or "*v". n is a number. */
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out);
+/* A digit that takes the place of the piece's dim in the order: which of n parts of it. The dim's role is
+ * XTI_IN_BODY. */
+void xti_write_part(struct xti_writer *w, int dim, int64_t n, const char *out);
 /* The index function runs over these dims instead of the piece's, and leaves its divs and guards out. */
 void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, int64_t soff, int64_t doff);
 /* It also sets `out` to c + sum x[i] * (dim i). x must live as long as the plan. */
