@@ -153,7 +153,7 @@ static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int 
         if (b->grid) /* not the first sector, of which few lanes have a unit */
             point += (b->vectors > b->lanes ? b->lanes : 0) - units_within(b, r, r->lanes, b->grid / unit);
         else if (!b->destination_aligned)
-            point += last->back * last->d - units_within(b, r, r->lanes, units);
+            point += last->back * last->d - units_within(b, r, r->lanes, b->share / unit);
         put_digits(&points, point < 0 ? 0 : point, r->lanes, r);
     }
 }
@@ -315,6 +315,12 @@ static bool is_additive(const struct xti_box *b, enum xti_box_of f, int64_t step
 /* So many threads are worth it where one's places follow from its first ones. */
 static bool enough(int64_t threads) { return 8 * threads >= 5 * XTI_CUDA_THREADS; }
 
+/* Bytes that all runs begin at multiples of, but for where the first one does. */
+static int64_t run_align(const struct xti_box *b, int unit)
+{
+    return b->destination_align >= XTI_BOX_MOST_WORD ? XTI_BOX_MOST_WORD : unit;
+}
+
 /* By whole runs. */
 static bool step_by_runs(const struct xti_box *b, int unit, struct xti_box_steps *s)
 {
@@ -322,7 +328,7 @@ static bool step_by_runs(const struct xti_box *b, int unit, struct xti_box_steps
     for (int64_t r = most; enough(r * b->lanes); r--) {
         if ((b->vectors != b->lanes && outs % r) || !is_additive(b, XTI_BOX_RUN, r, &grain))
             continue;
-        bool still = grain * unit % b->word == 0 || b->destination_aligned;
+        bool still = grain * run_align(b, unit) % b->share == 0 || b->destination_aligned;
         *s = (struct xti_box_steps){r * b->lanes, r, 0, still};
         return true;
     }
@@ -646,7 +652,8 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
                 lanes[n++] = l;
         return n;
     }
-    int least = (b->destination_aligned && b->destination_align >= SECTOR ? SECTOR : LINE) / b->word;
+    bool sectors = b->share >= SECTOR || (b->destination_aligned && b->destination_align >= SECTOR);
+    int least = (sectors ? SECTOR : LINE) / b->word;
     for (size_t i = 0; i < sizeof try / sizeof *try && n + 1 < MOST_LANES && b->outs > b->group; i++)
         if (b->vectors % try[i] == 0 && try[i] >= least && try[i] < b->vectors)
             lanes[n++] = try[i];
@@ -700,7 +707,7 @@ static struct found search(struct xti_box *b, int unit)
  * of 16 bytes: boxes that are alike but for them are made one. All numbers are then small. */
 static void make_alike(struct xti_box *b, int unit)
 {
-    int64_t order[XTI_CUDA_BOX_DIMS], units = 16 / unit;
+    int64_t order[XTI_CUDA_BOX_DIMS], units = 16 / unit, part = (b->share > 16 ? b->share : 16) / unit;
     for (int j = 0; j < b->n; j++) {
         order[j] = 0;
         for (int k = 0; k < b->n; k++)
@@ -711,7 +718,7 @@ static void make_alike(struct xti_box *b, int unit)
         if (xti_box_is_row(d))
             d->s = ((order[j] + 1) << ROW_BITS) + (d->s % units != 0);
         if (!d->in_b)
-            d->d = d->d % units ? 1 : units;
+            d->d = d->d % part ? 1 : part;
     }
 }
 
@@ -724,14 +731,14 @@ static void list_facts(const struct xti_box *b, int unit, struct facts *f)
 {
     const int64_t whole[] = {unit,
                              b->n,
-                             b->n_b + 32 * b->word,
+                             b->n_b + 32 * (b->word + 32 * b->share),
                              b->rows,
                              b->chunks,
                              b->outs,
                              b->vectors,
                              b->group,
                              b->shifts + 4 * b->destination_aligned + 8 * (b->destination_align >= SECTOR) +
-                                 16 * b->line + b->grid};
+                                 16 * b->line + b->grid + 64 * (b->destination_align >= XTI_BOX_MOST_WORD)};
     int n = 0;
     memset(f, 0, sizeof *f);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)

@@ -23,6 +23,7 @@ enum {
     GRID_BYTES = 40 << 10,  /* of boxes whose runs are to be long */
     LEAST_BYTES = 2 << 10,  /* however small the tensor is */
     SECTOR = 32,
+    PARTIAL_BYTES = 92, /* that are copied in the time that the two parts of sectors at a run's ends take */
     SMALL = 16,
     MANY_WINDOWS = 8
 };
@@ -263,8 +264,8 @@ const struct xti_box_dim *xti_box_find(const struct xti_box *b, int dim)
     return NULL;
 }
 
-/* Where runs begin within words, a box's share of each begins up to word / unit - 1 points earlier than its
- * window. */
+/* Where runs that are cut begin within words, or within sectors, a box's part of each begins up to
+ * share / unit - 1 points earlier than its window. */
 static void align_destination(const struct xti_cuda_plan *p, const struct xti_piece *q, int word,
                               struct xti_box *b)
 {
@@ -278,11 +279,14 @@ static void align_destination(const struct xti_cuda_plan *p, const struct xti_pi
     b->destination_align = (int)(bits & (~bits + 1));
     /* few widths make few structures */
     bool whole = (bits | (uint64_t)p->base_align) % XTI_BOX_MOST_WORD == 0;
-    b->word = whole ? XTI_BOX_MOST_WORD : word > (int)unit ? word : (int)unit;
-    b->destination_aligned = whole || b->word == (int)unit;
     struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    int least = word < XTI_BOX_MOST_WORD ? word : XTI_BOX_MOST_WORD;
+    b->word = whole ? XTI_BOX_MOST_WORD : least > (int)unit ? least : (int)unit;
+    b->share = word == XTI_BOX_WHOLE_SECTORS && last->cut >= 0 ? SECTOR : b->word;
+    b->destination_aligned = b->share == (whole ? b->word : (int)unit);
+    int64_t units = b->share / p->map.esize - (whole ? XTI_BOX_MOST_WORD / p->map.esize : 1);
     if (!b->destination_aligned && last->cut >= 0)
-        last->back = (b->word / p->map.esize - 1 + last->d - 1) / last->d; /* d: points of the run below it */
+        last->back = (units + last->d - 1) / last->d; /* d: points of the run below it */
 }
 
 static void align_source(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *b)
@@ -391,14 +395,14 @@ static int64_t rest_of(const struct xti_box_dim *d, int64_t units)
 /* Has the end a box of its own? It would be a word longer than others otherwise. */
 static bool ends_apart(const struct xti_box_dim *d, int64_t units)
 {
-    int64_t words = (d->d * d->t + units - 1) / units;
-    return d->back && windows_of(d) >= MANY_WINDOWS && rest_of(d, units) > words * units;
+    int64_t parts = (d->d * d->t + units - 1) / units;
+    return d->back && windows_of(d) >= MANY_WINDOWS && rest_of(d, units) > parts * units;
 }
 
 int64_t xti_box_count(const struct xti_box *b, int window, int unit)
 {
     const struct xti_box_dim *d = &b->dim[b->window[window]];
-    return windows_of(d) + ends_apart(d, b->word / unit);
+    return windows_of(d) + ends_apart(d, b->share / unit);
 }
 
 /* A chunk more for the shift would leave threads without a row: rows are a little shorter instead. */
@@ -415,6 +419,7 @@ static bool trim_rows(struct xti_box *b, int unit)
         if (4 * fewer > d->t)
             continue;
         d->t -= fewer;
+        d->t -= unit == 1 && d->t > SECTOR ? d->t % SECTOR : 0; /* runs a sector apart begin alike */
         return true;
     }
     return false;
@@ -442,15 +447,21 @@ static bool worth_it(const struct xti_piece *q, const struct sides *x, int unit,
 }
 
 /* Words of a run. One that is not cut begins and ends within a word where runs begin anywhere. */
-static int64_t count_words(const struct xti_box *b, int64_t units)
+static int64_t count_words(const struct xti_box *b, int unit)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    int64_t run = last->d * last->t, rest = ends_apart(last, units) ? run : rest_of(last, units);
+    int64_t word = b->word / unit, part = b->share / unit, run = last->d * last->t,
+            rest = ends_apart(last, part) ? run : rest_of(last, part);
     if (last->cut < 0 && !b->destination_aligned)
-        run += units - 1;
+        run += word - 1;
+    if (!b->grid) {
+        run = last->cut < 0 ? run : (run + part - 1) / part * part;
+        run = run > rest ? run : rest;
+        return (run + word - 1) / word;
+    }
+    int64_t words = b->grid / b->word; /* of a sector: it may begin with the last one */
     run = run > rest ? run : rest;
-    int64_t words = b->grid ? b->grid / b->word : 1; /* of a sector: it may begin with the last one */
-    return (run + 2 * units * words - units - 1) / (units * words) * words;
+    return (run + 2 * word * words - word - 1) / (word * words) * words;
 }
 
 /* A box for sides that can be aligned as x says; *b tells whether they are. */
@@ -470,20 +481,19 @@ static bool try_box(const struct xti_cuda_plan *p, const struct xti_piece *q, co
     return true;
 }
 
-/* Runs that are cut after a few points more can all begin at multiples of 16 bytes: a box for these, if so.
- */
+/* Runs that are cut after a few points more can all begin at sectors: a box for these, if so. */
 static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct sides *x,
                           struct xti_box *b)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     struct xti_box longer;
     struct sides y = *x;
-    int64_t points = xti_period(16, last->d * p->map.esize);
-    if (b->word == XTI_BOX_MOST_WORD || last->d == 1 || (last->cut < 0 && last->t > 1))
+    int64_t points = xti_period(SECTOR, last->d * p->map.esize);
+    if (b->destination_align >= SECTOR || last->d == 1 || (last->cut < 0 && last->t > 1))
         return;
-    y.even_b = 16;
+    y.even_b = SECTOR;
     y.least_b = last->d * points;
-    if (try_box(p, q, &y, &longer, NULL) && longer.word == XTI_BOX_MOST_WORD)
+    if (try_box(p, q, &y, &longer, NULL) && longer.destination_align >= SECTOR)
         *b = longer;
 }
 
@@ -537,7 +547,9 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
         return xti_refuse(why, "runs begin at sectors");
     if (x.grid && b->n_b == 1) /* what it has is alike for most lengths, and loses little */
         return xti_refuse(why, "runs of one dim");
-    b->vectors = count_words(b, b->word / unit);
+    if (word == XTI_BOX_WHOLE_SECTORS && (b->share < SECTOR || b->destination_align >= SECTOR))
+        return xti_refuse(why, "runs are whole, or begin at sectors");
+    b->vectors = count_words(b, unit);
     b->group = group_of(b, unit);
     return true;
 }
@@ -594,10 +606,10 @@ double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int u
     }
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     double ends = last->cut < 0 ? 2 : 2 / (double)xti_box_count(b, last->cut, unit),
-           begin = b->destination_aligned ? b->destination_align : b->word,
+           begin = b->destination_aligned ? b->destination_align : b->share,
            request = (double)(b->lanes < 32 ? b->lanes : 32) * b->word;
     sectors = (double)b->rows * (row + SECTOR - b->source_align);
-    sectors += runs * (run + SECTOR - begin);
+    sectors += runs * (run + PARTIAL_BYTES * (1 - begin / SECTOR));
     if (!b->grid && b->lanes * b->word >= SECTOR && run > request)
         sectors += runs * (run / request - 1) * (SECTOR - begin);
     double units = (double)b->word / unit, stores = b->table ? log2(units) / 2

@@ -38,6 +38,7 @@ struct xti_box {
     uint64_t turned;                            /* bit i: dim i of the piece is */
     int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
     int word;                          /* bytes that a thread stores at a time */
+    int share;                         /* a box's part of a run begins and ends at multiples of so many bytes */
     int64_t outs, vectors;             /* of the destination: runs, words of each */
     int64_t lanes;                     /* words of a run that come before the next run's */
     /* Of the threads, row_active load, and the next chunk of each lies row_step rows further; 0: all do, and
@@ -50,7 +51,7 @@ struct xti_box {
     int source_align,
         destination_align;    /* of rows and runs in bytes, <= 32, where buffers begin at sectors */
     bool source_whole;        /* rows are whole aligned chunks, also at edges */
-    bool destination_aligned; /* runs begin at multiples of a word */
+    bool destination_aligned; /* parts begin at multiples of `share` without more ado */
     bool constant;            /* the units of a word of the destination lie at constants */
     int group;                /* runs that a thread makes together, of units side by side in 4 bytes */
     int grid;  /* lanes that go along a run begin at multiples of so many bytes of it; 0: where it begins */
@@ -65,12 +66,14 @@ struct xti_box {
     int64_t bytes;       /* of shared memory */
 };
 
-/* What words are to be: so many bytes; units, whose lanes begin at sectors. */
-enum { XTI_BOX_SECTORS = 0, XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16 };
+/* What words are to be: so many bytes; of as many as there can be, where boxes begin at sectors of each run;
+ * units, whose lanes begin at sectors. */
+enum { XTI_BOX_SECTORS = 0, XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16, XTI_BOX_WHOLE_SECTORS = 32 };
 
 /* The best box of an affine piece with a source whose inner destination stride is 1, but for its places in
  * shared memory. Words are of 16 bytes where all runs begin at multiples of these, else of `word` bytes, or
- * a unit; XTI_BOX_SECTORS: only where they do not. False, with the reason: there is none worth it. */
+ * a unit; XTI_BOX_SECTORS: only where they do not; XTI_BOX_WHOLE_SECTORS: only where runs that are cut do not
+ * begin at sectors. False, with the reason: there is none worth it. */
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
                   struct xti_why *why);
 

@@ -117,7 +117,7 @@ static void predict_tile(const struct xti_cuda_plan *p, const struct xti_cuda_st
     }
     out->load.requested += sectors_of(row, boxes * (double)b->rows, b->source_align);
     out->store.requested +=
-        sectors_of(run, boxes * (double)b->outs, b->destination_aligned ? b->destination_align : b->word);
+        sectors_of(run, boxes * (double)b->outs, b->destination_aligned ? b->destination_align : b->share);
     out->instructions += boxes * xti_box_instructions(b, unit);
     double chunks = (double)(b->rows * b->chunks);
     out->in_flight = fmin(out->in_flight, chunks * 16 * fmin(BLOCKS_OF_SM, SHARED_OF_SM / (double)b->bytes));

@@ -149,6 +149,7 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
     xti_write_constant(w, "XT_OUTS", b->outs / b->group);
     xti_write_constant(w, "XT_WORD", b->word);
+    xti_write_constant(w, "XT_SHARE", b->share);
     xti_write_constant(w, "XT_GROUP", b->group);
     xti_write_constant(w, "XT_GRID", b->grid);
     int dims = xti_box_digits(b, XTI_BOX_RUN, order);
@@ -328,7 +329,7 @@ const struct xti_family xti_cuda_tile = {
     tile_define,
     SOURCES PITCHES TOS WINDOWS
     "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS "
-    "XT_WORD XT_VECTORS XT_LANES XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP "
+    "XT_WORD XT_SHARE XT_VECTORS XT_LANES XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN XT_ROW_STEP "
     "XT_ROW_TURN XT_ROW_TURN2 XT_RUN_TURN XT_RUN_TURN2 XT_ROW_STILL XT_ROW_ACTIVE XT_RUN_STEP XT_POINT_STEP "
     "XT_ACTIVE XT_STILL XT_SPREAD XT_EVERY "
     "XT_TOGETHER XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED XT_UNCUT XT_BRIM XT_GROUP "

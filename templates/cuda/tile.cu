@@ -21,11 +21,12 @@
  *   memory; _point: point of a run -> in shared memory. x0, x1: its points of the windows
  * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row: then
  *   rows of shared memory are as far apart modulo 16 as those of the source
+ * - XT_SHARE: a box's part of a run begins and ends at multiples of so many bytes of the destination
  * - XT_GROUP runs, XT_GROUP_TO units apart, whose units are side by side in shared memory go together
  * - XT_GRID: XT_LANES lanes go along a run of units that lie evenly, or where a table says, from a multiple
  *   of XT_GRID bytes on; 0: from where it begins
  * - XT_EVEN: a window is all words of a box, or all of the run
- * - XT_DALIGNED: runs begin at multiples of a word; XT_BOX: the units of a word lie at constants
+ * - XT_DALIGNED: parts begin at multiples of XT_SHARE; XT_BOX: the units of a word lie at constants
  * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_UNCUT: runs are whole words;
  *   XT_BRIM: and all of one length
  * - XT_PARTS: a row is loaded in so many parts. XT_ROW_STEP: XT_ROW_ACTIVE threads load, and a thread's next
@@ -457,7 +458,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         if (!XT_STILL || further == 0)
             p = (int)(mine - turn * XT_LANES + span * XT_LANES) * XT_K + j * XT_POINT_STEP;
         if (!XT_STILL || (XT_POINT_STEP ? j == 0 : further == 0)) {
-            skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & (XT_WORD - 1)) / XT_UNIT;
+            skip = XT_DALIGNED ? 0 : (int)((unsigned int)(xt_size)out & (XT_SHARE - 1)) / XT_UNIT;
             /* from 0 on: a step is taken back below */
             const unsigned int point = p - skip + XT_POINT_STEP + (XT_BACK_IN_BASE ? 0 : back);
             const int place = base + a.shared - XT_POINT(XT_POINT_STEP).shared;
@@ -492,7 +493,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const int begin = p + back - skip;
         if (XT_ALIKE && j == 0) {
             const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
-            const int behind = XT_EVEN ? 0 : (int)(end & (XT_WORD - 1)) / XT_UNIT;
+            const int behind = XT_EVEN ? 0 : (int)(end & (XT_SHARE - 1)) / XT_UNIT;
             const bool whole = XT_UNCUT || (begin >= 0 && begin + XT_K <= points);
             part = !XT_BRIM && (begin <= -XT_K || begin >= points) ? XT_NONE : whole ? XT_ALL : XT_SOME;
             if (!XT_EVEN && p - skip >= window - behind)
@@ -531,7 +532,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             if (!XT_BRIM && (begin <= -XT_K || begin >= points))
                 continue;
             const unsigned int end = (unsigned int)(xt_size)out + (unsigned int)(window * XT_UNIT);
-            const int behind = XT_EVEN ? 0 : (int)(end & (XT_WORD - 1)) / XT_UNIT;
+            const int behind = XT_EVEN ? 0 : (int)(end & (XT_SHARE - 1)) / XT_UNIT;
             if (!XT_EVEN && p - skip >= window - behind)
                 continue; /* the next box's */
         }
