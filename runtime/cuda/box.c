@@ -82,14 +82,18 @@ static void list_sides(const struct xti_piece *q, struct sides *x)
 
 /* ---- how much of each dim */
 
-/* Takes dims from the front of a run until it has `want` units; *run: what it has then. */
+/* Three quarters of what is wanted will do: a point more of the next dim may be much more than is wanted. */
+static bool enough(int64_t run, int64_t want) { return 4 * run >= 3 * want; }
+
+/* Takes dims from the front of a run until it has about `want` units; *run: what it has then. */
 static void take(const struct sides *x, bool source, int64_t want, int64_t *t, int64_t *run)
 {
     int n = source ? x->n_a : x->n_b;
     *run = source ? (int64_t)xti_abs64(x->dim[x->a[0]].s) : 1;
-    for (int k = 0; k < n && *run < want; k++) {
+    for (int k = 0; k < n && !enough(*run, want); k++) {
         int i = source ? x->a[k] : k;
         int64_t part = (want + *run - 1) / *run;
+        part -= part > 1 && part * *run > want && enough((part - 1) * *run, want);
         t[i] = part > t[i] ? part : t[i];
         /* a cut costs edges on both sides */
         int64_t all = *run * x->dim[i].n * x->unit;
@@ -425,20 +429,14 @@ static bool trim_rows(struct xti_box *b, int unit)
     return false;
 }
 
-/* Rows that end within sectors of the source, which others go on with. */
-static bool share_sectors(const struct sides *x, int unit)
-{
-    const struct xti_dim *inner = &x->dim[0];
-    int64_t bytes = inner->n * unit;
-    return xti_abs64(inner->s) == 1 && bytes % SECTOR && bytes < RUN_BYTES && x->n_a > 1 && x->a[0] == 0;
-}
-
 static bool worth_it(const struct xti_piece *q, const struct sides *x, int unit, struct xti_why *why)
 {
     const struct xti_dim *inner = &x->dim[0];
     if (!x->n_a)
         return xti_refuse(why, "one unit again and again");
-    if (xti_abs64(inner->s) <= 1 && inner->n * unit >= SECTOR && !share_sectors(x, unit))
+    /* rows of less than a line are read in longer runs, if the source goes on behind them */
+    bool goes_on = x->n_a > 1 && x->a[0] == 0 && xti_abs64(inner->s) == 1;
+    if (xti_abs64(inner->s) <= 1 && inner->n * unit >= (goes_on ? RUN_BYTES : SECTOR))
         return xti_refuse(why, "rows of %lld bytes", (long long)(inner->n * unit));
     int64_t step = (int64_t)xti_abs64(x->dim[x->a[0]].s);
     if (step > SECTOR / unit)
@@ -488,13 +486,25 @@ static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece 
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     struct xti_box longer;
     struct sides y = *x;
-    int64_t points = xti_period(SECTOR, last->d * p->map.esize);
-    if (b->destination_align >= SECTOR || last->d == 1 || (last->cut < 0 && last->t > 1))
+    int64_t run = last->cut < 0 ? last->d * last->n : last->d,
+            points = xti_period(SECTOR, run * p->map.esize);
+    if (b->destination_align >= SECTOR || run == 1 || (last->cut < 0 && b->n_b == x->n_b))
         return;
     y.even_b = SECTOR;
-    y.least_b = last->d * points;
+    y.least_b = run * points;
     if (try_box(p, q, &y, &longer, NULL) && longer.destination_align >= SECTOR)
         *b = longer;
+}
+
+/* A box whose parts of runs begin at lines where runs do, if there is one. */
+static void begin_at_lines(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct sides *x,
+                           struct xti_box *b)
+{
+    struct xti_box other;
+    struct sides y = *x;
+    y.even_b = RUN_BYTES;
+    if (try_box(p, q, &y, &other, NULL))
+        *b = other;
 }
 
 /* Do the points of a run follow each other evenly in shared memory, where the rows that they are in lie
@@ -535,8 +545,12 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
     x.narrow = b->word < XTI_BOX_MOST_WORD && !x.grid;
     x.even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
     x.even_b = x.grid || !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
+    if (word == XTI_BOX_WHOLE_SECTORS && unit < 4)
+        x.least_b = 2 * RUN_BYTES / unit;
     if ((x.even_a < SECTOR || x.even_b < SECTOR) && !try_box(p, q, &x, b, why))
         return false;
+    if (x.even_b == SECTOR && b->dim[0].cut >= 0)
+        begin_at_lines(p, q, &x, b);
     if (!x.grid)
         lengthen_runs(p, q, &x, b);
     if (b->shifts && trim_rows(b, unit))

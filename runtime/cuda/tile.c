@@ -8,7 +8,7 @@
 
 /* Indices below SMALL_INDEX are divided by one multiplication; points are asked for up to INDEX_SLACK beyond
  * the last one. */
-enum { SMALL_INDEX = 1 << 15, INDEX_SLACK = 1 << 12, LINE_BYTES = 128 };
+enum { SMALL_INDEX = 1 << 15, INDEX_SLACK = 1 << 12, LINE_BYTES = 128, LONG_BYTES = 512 };
 
 static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
 {
@@ -41,8 +41,19 @@ static int64_t row_bytes(const struct xti_box *b, int unit)
     return b->chunks * 16 - (b->shifts ? 16 - unit : 0);
 }
 
+/* Bytes of the whole run of the source that a box has a part of. */
+static int64_t run_bytes(const struct xti_box *b, int unit)
+{
+    int64_t run = 1;
+    for (int j = 0; j < b->n; j++)
+        if (b->dim[j].in_a)
+            run += (b->dim[j].n - 1) * (int64_t)xti_abs64(b->dim[j].s);
+    return run * unit;
+}
+
 /* Boxes that run at the same time lie side by side in the destination: lines that are written here and there
- * cost more than such as are read so. Rows of less than a line are read side by side. */
+ * cost more than such as are read so. Runs of the source of which boxes have less than a line, or which are
+ * short, are read side by side. */
 static void tile_index(struct xti_writer *w)
 {
     static const char *const out[] = {"*u", "*v"};
@@ -57,7 +68,7 @@ static void tile_index(struct xti_writer *w)
         if (xti_box_find(b, i))
             w->role[i] = XTI_IN_BODY;
     }
-    bool along = row_bytes(b, w->p->map.esize) >= LINE_BYTES;
+    bool along = row_bytes(b, w->p->map.esize) >= LINE_BYTES && run_bytes(b, w->p->map.esize) >= LONG_BYTES;
     for (int in_a = 1; in_a >= 0; in_a--)
         for (int c = 0; c < b->n_cuts; c++) {
             const struct xti_box_dim *d = &b->dim[b->window[c]];
