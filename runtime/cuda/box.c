@@ -93,7 +93,7 @@ static void take(const struct sides *x, bool source, int64_t want, int64_t *t, i
     for (int k = 0; k < n && !enough(*run, want); k++) {
         int i = source ? x->a[k] : k;
         int64_t part = (want + *run - 1) / *run;
-        part -= part > 1 && part * *run > want && enough((part - 1) * *run, want);
+        part -= part > 1 && part * *run > want && enough((part - 1) * *run, want) && x->dim[i].n > SMALL;
         t[i] = part > t[i] ? part : t[i];
         /* a cut costs edges on both sides */
         int64_t all = *run * x->dim[i].n * x->unit;
@@ -423,7 +423,6 @@ static bool trim_rows(struct xti_box *b, int unit)
         if (4 * fewer > d->t)
             continue;
         d->t -= fewer;
-        d->t -= unit == 1 && d->t > SECTOR ? d->t % SECTOR : 0; /* runs a sector apart begin alike */
         return true;
     }
     return false;
@@ -479,21 +478,24 @@ static bool try_box(const struct xti_cuda_plan *p, const struct xti_piece *q, co
     return true;
 }
 
-/* Runs that are cut after a few points more can all begin at sectors: a box for these, if so. */
+/* Runs that are cut after a few points more can all begin at sectors, or at multiples of 16 bytes: a box for
+ * these, if so. */
 static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece *q, const struct sides *x,
                           struct xti_box *b)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     struct xti_box longer;
-    struct sides y = *x;
-    int64_t run = last->cut < 0 ? last->d * last->n : last->d,
-            points = xti_period(SECTOR, run * p->map.esize);
-    if (b->destination_align >= SECTOR || run == 1 || (last->cut < 0 && b->n_b == x->n_b))
+    int64_t unit = p->map.esize, run = last->cut < 0 ? last->d * last->n : last->d;
+    if (run == 1 || (last->cut < 0 && b->n_b == x->n_b))
         return;
-    y.even_b = SECTOR;
-    y.least_b = run * points;
-    if (try_box(p, q, &y, &longer, NULL) && longer.destination_align >= SECTOR)
-        *b = longer;
+    for (int align = SECTOR; align >= XTI_BOX_MOST_WORD && b->destination_align < align; align /= 2) {
+        struct sides y = *x;
+        y.even_b = align;
+        y.least_b = run * xti_period(align, run * unit);
+        if (y.least_b * unit <= 2 * RUN_BYTES && try_box(p, q, &y, &longer, NULL) &&
+            longer.destination_align >= align)
+            *b = longer;
+    }
 }
 
 /* A box whose parts of runs begin at lines where runs do, if there is one. */

@@ -35,7 +35,7 @@ static double time_of(const struct xti_piece *q, const struct xti_box *b, int un
  * whole sectors, one of units whose lanes begin at sectors, and one of rows in parts. */
 static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
 {
-    static const int words[] = {XTI_BOX_MOST_WORD, XTI_BOX_WHOLE_SECTORS, XTI_BOX_SECTORS};
+    static const int words[] = {XTI_BOX_WHOLE_SECTORS, XTI_BOX_SECTORS};
     const struct xti_piece *q = xti_cuda_piece(p, piece);
     struct xti_box *b = xti_arena_alloc(&p->map.arena, sizeof *b), other;
     int unit = p->map.esize;
@@ -44,12 +44,16 @@ static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_st
     xti_box_make(p, q, XTI_BOX_LEAST_WORD, b, NULL);
     struct xti_box split = *b;
     double cost = xti_box_lay_out(b, unit), others;
+    if (b->word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
+        (others = xti_box_lay_out(&other, unit)) < cost) {
+        cost = others;
+        *b = other;
+    }
     if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
         *b = split;
     cost = time_of(q, b, unit);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if ((words[i] == XTI_BOX_MOST_WORD && b->word == words[i]) ||
-            !xti_box_make(p, q, words[i], &other, NULL) || xti_box_lay_out(&other, unit) == INFINITY ||
+        if (!xti_box_make(p, q, words[i], &other, NULL) || xti_box_lay_out(&other, unit) == INFINITY ||
             (others = time_of(q, &other, unit)) >= WORTH_IT * cost)
             continue;
         cost = others;

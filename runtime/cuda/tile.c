@@ -101,6 +101,7 @@ static void constant(struct xti_writer *w, const char *name, int i, int64_t v)
 static void define_windows(struct xti_writer *w, const struct xti_box *b)
 {
     static const struct xti_box_dim none = {.n = 1, .t = 1, .cut = -1};
+    xti_write_constant(w, "XT_CUTS", b->n_cuts);
     for (int c = 0; c < XTI_CUDA_BOX_CUTS; c++) {
         const struct xti_box_dim *d = c < b->n_cuts ? &b->dim[b->window[c]] : &none;
         bool reversed = d->in_a && d->s < 0;
@@ -327,7 +328,7 @@ static void tile_define(struct xti_writer *w)
     "XT_TO0 XT_TO1 XT_TO2 XT_TO3 XT_TO4 XT_TO5 XT_TO6 XT_TO7 XT_TO8 XT_TO9 XT_TO10 XT_TO11 XT_TO12 XT_TO13 " \
     "XT_TO14 XT_TO15 "
 #define WINDOWS                                                                                              \
-    "XT_T0 XT_BACK0 XT_N0 XT_LAST0 XT_S0 XT_D0 XT_WHOLE0 XT_REV0 XT_LREV0 XT_ACUT0 XT_T1 XT_BACK1 XT_N1 "    \
+    "XT_CUTS XT_T0 XT_BACK0 XT_N0 XT_LAST0 XT_S0 XT_D0 XT_WHOLE0 XT_REV0 XT_LREV0 XT_ACUT0 XT_T1 XT_BACK1 XT_N1 "    \
     "XT_LAST1 XT_S1 XT_D1 "                                                                                  \
     "XT_WHOLE1 XT_REV1 XT_LREV1 XT_ACUT1 "
 

@@ -7,7 +7,7 @@
  * Hynninen and Lyakh 2017.)
  *
  * - XT_AT: box i -> *s, *d of its corner; *u, *v: numbers of its windows along the two dims that are cut
- * - window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk, XT_Dk strides of that
+ * - XT_CUTS windows; window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk, XT_Dk strides of that
  *   dim in units;
  *   XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a point
  * - XT_ROWS rows of at most XT_CHUNKS chunks; a row spans XT_SPAN units, and XT_ACUTk units more for each
@@ -220,6 +220,10 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     unsigned char *const shared = (unsigned char *)tile;
     xt_index s = 0, d = 0, u = 0, v = 0;
     XT_AT(t, block, 0, &s, &d, &u, &v);
+#if XT_CUTS > 1
+    /* two numbers: who knows them for the digits of one unrolls all that is below by either's cases */
+    asm("" : "+" XT_ASM_INDEX(u), "+" XT_ASM_INDEX(v));
+#endif
     /* windows: first point, points before those that are this box's to write, points */
     const xt_index c0 = XT_BACK0 && u ? u * XT_T0 - XT_BACK0 : u * XT_T0, back0 = u * XT_T0 - c0;
     const xt_index c1 = XT_BACK1 && v ? v * XT_T1 - XT_BACK1 : v * XT_T1, back1 = v * XT_T1 - c1;
