@@ -11,7 +11,7 @@ if ! [ -e "$B/tests/libcuda_double.so" ] || ! [ -e "$B/tests/gpu_check" ] ||
     echo "skipped: gpu-check on the driver double: no double, or no NVRTC"
     exit 0
 fi
-B=$B "$python" tests/gpu_check.py --small --seconds 25 --out "$dir/made/for" \
+B=$B "$python" tests/gpu_check.py --small --seconds 40 --out "$dir/made/for" \
     --double "$(cd "$B" && pwd)/tests/libcuda_double.so" >"$dir/log" 2>&1
 echo "exit status $?" >>"$dir/log"
 PYTHONPATH=tests "$python" - "$dir" <<'END' || cat "$dir/log"
@@ -40,7 +40,7 @@ rows = report["rows"]
 for part in ("equal", "equal-structure", "equal-any"):
     equal = [r for r in rows if r.get("part") == part and "passed" in r]
     check(f"{part}: copies were compared",
-          len(equal) == 1 and equal[0]["passed"] > 150 and equal[0]["failed"] == 0)
+          len(equal) == 1 and equal[0]["passed"] > 50 and equal[0]["failed"] == 0)
 for part in ("launch", "compile", "times", "structure", "sweep", "unaligned"):
     check(part + " has times", any(r.get("us", 0) > 0 for r in rows if r.get("part") == part))
 check("serving counted", any("structures" in r.get("text", "") for r in rows))
