@@ -40,7 +40,7 @@ static const struct { const char *strategy, *line; } chains[] = {
     {"contiguous", "x: %s[4099]; x"},
     {"contiguous", "x: %s[64,64]; x.reshape(4096)[64:]"},
     {"rows",       "x: %s[48,80]; x[:, 16:64]"},
-    {"rows",       "x: %s[7,9,64]; x.permute(1,0,2)"},
+    {"rows",       "x: %s[7,9,128]; x.permute(1,0,2)"},
     {"broadcast",  "x: %s[33]; x.unsqueeze(1).expand(33,96)"},
     {"reversed",   "x: %s[13,64]; x.flip(1)"},
     {"reversed",   "x: %s[5,64]; x[:, 47:15:-1]"},
