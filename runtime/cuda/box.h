@@ -38,7 +38,7 @@ struct xti_box {
     uint64_t turned;                            /* bit i: dim i of the piece is */
     int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
     int word;                          /* bytes that a thread stores at a time */
-    int share;                         /* a box's part of a run begins and ends at multiples of so many bytes */
+    int share; /* a box's part of a run begins and ends at multiples of so many bytes */
     int64_t outs, vectors;             /* of the destination: runs, words of each */
     int64_t lanes;                     /* words of a run that come before the next run's */
     /* Of the threads, row_active load, and the next chunk of each lies row_step rows further; 0: all do, and

@@ -7,8 +7,8 @@
  * Hynninen and Lyakh 2017.)
  *
  * - XT_AT: box i -> *s, *d of its corner; *u, *v: numbers of its windows along the two dims that are cut
- * - XT_CUTS windows; window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk, XT_Dk strides of that
- *   dim in units;
+ * - XT_CUTS windows; window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk,
+ *   XT_Dk strides of that dim in units;
  *   XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a point
  * - XT_ROWS rows of at most XT_CHUNKS chunks; a row spans XT_SPAN units, and XT_ACUTk units more for each
  *   point of window k but the first; XT_SREV, XT_LREV: to the lowest unit of a row that runs backwards
