@@ -51,9 +51,11 @@ static void *zeroed(size_t bytes)
 
 void *xti_alloc(size_t bytes)
 {
+    /* Counted before: a locked instruction waits for the stores before it. */
+    atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     void *p = must_fail() ? NULL : zeroed(bytes);
-    if (p)
-        atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    if (!p)
+        atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
     return p;
 }
 
