@@ -7,9 +7,11 @@
 
 enum { MAX_AXES = XTI_MAX_LOOPS + 2, ROW = 0, COL = 1, LOOP = 2 };
 
+enum side_of_copy { DESTINATION, SOURCE };
+
 struct axis {
-    int64_t n, s, d; /* bytes */
-    int64_t tile;    /* points that the walk has come to cover */
+    int64_t n, tile; /* points, and those that the walk has come to cover */
+    int64_t st[2];   /* of the destination, and of the source: bytes, upwards */
 };
 
 /* A nest from the inside out. */
@@ -18,22 +20,24 @@ struct walk {
     bool stream;
     int unit, n_axes;
     struct axis axis[MAX_AXES];
-    int by_s[MAX_AXES], by_d[MAX_AXES]; /* axes by stride, ascending */
-    double total, covered;              /* points */
+    int n_by[2], by[2][MAX_AXES]; /* axes that move on a side, by stride, ascending */
+    double total, covered;        /* points */
     bool over[XTI_N_CACHES]; /* the cache does not hold what is covered: `sum` has what it held last, times
                                 its runs */
     struct xti_traffic sum;
 };
 
-static uint64_t stride(const struct axis *a, bool source) { return xti_abs64(source ? a->s : a->d); }
-
-static void sort_axes(const struct walk *w, bool source, int *order)
+static void sort_axes(struct walk *w, enum side_of_copy side)
 {
     for (int i = 0; i < w->n_axes; i++) {
-        int k = i;
-        for (; k > 0 && stride(&w->axis[order[k - 1]], source) > stride(&w->axis[i], source); k--)
-            order[k] = order[k - 1];
-        order[k] = i;
+        int k = w->n_by[side], *by = w->by[side];
+        int64_t st = w->axis[i].st[side];
+        if (w->axis[i].n == 1 || !st)
+            continue;
+        for (; k > 0 && w->axis[by[k - 1]].st[side] > st; k--)
+            by[k] = by[k - 1];
+        by[k] = i;
+        w->n_by[side]++;
     }
 }
 
@@ -48,36 +52,32 @@ static double lines_of(const struct walk *w, double bytes)
     return lines == (double)(int64_t)lines ? lines : most < 1 ? 1 : most;
 }
 
-static struct cover cover_of(const struct walk *w, bool source)
+static struct cover cover_of(const struct walk *w, enum side_of_copy side)
 {
     double span = w->unit, runs = 1, lines = lines_of(w, span);
-    for (int i = 0; i < w->n_axes; i++) {
-        const struct axis *a = &w->axis[(source ? w->by_s : w->by_d)[i]];
-        double st = (double)stride(a, source);
-        if (a->tile == 1 || st == 0)
+    for (int i = 0; i < w->n_by[side]; i++) {
+        const struct axis *a = &w->axis[w->by[side][i]];
+        double st = (double)a->st[side];
+        if (a->tile == 1)
             continue;
         bool adjacent = st <= span || st < XTI_LINE;
         span += (double)(a->tile - 1) * st;
-        if (runs == 1 && adjacent) {
-            lines = lines_of(w, span);
-        } else if (lines * (double)a->tile < lines_of(w, span)) {
-            lines *= (double)a->tile;
-            runs *= (double)a->tile;
-        } else {
-            lines = lines_of(w, span);
-        }
+        double all = lines_of(w, span), each = lines * (double)a->tile;
+        bool apart = (runs > 1 || !adjacent) && each < all;
+        lines = apart ? each : all;
+        runs *= apart ? (double)a->tile : 1;
     }
     return (struct cover){lines, runs};
 }
 
 /* Lines of the cover that fall into one set, when addresses `span` bytes apart do, a power of two. */
-static double crowd(const struct walk *w, bool source, int64_t span)
+static double crowd(const struct walk *w, enum side_of_copy side, int64_t span)
 {
     double n = 1;
-    for (int i = 0; i < w->n_axes; i++) {
-        int64_t st = (int64_t)stride(&w->axis[i], source), tile = w->axis[i].tile;
-        int64_t sets = st ? xti_period(span, st) : tile;
-        n *= (double)tile / (double)(tile < sets ? tile : sets);
+    for (int i = 0; i < w->n_by[side]; i++) {
+        const struct axis *a = &w->axis[w->by[side][i]];
+        int64_t sets = span >> __builtin_ctzll((uint64_t)(a->st[side] | span));
+        n *= a->tile > sets ? (double)a->tile / (double)sets : 1;
     }
     return n;
 }
@@ -91,13 +91,17 @@ static bool fits(const struct walk *w, int cache, double bytes)
     if (!span[cache])
         return true;
     double ways = (double)size[cache] / (double)span[cache];
-    return crowd(w, true, span[cache]) + (w->stream ? 0 : crowd(w, false, span[cache])) <= ways;
+    return crowd(w, SOURCE, span[cache]) + (w->stream ? 0 : crowd(w, DESTINATION, span[cache])) <= ways;
 }
 
 /* What is covered now is run total / covered times. in_registers: no cache is asked whether it holds it. */
 static void account(struct walk *w, bool in_registers)
 {
-    struct cover s = cover_of(w, true), d = cover_of(w, false);
+    if (w->over[0] && w->over[1] && w->over[2])
+        return;
+    struct cover s = cover_of(w, SOURCE), d = {0};
+    if (!w->stream || !w->over[0])
+        d = cover_of(w, DESTINATION);
     double bytes = (s.lines + (w->stream ? 0 : d.lines)) * XTI_LINE, times = w->total / w->covered;
     for (int c = 0; c < XTI_N_CACHES; c++) {
         w->over[c] = w->over[c] || (!in_registers && !fits(w, c, bytes));
@@ -160,17 +164,19 @@ static int axis_of(const struct xti_step *step, const struct xti_loop *l)
     return l->cuts >= 0 ? LOOP + l->cuts : side_of(step, l->cuts).first;
 }
 
+static void add_axis(struct walk *w, const struct xti_loop *l, int64_t n)
+{
+    w->axis[w->n_axes++] = (struct axis){n, 1, {(int64_t)xti_abs64(l->d), (int64_t)xti_abs64(l->s)}};
+}
+
 static void start(struct walk *w, const struct xti_step *step, const struct xti_target *t, bool stream)
 {
     *w = (struct walk){.target = t, .stream = stream, .unit = step->unit, .covered = 1};
-    const struct xti_loop *side[] = {&step->row, &step->col};
-    bool list[] = {step->list.row_dims, step->list.col_dims};
-    for (int i = 0; i < LOOP; i++)
-        w->axis[w->n_axes++] = (struct axis){list[i] ? 1 : side[i]->n, side[i]->s, side[i]->d, 1};
+    add_axis(w, &step->row, step->list.row_dims ? 1 : step->row.n);
+    add_axis(w, &step->col, step->list.col_dims ? 1 : step->col.n);
     for (int i = 0; i < step->n_loops + step->list.row_dims + step->list.col_dims; i++) {
         const struct xti_loop *l = &step->loop[i];
-        bool blocks = i < step->n_loops && l->cuts != XTI_CUTS_NONE;
-        w->axis[w->n_axes++] = (struct axis){blocks ? 1 : l->n, l->s, l->d, 1};
+        add_axis(w, l, i < step->n_loops && l->cuts != XTI_CUTS_NONE ? 1 : l->n);
     }
     for (int i = 0; i < step->n_loops; i++)
         if (step->loop[i].cuts != XTI_CUTS_NONE)
@@ -178,8 +184,8 @@ static void start(struct walk *w, const struct xti_step *step, const struct xti_
     w->total = 1;
     for (int i = 0; i < w->n_axes; i++)
         w->total *= (double)w->axis[i].n;
-    sort_axes(w, true, w->by_s);
-    sort_axes(w, false, w->by_d);
+    sort_axes(w, SOURCE);
+    sort_axes(w, DESTINATION);
 }
 
 /* Points of an axis of the kernel in one call. */
@@ -246,6 +252,6 @@ void xti_traffic_of(const struct xti_step *step, const struct xti_target *t, boo
     walk_kernel(&w, step);
     walk_loops(&w, step);
     *out = w.sum;
-    out->source = cover_of(&w, true).lines;
-    out->destination = cover_of(&w, false).lines;
+    out->source = cover_of(&w, SOURCE).lines;
+    out->destination = cover_of(&w, DESTINATION).lines;
 }
