@@ -57,12 +57,16 @@ static int64_t steps_of(const struct xti_step *step, int from)
 static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xti_err *err)
 {
     enum { ALIGN = _Alignof(struct xti_mosaic) }; /* more than the arena's */
-    char *room = xti_arena_alloc(&p->arena, sizeof(struct xti_mosaic) + ALIGN - 1);
     struct xti_mosaic_of of = xti_mosaic_of(&out->step);
+    size_t lines = (size_t)xti_ceil_div(of.cols * of.unit, XTI_LINE) * sizeof(struct xti_mosaic_line);
+    char *room = xti_arena_alloc(&p->arena, offsetof(struct xti_mosaic, line) + lines + ALIGN - 1);
     if (!room)
         return xti_fail(err, XT_ENOMEM, "table of a mosaic");
     struct xti_mosaic *m = (struct xti_mosaic *)(room + (-(uintptr_t)room & (ALIGN - 1)));
     out->mosaic = xti_mosaic_table(&of, m) ? m : NULL;
+    for (int i = 0; out->mosaic && i < m->n_lines; i++)
+        if (out->step.visit.windows < 2 * m->line[i].n_pairs)
+            out->step.visit.windows = 2 * m->line[i].n_pairs;
     return XT_OK;
 }
 

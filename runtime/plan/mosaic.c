@@ -19,84 +19,90 @@ struct window {
 
 static int64_t element_at(const struct table *t, int64_t i)
 {
-    int64_t per_unit = t->of->unit / t->element;
-    return t->of->col_at[i / per_unit] + i % per_unit * t->element;
+    int halves = t->of->unit > t->element;
+    return t->of->col_at[i >> halves] + (i & halves) * t->element;
 }
 
-/* The window that takes the element at `at`, or -1. */
-static int window_of(const struct table *t, struct window *w, int *n, int64_t at)
+/* Finds windows for elements [i, end) of a row, each the first that has room for one, and says which in `of`.
+ * Returns how many; 0: that would be too many. */
+static int cover(const struct table *t, int64_t i, int64_t end, struct window *w, unsigned char *of)
 {
-    for (int k = 0; k < *n; k++) {
-        struct window with = {at < w[k].lo ? at : w[k].lo, at > w[k].hi ? at : w[k].hi};
-        if (with.hi - with.lo + t->reach > XTI_LINE)
-            continue;
-        w[k] = with;
-        return k;
+    int64_t room = XTI_LINE - t->reach;
+    int n = 0, k;
+    for (; i < end; i++) {
+        int64_t at = element_at(t, i);
+        for (k = 0; k < n && (at - w[k].lo > room || w[k].hi - at > room);)
+            k++;
+        if (k == t->most)
+            return 0;
+        if (k == n)
+            w[n++] = (struct window){at, at};
+        w[k].lo = at < w[k].lo ? at : w[k].lo;
+        w[k].hi = at > w[k].hi ? at : w[k].hi;
+        *of++ = (unsigned char)k;
     }
-    if (*n == t->most)
-        return -1;
-    w[*n] = (struct window){at, at};
-    return (*n)++;
+    return n;
 }
 
-/* What may be loaded around bytes [first, end): what the group reads, with gaps no more than a line of it, so
- * that both ends of a load are in pages that it reads. near: a column of the window's line. */
-static void bounds(const struct table *t, int64_t near, int64_t first, int64_t end, int64_t *lo, int64_t *hi)
-{
-    *lo = t->of->gaps ? first : t->lo;
-    *hi = t->of->gaps ? end : t->hi;
-    for (int64_t i = 0; i < t->of->cols && t->of->gaps && !(t->counts && *hi - *lo >= XTI_LINE); i++) {
-        int64_t c = near + i < t->of->cols ? near + i : near + i - t->of->cols;
-        int64_t at = t->of->col_at[c] - t->behind, to = at + t->reach - t->element + t->of->unit;
-        *lo = at < *lo && at >= end - XTI_LINE ? at : *lo;
-        *hi = to > *hi && to <= first + XTI_LINE ? to : *hi;
-    }
-}
-
-/* Where a window is loaded: a line of the source if that has all of it, and nothing that is not read. */
+/* Where a window is loaded: a line of the source if that has all of it, and nothing that is not read; with
+ * gaps no more than a line of what is read around it, so that both ends of a load are in pages that it reads.
+ * near: a column of the window's line. */
 static bool place(const struct table *t, int64_t near, const struct window *w, int64_t *at)
 {
-    int64_t first = w->lo - t->behind, end = w->hi - t->behind + t->reach, lo, hi;
+    int64_t first = w->lo - t->behind, end = w->hi - t->behind + t->reach, cols = t->of->cols;
     int64_t in_line = (int64_t)((t->of->s + (uintptr_t)first) % XTI_LINE) / t->element * t->element;
-    bounds(t, near, first, end, &lo, &hi);
+    int64_t lo = t->of->gaps ? first : t->lo, hi = t->of->gaps ? end : t->hi;
     *at = first - in_line + XTI_LINE >= end ? first - in_line : first;
+    for (int64_t i = 0; i < cols && t->of->gaps; i++) {
+        if (t->counts ? hi - lo >= XTI_LINE : lo <= *at && *at + XTI_LINE <= hi)
+            break;
+        int64_t c = near + (i % 2 ? -i / 2 - 1 : i / 2);
+        c += c < 0 ? cols : c >= cols ? -cols : 0;
+        int64_t from = t->of->col_at[c] - t->behind, to = from + t->reach - t->element + t->of->unit;
+        lo = from < lo && from >= end - XTI_LINE ? from : lo;
+        hi = to > hi && to <= first + XTI_LINE ? to : hi;
+    }
     *at = *at + XTI_LINE > hi ? hi - XTI_LINE : *at;
     *at = *at < lo ? lo : *at;
     return hi - lo >= XTI_LINE;
 }
 
-static void set_index(unsigned char *index, int i, int element, uint64_t x)
+/* Where the windows of elements [i, end) are loaded. Returns how many there are; 0: too many, or one cannot
+ * be. */
+static int windows_of(const struct table *t, int64_t i, int64_t end, int64_t *at, unsigned char *of)
 {
-    for (int b = 0; b < element; b++, x >>= 8) /* little-endian, as vectors are where this is used */
-        index[i * element + b] = (unsigned char)x;
+    struct window w[XTI_MOSAIC_WINDOWS];
+    int n = cover(t, i, end, w, of);
+    for (int k = 0; k < n; k++)
+        if (!place(t, i * t->element / t->of->unit, &w[k], &at[k]))
+            return 0;
+    return n;
+}
+
+static int64_t end_of(const struct table *t, int64_t first)
+{
+    return first + t->per_line < t->elements ? first + t->per_line : t->elements;
 }
 
 /* The line that begins with element `first` of the row, which may be before its first one. */
 static bool make_line(const struct table *t, int64_t first, struct xti_mosaic_line *l)
 {
-    struct window w[XTI_MOSAIC_WINDOWS];
-    int n = 0, of[XTI_LINE];
+    unsigned char of[XTI_LINE];
+    int64_t from = first > 0 ? first : 0;
     *l = (struct xti_mosaic_line){.d = (int)(first * t->element)};
-    for (int i = 0; i < t->per_line; i++) {
-        if (first + i < 0 || first + i >= t->elements)
-            continue;
-        if ((of[i] = window_of(t, w, &n, element_at(t, first + i))) < 0)
-            return false;
-        l->written |= UINT64_C(1) << i;
-        l->pair[of[i] / 2] |= UINT64_C(1) << i;
-    }
-    int64_t near = (first > 0 ? first : 0) * t->element / t->of->unit;
-    for (int k = 0; k < n; k++)
-        if (!place(t, near, &w[k], &l->window[k]))
-            return false;
+    int n = windows_of(t, from, end_of(t, first), l->window, of);
+    if (!n)
+        return false;
     for (int k = n; k < XTI_MOSAIC_WINDOWS; k++)
         l->window[k] = l->window[n - 1];
     l->n_pairs = (n + 1) / 2;
-    for (int i = 0; i < t->per_line && !t->counts; i++)
-        if (l->written >> i & 1) {
-            int64_t at = element_at(t, first + i) - l->window[of[i]];
-            set_index(l->index, i, t->element, (uint64_t)(at / t->element + of[i] % 2 * t->per_line));
-        }
+    for (int64_t i = from; i < end_of(t, first); i++) {
+        int k = of[i - from], place = (int)(element_at(t, i) - l->window[k]) / t->element;
+        l->written |= UINT64_C(1) << (i - first);
+        l->pair[k / 2] |= UINT64_C(1) << (i - first);
+        /* its low byte: vectors are little-endian where this is used */
+        l->index[(i - first) * t->element] = (unsigned char)(place + k % 2 * t->per_line);
+    }
     l->whole = l->written == ~UINT64_C(0) >> (64 - t->per_line);
     return true;
 }
@@ -212,17 +218,19 @@ static bool begin(const struct xti_mosaic_of *of, int most, bool counts, struct 
 
 int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
 {
+    unsigned char which[XTI_LINE];
+    int64_t at[XTI_MOSAIC_WINDOWS];
     struct table t;
-    struct xti_mosaic_line line;
-    int pairs = 0;
+    int all = 0;
     if (!begin(of, most, true, &t) || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
         return 0;
     for (int64_t first = 0; first < t.elements; first += t.per_line) {
-        if (!make_line(&t, first, &line))
+        int n = windows_of(&t, first, end_of(&t, first), at, which);
+        if (!n)
             return 0;
-        pairs = line.n_pairs > pairs ? line.n_pairs : pairs;
+        all = n > all ? n : all;
     }
-    return 2 * pairs;
+    return all + all % 2;
 }
 
 bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)

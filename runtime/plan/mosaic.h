@@ -33,12 +33,12 @@ struct xti_mosaic_row {
 };
 
 struct xti_mosaic {
-    struct xti_mosaic_line line[XTI_MOSAIC_LINES];
     struct xti_mosaic_row row[XTI_MOSAIC_ROWS];
     int n_lines;
-    bool aligned;                      /* the lines are lines of the destination */
+    bool aligned;        /* the lines are lines of the destination */
+    int n_fetches, each; /* for each line that is written */
+    struct xti_mosaic_line line[XTI_MOSAIC_LINES];
     int32_t fetch[XTI_MOSAIC_FETCHES]; /* lines of the source of a tile, ascending */
-    int n_fetches, each;               /* for each line that is written */
 };
 
 /* A tile: at most XTI_MOSAIC_ROWS rows, in groups that share windows. */
