@@ -61,9 +61,8 @@ static bool small_matrices(const struct xti_nest *t)
 }
 
 /* Transposed rows that follow each other in the destination and share its lines. */
-static bool units_serve(const struct xti_target *target, const struct xti_sides *block, struct xti_why *why)
+static bool units_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)
 {
-    const struct xti_nest *t = &block->t;
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!cs || !cd)
         return xti_refuse(why, "no dims contiguous on either side");
@@ -83,9 +82,6 @@ static bool units_serve(const struct xti_target *target, const struct xti_sides 
     if (!woven && !xti_cost_squares(t->unit, few * t->unit, row))
         return xti_refuse(why, "runs of %lld x %lld B make up no squares", (long long)run,
                           (long long)(cs->n * t->unit));
-    if (block->col.bytes < run && block->col.bytes < CUT_RUN_BYTES)
-        return xti_refuse(why, "runs of %lld B are cut into %lld B", (long long)run,
-                          (long long)block->col.bytes);
     return run < LONG_RUN_BYTES || xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
 }
 
@@ -188,11 +184,14 @@ void xti_permuted_make(const struct xti_plan *p, const struct xti_nest *t, struc
 bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides block;
-    if (!xti_cost_streams_alone(p, t, why))
+    if (!xti_cost_streams_alone(p, t, why) ||
+        !(t->unit ? units_serve(&p->target, t, why) : runs_serve(&p->target, t, why)))
         return false;
     if (!block_of(p, t, false, &block))
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)t->run);
-    return t->unit ? units_serve(&p->target, &block, why) : runs_serve(&p->target, &block.t, why);
+    int64_t run = t->unit ? xti_nest_cd(t)->n * t->unit : 0, col = block.col.bytes;
+    return col >= run || col >= CUT_RUN_BYTES ||
+           xti_refuse(why, "runs of %lld B are cut into %lld B", (long long)run, (long long)col);
 }
 
 void xti_buffered_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

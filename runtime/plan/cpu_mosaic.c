@@ -25,8 +25,10 @@ static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
             if (!x->taken[i] && st && (next < 0 || st < xti_abs64(x->t.dim[next].s)))
                 next = i;
         }
+        if (next < 0 || xti_abs64(x->t.dim[next].s) >= (uint64_t)wanted)
+            return;
         int64_t room = most / a->units;
-        if (next < 0 || room < 2 || xti_abs64(x->t.dim[next].s) >= (uint64_t)wanted)
+        if (room < 2)
             return;
         if (x->t.dim[next].s < 0)
             xti_nest_flip(&x->t, next);
@@ -202,12 +204,12 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
         return false;
     if (t->bytes < TABLE_PAYS)
         return xti_refuse(why, "%lld B are too few", (long long)t->bytes);
+    const struct xti_loop *cd = xti_nest_cd(t);
+    if (cd && cd->n * t->unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
+        return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * t->unit));
     mosaic_of(p, t, &x);
     if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
-    const struct xti_loop *cd = xti_nest_cd(t);
-    if (cd->n * t->unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
-        return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * t->unit));
     if (!xti_sides_list_fits(&x) || (xti_cost_stream(p) && !whole_lines(&x)))
         return xti_refuse(why, "rows of the destination are no whole lines");
     int most = windows_worth(p, t);
@@ -225,6 +227,7 @@ void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct 
     mosaic_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_MOSAIC, step);
     step->visit.together = together(&x);
-    step->visit.windows = windows(&x, XTI_MOSAIC_WINDOWS);
+    if (!p->most_windows) /* of a block: by its table */
+        step->visit.windows = windows(&x, XTI_MOSAIC_WINDOWS);
     step->visit.gaps = has_gaps(&x.t);
 }
