@@ -2,21 +2,21 @@
  * everything. Layer 3. */
 #include "plan/cpu_strategies.h"
 
-#define ROW(name, what, how)                                                                                 \
+#define ROW(name, what, how, ...)                                                                            \
     {                                                                                                        \
-#name, what, how, xti_##name##_applies, xti_##name##_make                                            \
+#name, what, how, xti_##name##_applies, .make = xti_##name##_make, __VA_ARGS__                       \
     }
 
 /* clang-format off */
 const struct xti_strategy xti_cpu_strategies[XTI_N_STRATEGIES] = {
-    {"memcpy", "a plain copy", "it is copied whole", xti_memcpy_applies, xti_rows_make},
+    {"memcpy", "a plain copy", "it is copied whole", xti_memcpy_applies, .make = xti_rows_make},
     ROW(fill, "a fill", NULL),
     ROW(mirror, "pixels in reverse order", "groups of elements are put in reverse in registers"),
     ROW(braid, "runs gathered from several places",
-        "lines are put together from several streams of the source"),
+        "lines are put together from several streams of the source", .by_line = true),
     ROW(permuted, "a small permutation", "blocks are permuted in registers and leave as long runs"),
     ROW(buffered, "blocks through a staging buffer",
-        "blocks are put together in a buffer and leave as long runs"),
+        "blocks are put together in a buffer and leave as long runs", .by_line = true),
     ROW(turn, "a transpose of pixels", "groups of elements change places in registers"),
     ROW(rows, "a copy of runs", "each run is copied whole"),
     ROW(interleave, "planes to pixels", "the planes' lines are interleaved in registers"),

@@ -265,15 +265,18 @@ static bool may_join(const struct xti_plan *p)
     return xti_may(&p->target, XTI_JOINT) && dense && xti_cost_stream(p) && m->n_pieces > 1;
 }
 
-/* Short rows gain by a buffer; longer ones where the source is far from the order of the destination. */
-static bool serves(const struct xti_plan *p, int64_t run)
+/* Short rows gain by a buffer; longer ones where the source is far from the order of the destination, as far
+ * as the steps are known without it. */
+static bool serves(const struct xti_plan *p)
 {
     enum { SHORT = 640, LONG = 1536, LONGER = 2048, LONG_RUN = 512, FAR = 1 << 14 };
     int64_t row = p->joint.row;
     struct xti_nest t;
+    if (row <= SHORT || !p->n_steps)
+        return row <= SHORT;
     xti_nest_rows(&p->map, 0, row, &t);
     bool permuted = t.n_dims && xti_abs64(t.dim[t.n_dims - 1].s) >= FAR;
-    return row <= SHORT || (p->assembled ? permuted && row <= LONGER : run >= LONG_RUN && row <= LONG);
+    return p->assembled ? permuted && row <= LONGER : row <= LONG && xti_buffered_run(p) >= LONG_RUN;
 }
 
 xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
@@ -285,7 +288,7 @@ xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
     if (!may_join(p) || !list_parts(&p->map, &j, &fill) || !find_rows(&p->map, &j, fill, &r))
         return XT_OK;
     xt_status s = rewrite(p, &r, &j, fill, err);
-    if (!s && !serves(p, xti_buffered_run(p))) {
+    if (!s && !serves(p)) {
         p->map = old;
         p->joint = (struct xti_joint){0};
     }

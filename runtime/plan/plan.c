@@ -15,55 +15,51 @@
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
 
-static void add_refusal(struct xti_str *b, int piece, const char *strategy, const struct xti_why *why)
-{
-    xti_str_addf(b, "piece %d: %s: %s\n", piece, strategy, why->text);
-}
-
 void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
 {
     struct xti_why why;
     struct xti_nest t;
     for (int k = 0; k < p->n_steps; k++) {
         xti_nest_of(&p->map, p->step[k].piece, &t);
-        for (int i = 0; &xti_cpu_strategies[i] != p->step[k].strategy; i++)
-            if (!xti_cpu_strategies[i].applicable(p, &t, &why))
-                add_refusal(b, p->step[k].piece, xti_cpu_strategies[i].name, &why);
+        for (const struct xti_strategy *s = xti_cpu_strategies; s != p->step[k].strategy; s++)
+            if (!s->applicable(p, &t, &why))
+                xti_str_addf(b, "piece %d: %s: %s\n", p->step[k].piece, s->name, why.text);
     }
 }
 
-/* Lists the offsets of n dims, the last one fastest. */
-static void list_offsets(const struct xti_loop *dim, int n, struct xti_offset *at)
+/* Offsets of n dims, the last one fastest: of rows on both sides, of columns in the source. */
+static void list_rows(const struct xti_loop *dim, int n, struct xti_offset *at)
 {
     int64_t count = 1;
     at[0] = (struct xti_offset){0, 0};
-    for (int k = n - 1; k >= 0; k--) {
-        const struct xti_loop *l = &dim[k];
-        for (int64_t i = count; i < count * l->n; i++)
-            at[i] = (struct xti_offset){at[i - count].s + l->s, at[i - count].d + l->d};
-        count *= l->n;
-    }
+    for (int k = n - 1; k >= 0; count *= dim[k--].n)
+        for (int64_t i = count; i < count * dim[k].n; i++)
+            at[i] = (struct xti_offset){at[i - count].s + dim[k].s, at[i - count].d + dim[k].d};
+}
+
+static void list_cols(const struct xti_loop *dim, int n, int32_t *at)
+{
+    int64_t count = 1;
+    at[0] = 0;
+    for (int k = n - 1; k >= 0; count *= dim[k--].n)
+        for (int64_t i = count; i < count * dim[k].n; i++)
+            at[i] = at[i - count] + (int32_t)dim[k].s;
 }
 
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
-    if (step->list.row_dims + step->list.col_dims == 0)
-        return XT_OK;
-    int64_t rows = step->list.row_dims ? step->row.n : 0, cols = step->list.col_dims ? step->col.n : 0;
-    struct xti_offset *at = xti_arena_alloc(&p->arena, (size_t)(rows + cols) * sizeof *at);
-    step->list.col_at = xti_arena_alloc(&p->arena, (size_t)(cols + 1) * sizeof *step->list.col_at);
-    if (!at || !step->list.col_at)
-        return xti_fail(err, XT_ENOMEM, "lists of %lld rows and %lld columns", (long long)rows,
-                        (long long)cols);
-    step->list.row_at = rows ? at : NULL;
-    if (rows)
-        list_offsets(dim, step->list.row_dims, at);
-    if (cols)
-        list_offsets(dim + step->list.row_dims, step->list.col_dims, at + rows);
-    for (int64_t i = 0; i < cols; i++)
-        step->list.col_at[i] = (int32_t)at[rows + i].s;
-    step->list.col_at = cols ? step->list.col_at : NULL;
+    struct xti_lists *list = &step->list;
+    if (list->row_dims)
+        list->row_at = xti_arena_alloc(&p->arena, (size_t)step->row.n * sizeof *list->row_at);
+    if (list->col_dims)
+        list->col_at = xti_arena_alloc(&p->arena, (size_t)step->col.n * sizeof *list->col_at);
+    if ((list->row_dims && !list->row_at) || (list->col_dims && !list->col_at))
+        return xti_fail(err, XT_ENOMEM, "lists of a step");
+    if (list->row_at)
+        list_rows(dim, list->row_dims, list->row_at);
+    if (list->col_at)
+        list_cols(dim + list->row_dims, list->col_dims, list->col_at);
     return XT_OK;
 }
 
@@ -76,21 +72,39 @@ static const struct xti_strategy *choose(const struct xti_plan *p, int piece, co
     return xti_strategy_next(p, p->strategies, t);
 }
 
-/* Its nest, of 2 KB, is gone from the stack before blocks are planned. */
-static __attribute__((noinline)) void make_piece(const struct xti_plan *p, int piece, struct xti_step *step)
+/* Whether a streamed piece is copied by another strategy than this one where lines begin elsewhere. */
+static bool goes_elsewhere(const struct xti_plan *p, const struct xti_nest *t, const struct xti_strategy *s)
 {
+    struct xti_plan there = *p;
+    there.target.d_line = XTI_MALLOC;
+    for (const struct xti_strategy *k = p->strategies; k <= s; k++)
+        if (k->by_line && !(p->target.choice.without >> (k - p->strategies) & 1) &&
+            k->applicable(&there, t, NULL) != (k == s))
+            return true;
+    return false;
+}
+
+/* Its nest, of 2 KB, is gone from the stack before blocks are planned. */
+static __attribute__((noinline)) void make_piece(struct xti_plan *p, int piece, struct xti_step *step)
+{
+    bool asks = !p->by_line && !p->target.d_line && !p->joint.n && xti_may(&p->target, XTI_OFF_LINE);
     struct xti_nest t;
     xti_nest_of(&p->map, piece, &t);
     step->strategy = choose(p, piece, &t);
     step->strategy->make(p, &t, step);
+    p->by_line = p->by_line || (asks && xti_cost_stream(p) && goes_elsewhere(p, &t, step->strategy));
 }
 
-/* step->loop has room for all that a strategy may make. reshape: of a block's step, whose
- * table wants its lists; others wait until the plan is chosen. */
-static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
-                           struct xti_step *step, struct xti_err *err)
+/* reshape: of a block's step, whose table wants its lists; others wait until the plan is chosen. */
+xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
+                        struct xti_err *err)
 {
-    const struct xti_loop *room = step->loop;
+    enum { MORE = XTI_MAX_LOOPS - XTI_MAX_DIMS + 1 }; /* a run that is a dim, and blocks */
+    struct xti_step *step = &p->step[piece];
+    struct xti_loop *room = xti_alloc_array((size_t)p->map.piece[piece].n_dims + MORE, sizeof *room);
+    if (!room)
+        return xti_fail(err, XT_ENOMEM, "room for loops");
+    step->loop = room;
     step->piece = piece;
     step->choice = p->target.choice;
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
@@ -102,25 +116,12 @@ static xt_status make_step(struct xti_plan *p, int piece, void (*reshape)(struct
         reshape(step);
     int lists = step->list.row_dims + step->list.col_dims;
     step->loop = xti_arena_dup(&p->arena, room, (size_t)(step->n_loops + lists) * sizeof *room);
+    xti_free(room);
     if (!step->loop)
         return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
     if (step->stage.serves)
         return xti_blocks_plan(p, step, xti_plan_step, err);
     return reshape ? make_lists(p, step, err) : XT_OK;
-}
-
-xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xti_step *step),
-                        struct xti_err *err)
-{
-    struct xti_step *step = &p->step[piece];
-    enum { MORE = XTI_MAX_LOOPS - XTI_MAX_DIMS + 1 }; /* a run that is a dim, and blocks */
-    struct xti_loop *room = xti_alloc_array((size_t)p->map.piece[piece].n_dims + MORE, sizeof *room);
-    if (!room)
-        return xti_fail(err, XT_ENOMEM, "room for loops");
-    step->loop = room;
-    xt_status s = make_step(p, piece, reshape, step, err);
-    xti_free(room);
-    return s;
 }
 
 static xt_status plan_steps(struct xti_plan *p, int n, struct xti_err *err)
@@ -136,7 +137,7 @@ static xt_status plan_steps(struct xti_plan *p, int n, struct xti_err *err)
     return s;
 }
 
-/* The steps again, of the map that joining made. */
+/* The steps of the map that joining makes, where it does. */
 static xt_status plan_joint(struct xti_plan *p, struct xti_err *err)
 {
     xt_status s = xti_plan_join(p, err);
@@ -148,12 +149,12 @@ static xt_status plan_joint(struct xti_plan *p, struct xti_err *err)
 
 static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
 {
-    xt_status s = plan_steps(p, p->map.n_pieces, err);
-    if (!s)
-        s = xti_plan_assemble(p, err);
-    if (!s)
-        s = plan_joint(p, err);
-    return s;
+    xt_status s = plan_joint(p, err);
+    if (s || p->joint.n)
+        return s;
+    s = plan_steps(p, p->map.n_pieces, err);
+    s = s ? s : xti_plan_assemble(p, err);
+    return s ? s : plan_joint(p, err);
 }
 
 /* Guards hide points of a box from reading: what they cannot hide is bounded by what is written at all. */
@@ -192,12 +193,12 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
     if (s)
         return s;
     xti_plan_estimate(&other, &e);
-    bool cheaper = e.seconds < *seconds;
-    if (cheaper) {
+    if (e.seconds < *seconds) {
         struct xti_plan old = *p;
         *seconds = e.seconds;
-        other.target = p->target;
         *p = other;
+        p->target = old.target;
+        p->by_line = old.by_line;
         other = old;
     }
     xti_plan_free(&other);
@@ -234,30 +235,12 @@ static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t,
     return s;
 }
 
-/* Whether pieces of a map of p's bytes are copied by other strategies for target t. */
-static __attribute__((noinline)) bool other_ways(const struct xti_plan *p, const struct xti_map *m,
-                                                 const struct xti_target *t)
-{
-    struct xti_plan here = *p, there;
-    struct xti_nest nest;
-    bool same = true;
-    here.map = *m;
-    here.joint.n = 0;
-    there = here;
-    there.target = *t;
-    for (int i = 0; i < m->n_pieces && same; i++) {
-        xti_nest_of(m, i, &nest);
-        same = choose(&here, i, &nest) == choose(&there, i, &nest);
-    }
-    return !same;
-}
-
 /* Streamed copies may go another way about lines that no row begins with. */
 static xt_status make_off_line(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
     struct xti_target t = p->target;
     t.d_line = XTI_MALLOC;
-    if (p->target.d_line || !xti_may(&t, XTI_OFF_LINE) || !xti_cost_stream(p) || !other_ways(p, m, &t))
+    if (!p->by_line)
         return XT_OK;
     if (!(p->off_line = xti_alloc(sizeof *p->off_line)))
         return xti_fail(err, XT_ENOMEM, "a plan of %zu bytes", sizeof *p->off_line);

@@ -266,8 +266,9 @@ struct xti_plan {
     struct xti_step *step; /* owned */
     int most_windows; /* of a block inside of a buffered step, which is to be a mosaic where its lines have at
                          most so many; 0: none */
-    struct xti_joint joint;   /* of step 0; the map's other pieces are the others' */
-    bool assembled;           /* the steps are in the order of the destination, and run part by part of it */
+    struct xti_joint joint; /* of step 0; the map's other pieces are the others' */
+    bool by_line;           /* of destinations that begin inside a line pieces go another way */
+    bool assembled;         /* the steps are in the order of the destination, and run part by part of it */
     int64_t bytes_read, bytes_written;
     struct xti_arena arena;    /* tables of steps */
     struct xti_plan *off_line; /* owned; for destinations that begin inside a line; NULL: as for others */
@@ -286,6 +287,7 @@ struct xti_strategy {
     bool (*applicable)(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
     /* Fills the step of this piece; cannot fail once applicable said yes. */
     xti_strategy_make *make;
+    bool by_line; /* whether it applies depends on target.d_line */
 };
 
 /* The last row serves everything. (cpu_strategies.c) */
