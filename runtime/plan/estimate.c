@@ -221,15 +221,18 @@ static double in_memory(const struct xti_prices *price, double read, double writ
     return larger(read, write) + price->together * smaller(read, write);
 }
 
-/* All that is read and written, once, streamed. */
-static double least(const struct xti_plan *p, const double cache[XTI_N_CACHES])
+/* All that is read and written, once. */
+static double least(const struct xti_plan *p, const double cache[XTI_N_CACHES], bool stream)
 {
     const struct xti_prices *price = p->target.machine->prices;
-    double read = 0;
-    for (int c = 0; c < XTI_N_CACHES; c++)
-        read += missed((double)p->bytes_read + (double)p->bytes_written, cache[c]) * price->fetch[c];
+    double read = 0, stored = 0;
+    for (int c = 0; c < XTI_N_CACHES; c++) {
+        double now = missed((double)p->bytes_read + (double)p->bytes_written, cache[c]);
+        read += now * price->fetch[c];
+        stored += now * price->store[c];
+    }
     return in_memory(price, read * (double)p->bytes_read / XTI_LINE,
-                     price->stream * (double)p->bytes_written / XTI_LINE);
+                     (stream ? price->stream : stored) * (double)p->bytes_written / XTI_LINE);
 }
 
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
@@ -265,7 +268,8 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
     memory /= smaller(threads, price->full);
     w.core /= threads;
     *e = (struct xti_estimate){
-        .least = 1e-9 * least(p, cache) / smaller(threads, price->full),
+        .least = {1e-9 * least(p, cache, false) / smaller(threads, price->full),
+                  1e-9 * least(p, cache, true) / smaller(threads, price->full)},
         .lines_read = w.fetched[2],
         .lines_owned = w.written,
         .lines_written = w.written + w.streamed,

@@ -6,7 +6,8 @@
 
 struct xti_estimate {
     double seconds;    /* of a run that follows others like it: what fits a cache is there */
-    double least;      /* seconds that its lines take when they are read and written once, in order */
+    double least[2];   /* seconds that its lines take when they are read and written once, in order: by
+                          ordinary stores, and streamed */
     double lines_read; /* 64-byte lines of the sources, each as often as memory or the last cache must give it
                           .. */
     double lines_owned;   /* .. of the destination that are read because ordinary stores change them .. */

@@ -210,16 +210,17 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
 static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
     double dear = p->target.machine->habits.well_priced ? 1.75 : 3;
-    struct xti_choice turned = {.stream = xti_cost_stream(p) ? -1 : 1}, next = {.without = xti_cost_main(p)};
+    bool stream = xti_cost_stream(p);
+    struct xti_choice turned = {.stream = stream ? -1 : 1}, next = {.without = xti_cost_main(p)};
     struct xti_estimate e;
     if (!xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
         p->target.isa == XTI_ISA_SCALAR)
         return XT_OK;
     xti_plan_estimate(p, &e);
     double seconds = e.seconds / dear;
-    if (seconds <= e.least)
+    if (seconds <= e.least[true])
         return XT_OK;
-    xt_status s = take_cheaper(p, m, turned, &seconds, err);
+    xt_status s = seconds > e.least[!stream] ? take_cheaper(p, m, turned, &seconds, err) : XT_OK;
     return s ? s : take_cheaper(p, m, next, &seconds, err);
 }
 
