@@ -369,6 +369,31 @@ START_TEST(sixteen_thousand_boxes_each_side_are_planned_at_once)
 }
 END_TEST
 
+/* One is made longer by an element: it meets the next of its row, and no other. */
+START_TEST(two_boxes_of_sixteen_thousand_that_meet_are_found)
+{
+    static const int64_t shape[] = {EXTENT, EXTENT};
+    uint64_t seed = 11;
+    struct xt_boxes from;
+    irregular(&seed, 0, 4, &from);
+    int64_t *len = (int64_t *)from.len;
+    for (int k = 0; k < 100; k++) {
+        int64_t n = random_below(&seed, MANY);
+        struct xt_shard *p;
+        char want[96];
+        if (n % SIDE == SIDE - 1)
+            continue;
+        snprintf(want, sizeof want, "from: boxes %lld and %lld have elements in common, and are not the same",
+                 (long long)n, (long long)n + 1);
+        len[2 * n + 1]++;
+        ck_assert_int_eq(xt_shard_boxes(XT_F32, 2, shape, &from, &from, 4, 1, NULL, &p), XT_EINVAL);
+        ck_assert_str_eq(xt_last_error()->message, want);
+        len[2 * n + 1]--;
+    }
+    free((void *)from.rank);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("boxes");
@@ -379,6 +404,7 @@ int main(void)
     tcase_add_test(t, boxes_that_are_wrong_are_told_by_number);
     tcase_add_test(t, every_allocation_may_fail);
     tcase_add_test(t, sixteen_thousand_boxes_each_side_are_planned_at_once);
+    tcase_add_test(t, two_boxes_of_sixteen_thousand_that_meet_are_found);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

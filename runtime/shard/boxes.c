@@ -17,11 +17,13 @@ struct side {
     int64_t *offset; /* [n] */
     int64_t *item;   /* [n_items] those with elements; of the source by place, then by rank */
     int64_t n_items;
-    struct xti_tree tree; /* of the source: of the first of each place's copies */
+    struct xti_tree
+        tree; /* of the source: of the first of each place's copies; of the result: of other ranks' boxes */
+    struct xti_tree mine; /* of this rank's */
 };
 
 struct hit {
-    int64_t to, place, from; /* boxes; place: the first of the copies, from: the one that is sent */
+    int64_t to, place; /* boxes; place: the first of the copies */
 };
 
 struct boxer {
@@ -31,7 +33,6 @@ struct boxer {
     int64_t *copies; /* [box] of a first one: where its copies end in from.item; of all: where they begin */
     int64_t *begin;
     bool sending;
-    int64_t at; /* box that is looked for */
     struct hit *hit;
     int64_t n_hits, cap_hits;
 };
@@ -140,13 +141,12 @@ static int by_place(const void *x, const void *y, void *arg)
     return c ? c : p != q ? (p > q) - (p < q) : (i > j) - (i < j);
 }
 
-static xt_status other_box(void *arg, int64_t i)
+static xt_status two_boxes(void *arg, int64_t i, int64_t j)
 {
     struct boxer *b = arg;
-    return i == b->at ? XT_OK
-                      : xti_fail(b->parts.err, XT_EINVAL,
-                                 "from: boxes %lld and %lld have elements in common, and are not the same",
-                                 (long long)(i < b->at ? i : b->at), (long long)(i < b->at ? b->at : i));
+    return xti_fail(b->parts.err, XT_EINVAL,
+                    "from: boxes %lld and %lld have elements in common, and are not the same",
+                    (long long)(i < j ? i : j), (long long)(i < j ? j : i));
 }
 
 /* Source boxes by place: copies side by side, by rank. Different places have nothing in common. */
@@ -169,14 +169,9 @@ static xt_status find_copies(struct boxer *b)
         b->begin[s->item[i]] = at;
         b->copies[s->item[at]] = i + 1;
     }
-    const int64_t *lo = s->b->lo;
-    xt_status st = xti_tree_new(&s->tree, b->x->rank, n, first, lo, s->hi) ? no_memory(b) : XT_OK;
-    for (int64_t i = 0; i < n && !st; i++) {
-        b->at = first[i];
-        st = xti_tree_meet(&s->tree, lo + b->at * b->x->rank, s->hi + b->at * b->x->rank, other_box, b);
-    }
+    xt_status st = xti_tree_new(&s->tree, b->x->rank, n, first, s->b->lo, s->hi) ? no_memory(b) : XT_OK;
     xti_free(first);
-    return st;
+    return st ? st : xti_tree_join(&s->tree, &s->tree, two_boxes, b);
 }
 
 /* Which of the copies rank `to` gets: its own, else one in turn. */
@@ -196,16 +191,24 @@ static int64_t sender(const struct boxer *b, int64_t first, int64_t to)
 
 /* ---- parts */
 
-/* i: of the other side than b->at, and if of the source, the first of the copies. */
-static xt_status keep_hit(void *arg, int64_t i)
+/* Of this rank's boxes of a side, or of all others'. */
+static xt_status tree_of(struct boxer *b, const struct side *s, bool mine, struct xti_tree *t)
+{
+    int64_t *item = xti_alloc_array((size_t)s->n_items + 1, sizeof *item), n = 0;
+    for (int64_t i = 0; item && i < s->n_items; i++)
+        if ((s->b->rank[s->item[i]] == b->parts.p->rank) == mine)
+            item[n++] = s->item[i];
+    xt_status st = item && !xti_tree_new(t, b->x->rank, n, item, s->b->lo, s->hi) ? XT_OK : no_memory(b);
+    xti_free(item);
+    return st;
+}
+
+/* place: of the source; its first copy, or one that is this rank's, who sends it. */
+static xt_status keep_hit(void *arg, int64_t to, int64_t place)
 {
     struct boxer *b = arg;
-    struct hit h = {b->at, i, 0};
-    if (b->sending)
-        h = (struct hit){i, b->from.item[b->begin[b->at]], 0};
-    int64_t to = b->to.b->rank[h.to];
-    h.from = sender(b, h.place, to);
-    if (b->sending && (to == b->parts.p->rank || h.from != b->at))
+    struct hit h = {to, b->from.item[b->begin[place]]};
+    if (b->sending && sender(b, h.place, b->to.b->rank[to]) != place)
         return XT_OK;
     struct hit *v = xti_grown(b->hit, sizeof *v, b->n_hits, &b->cap_hits);
     if (!v)
@@ -215,10 +218,29 @@ static xt_status keep_hit(void *arg, int64_t i)
     return XT_OK;
 }
 
-static int by_box(const void *x, const void *y)
+/* By the numbers of `to`, those of one by `place`: by each in turn, the second first. */
+static xt_status sort_hits(struct boxer *b)
 {
-    const struct hit *a = x, *b = y;
-    return a->to != b->to ? (a->to > b->to) - (a->to < b->to) : (a->place > b->place) - (a->place < b->place);
+    int64_t *end[2] = {xti_alloc_array((size_t)b->from.b->n + 1, sizeof **end),
+                       xti_alloc_array((size_t)b->to.b->n + 1, sizeof **end)};
+    const int64_t n[2] = {b->from.b->n, b->to.b->n};
+    struct hit *v = xti_alloc_array((size_t)b->n_hits + 1, sizeof *v);
+    bool there = end[0] && end[1] && v;
+    for (int k = 0; k < 2 && there; k++) {
+        struct hit *was = b->hit;
+        for (int64_t i = 0; i < b->n_hits; i++)
+            end[k][k ? was[i].to : was[i].place]++;
+        for (int64_t i = 1; i < n[k]; i++)
+            end[k][i] += end[k][i - 1];
+        for (int64_t i = b->n_hits - 1; i >= 0; i--)
+            v[--end[k][k ? was[i].to : was[i].place]] = was[i];
+        b->hit = v;
+        v = was;
+    }
+    xti_free(end[0]);
+    xti_free(end[1]);
+    xti_free(v);
+    return there ? XT_OK : no_memory(b);
 }
 
 /* What boxes `to` and `from` have in common. */
@@ -248,20 +270,16 @@ static xt_status add_common(struct boxer *b, int64_t to, int64_t from)
 /* What this rank receives and keeps, or what it sends: pairs in the order of their numbers on both sides. */
 static xt_status find_parts(struct boxer *b, bool sending)
 {
-    const struct side *mine = sending ? &b->from : &b->to, *others = sending ? &b->to : &b->from;
-    int64_t me = b->parts.p->rank, r = b->x->rank;
-    xt_status s = XT_OK;
     b->sending = sending;
     b->n_hits = 0;
-    for (int64_t i = 0; i < mine->n_items && !s; i++) {
-        b->at = mine->item[i];
-        if (mine->b->rank[b->at] == me)
-            s = xti_tree_meet(&others->tree, mine->b->lo + b->at * r, mine->hi + b->at * r, keep_hit, b);
+    xt_status s = xti_tree_join(sending ? &b->to.tree : &b->to.mine, sending ? &b->from.mine : &b->from.tree,
+                                keep_hit, b);
+    if (!s && b->n_hits)
+        s = sort_hits(b);
+    for (int64_t i = 0; i < b->n_hits && !s; i++) {
+        struct hit h = b->hit[i];
+        s = add_common(b, h.to, sender(b, h.place, b->to.b->rank[h.to]));
     }
-    if (b->n_hits)
-        qsort(b->hit, (size_t)b->n_hits, sizeof *b->hit, by_box);
-    for (int64_t i = 0; i < b->n_hits && !s; i++)
-        s = add_common(b, b->hit[i].to, b->hit[i].from);
     return s;
 }
 
@@ -286,6 +304,7 @@ static xt_status whole_tensor(const struct xti_boxed *x, struct xti_shard_plan *
 static void free_side(struct side *s)
 {
     xti_tree_free(&s->tree);
+    xti_tree_free(&s->mine);
     xti_free(s->hi);
     xti_free(s->offset);
     xti_free(s->item);
@@ -298,10 +317,14 @@ static xt_status plan_boxes(struct boxer *b, struct xti_shard_plan *p)
         s = take_side(b, &b->to, b->x->to, "to", p->here[1]);
     if (!s)
         s = find_copies(b);
-    if (!s && xti_tree_new(&b->to.tree, b->x->rank, b->to.n_items, b->to.item, b->to.b->lo, b->to.hi))
-        s = no_memory(b);
+    if (!s)
+        s = tree_of(b, &b->to, true, &b->to.mine);
     if (!s)
         s = find_parts(b, false);
+    if (!s)
+        s = tree_of(b, &b->to, false, &b->to.tree);
+    if (!s && b->to.tree.n)
+        s = tree_of(b, &b->from, true, &b->from.mine);
     if (!s)
         s = find_parts(b, true);
     return s ? s : xti_parts_finish(&b->parts);

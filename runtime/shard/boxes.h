@@ -1,5 +1,5 @@
-/* boxes.h: which of many boxes meet a box: a tree of them, each node with the box around its part. And a plan
- * between layouts that are lists of boxes (xt_shard_boxes). Layer 5. */
+/* boxes.h: which of many boxes meet which of others: trees of them, each node with the box around its part.
+ * And a plan between layouts that are lists of boxes (xt_shard_boxes). Layer 5. */
 #ifndef XTI_SHARD_BOXES_H
 #define XTI_SHARD_BOXES_H
 
@@ -15,6 +15,7 @@ struct xti_tree {
     int64_t *item; /* [n] numbers of boxes, those of a node one after another */
     struct xti_tree_node *node;
     int64_t *around; /* of node k: 2*rank numbers, lo then hi */
+    int64_t *box;    /* the same of item i */
 };
 enum { XTI_TREE_LEAF = 4 };
 
@@ -22,9 +23,11 @@ enum { XTI_TREE_LEAF = 4 };
 xt_status xti_tree_new(struct xti_tree *t, int rank, int64_t n, const int64_t *item, const int64_t *lo,
                        const int64_t *hi);
 void xti_tree_free(struct xti_tree *t);
-/* Calls each for every box of the tree that has elements in common with [lo, hi), in no particular order. */
-xt_status xti_tree_meet(const struct xti_tree *t, const int64_t *lo, const int64_t *hi,
-                        xt_status (*each)(void *arg, int64_t i), void *arg);
+typedef xt_status (*xti_tree_fn)(void *arg, int64_t i, int64_t j);
+/* Calls each for every box of a and of b that have elements in common, in no particular order; where a is b,
+ * for every two boxes once, and none with itself. Cost: of the nodes that meet, about as many as boxes do
+ * where those of a tree are about alike. */
+xt_status xti_tree_join(const struct xti_tree *a, const struct xti_tree *b, xti_tree_fn each, void *arg);
 
 /* A tensor as two lists of boxes. */
 struct xti_boxed {
