@@ -29,6 +29,14 @@ static int64_t kernels(const struct xti_shard_plan *p)
     return n;
 }
 
+static int64_t list_bytes(const struct xti_shard_plan *p)
+{
+    int64_t n = 0;
+    for (int i = 0; i < p->n_stencils; i++)
+        n += p->stencil[i].n_runs;
+    return n * (int64_t)sizeof(struct xti_list_run);
+}
+
 static int64_t traffic_bytes(const struct xti_traffic *t)
 {
     return (int64_t)sizeof *t->part * t->n_parts + (int64_t)sizeof *t->message * (t->n_parts + 1);
@@ -52,7 +60,7 @@ void xti_shard_info(const struct xt_shard *s, struct xt_shard_info *i)
         .fill_bytes = written(p, &p->fill) * p->esize,
         .kernels = kernels(p),
         .plan_bytes = traffic_bytes(&p->own) + traffic_bytes(&p->fill) + traffic_bytes(&p->send) +
-                      traffic_bytes(&p->receive) + traffic_bytes(&p->pull) +
+                      traffic_bytes(&p->receive) + traffic_bytes(&p->pull) + list_bytes(p) +
                       (int64_t)sizeof *p->stencil * p->cap_stencils,
     };
     int64_t a = i->send_messages - i->send_in_place, b = i->receive_messages - i->receive_in_place;

@@ -37,6 +37,27 @@ xt_status xti_parts_add(struct xti_parts *b, struct xti_traffic *t, struct xti_s
     return add_part(b, t, part);
 }
 
+/* Adds a list, each message's share as a part of its own. */
+static xt_status add_list(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
+                          const struct xti_piece *box, const int64_t *pos, const struct xti_list_run *run,
+                          int64_t n_runs)
+{
+    xt_status s = XT_OK;
+    part.soff = box->soff;
+    part.doff = box->doff;
+    for (int64_t i = 0, end; i < n_runs && !s; i = end) {
+        int64_t elements = 0;
+        for (end = i; end < n_runs && elements < b->p->most; end++)
+            elements += run[end].n;
+        part.stencil = xti_stencil_list(b->p, b->group, box, pos, elements, run + i, end - i);
+        if (part.stencil < 0)
+            return no_memory(b);
+        b->p->stencil[part.stencil].direct = b->direct;
+        s = add_part(b, t, part);
+    }
+    return s;
+}
+
 /* Cuts the box until a part fits a message. As deep as it has dims. */
 static xt_status add_cut(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
                          const struct xti_piece *box, const int64_t *pos, int64_t elements)
@@ -127,7 +148,14 @@ xt_status xti_parts_between(struct xti_parts *b, struct xti_shard_part part, int
     if (near >= 0 && sending)
         p->pulled_by[near] = true;
     xt_status s = near < 0 || sending ? XT_OK : xti_parts_add(b, &p->pull, part, box, pos, elements);
-    if (s)
+    struct xti_list_run *run = NULL;
+    int64_t n_runs = -1;
+    if (xti_list_make(box, pos, elements, p->most, sending, &run, &n_runs))
+        s = no_memory(b);
+    if (n_runs > 0)
+        s = add_list(b, t, part, box, pos, run, n_runs);
+    xti_free(run);
+    if (s || n_runs >= 0)
         return s;
     return b->plain && elements > p->most ? add_shares(b, t, part, box, order)
                                           : add_cut(b, t, part, box, pos, elements);

@@ -28,13 +28,23 @@ struct xti_move_kernel {
     struct xti_plan plan;
 };
 
+/* Elements of a rank's array, counted from where a part begins: n of them, `step` apart. */
+struct xti_list_run {
+    int64_t at;
+    int32_t n, step;
+};
+
 /* The elements of a part: strides within the arrays of the ranks, and where they are in a message. */
 struct xti_stencil {
     int group; /* parts of one box of the map */
     struct xti_piece piece;
     int64_t *pos;     /* [n_dims] stride in the message; 0: the dim is not sent */
     int64_t elements; /* of the part in a message */
-    bool direct;      /* better copied from place to place, where both are seen */
+    /* A box whose guards hide most of it is sent as a list: the rank's own side of what they let pass, in the
+     * order of the message. The piece has then but the dims that are not sent. n_runs 0: no list. */
+    const struct xti_list_run *run;
+    int64_t n_runs;
+    bool direct; /* better copied from place to place, where both are seen */
     bool used[XTI_MOVES];
     struct xti_move_kernel *kernel[XTI_MOVES]; /* NULL: not made */
 };
@@ -100,6 +110,17 @@ xt_status xti_shard_kernels(struct xti_shard_plan *p, struct xti_err *err);
  * each dim. */
 void xti_box_share(const struct xti_piece *box, int esize, int64_t most, int64_t *n);
 
+/* ---- list.c */
+
+/* Lists what guards let pass of the box: in the source's array where the rank sends, in the destination's
+ * where it receives. *n_runs -1: no list, since that is half of the elements that pos says or more; 0: all is
+ * hidden. *run is the caller's to free. Runs end where a message of `most` elements does. */
+xt_status xti_list_make(const struct xti_piece *box, const int64_t *pos, int64_t elements, int64_t most,
+                        bool sending, struct xti_list_run **run, int64_t *n_runs);
+/* From the array to the message, or back; the part begins at element `off`, which may itself lie anywhere. */
+void xti_list_move(const struct xti_stencil *s, enum xti_move move, int esize, char *array, int64_t off,
+                   char *message);
+
 /* ---- stencil.c */
 
 /* In which order a message has its elements. */
@@ -116,6 +137,9 @@ bool xti_box_direct(const struct xti_piece *box, int esize, enum xti_message_ord
 /* The stencil of a box of that group: one that is there, or a new one. -1: out of memory. */
 int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece *box, const int64_t *pos,
                      int64_t elements);
+/* The same of a list, whose runs are copied. */
+int xti_stencil_list(struct xti_shard_plan *p, int group, const struct xti_piece *box, const int64_t *pos,
+                     int64_t elements, const struct xti_list_run *run, int64_t n_runs);
 /* Whether the move is one run: what it would copy may be sent, or received, in its place. */
 bool xti_stencil_runs(const struct xti_stencil *s, enum xti_move move);
 xt_status xti_stencil_kernel(struct xti_shard_plan *p, int stencil, enum xti_move move, struct xti_err *err);

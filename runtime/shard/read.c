@@ -330,3 +330,133 @@ bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to, int
     *looks = s.left;
     return s.found;
 }
+
+/* ---- what no guard hides, point by point */
+
+enum { FEW = 64 }; /* points that are looked at one by one: bounds of a box cost as much */
+
+struct looker {
+    int n, dim[XTI_MAX_DIMS]; /* by falling pos */
+    xti_point_fn each;
+    void *arg;
+};
+
+/* Points of a row of dim k that begins at x. */
+static bool look_at_row(const struct looker *l, const struct xti_piece *p, const int64_t *x, int k)
+{
+    int64_t div[XTI_MAX_DIVS], guard[XTI_MAX_GUARDS], q[XTI_MAX_DIVS], s = p->soff, d = p->doff;
+    for (int j = 0; j < p->n_divs; j++)
+        div[j] = p->div[j].c;
+    for (int j = 0; j < p->n_guards; j++)
+        guard[j] = p->guard[j].c;
+    for (int i = 0; i < p->n_dims; i++) {
+        s += x[i] * p->dim[i].s;
+        d += x[i] * p->dim[i].d;
+        for (int j = 0; j < p->n_divs && x[i]; j++)
+            div[j] += x[i] * p->div[j].x[i];
+        for (int j = 0; j < p->n_guards && x[i]; j++)
+            guard[j] += x[i] * p->guard[j].x[i];
+    }
+    for (int64_t i = 0; i < p->dim[k].n; i++) {
+        int64_t from = s + i * p->dim[k].s;
+        bool seen = true;
+        for (int j = 0; j < p->n_divs; j++) {
+            int64_t v = div[j] + i * p->div[j].x[k];
+            for (int m = 0; m < j; m++)
+                v += p->div[j].q[m] * q[m];
+            q[j] = xti_floor_div(v, p->div[j].den);
+            from += p->sq[j] * q[j];
+        }
+        for (int j = 0; j < p->n_guards && seen; j++) {
+            int64_t v = guard[j] + i * p->guard[j].x[k];
+            for (int m = 0; m < p->n_divs; m++)
+                v += p->guard[j].q[m] * q[m];
+            seen = v >= 0;
+        }
+        if (seen && !l->each(l->arg, from, d + i * p->dim[k].d))
+            return false;
+    }
+    return true;
+}
+
+static bool look_at_all(const struct looker *l, const struct xti_piece *p)
+{
+    int64_t x[XTI_MAX_DIMS] = {0};
+    int i;
+    do {
+        if (!look_at_row(l, p, x, l->dim[l->n - 1]))
+            return false;
+        for (i = l->n - 2; i >= 0 && ++x[l->dim[i]] == p->dim[l->dim[i]].n; i--)
+            x[l->dim[i]] = 0;
+    } while (i >= 0);
+    return true;
+}
+
+/* Halves the outermost dim, so that points come in their order, until guards hide all of the box or it has
+ * few. p's numbers are its own. As deep as halving goes, 63 times a dim at most. */
+static bool look(const struct looker *l, struct xti_piece *p)
+{
+    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], points = 1;
+    int at = l->n;
+    for (int i = l->n - 1; i >= 0; i--)
+        if (p->dim[l->dim[i]].n > 1) {
+            points = points > FEW ? points : points * p->dim[l->dim[i]].n;
+            at = i;
+        }
+    if (!xti_piece_div_ranges(p, ql, qh))
+        return false;
+    if (guards_hold(p, ql, qh) < 0)
+        return true;
+    if (points <= FEW)
+        return look_at_all(l, p);
+    int k = l->dim[at];
+    int64_t n = p->dim[k].n, half = n / 2;
+    p->dim[k].n = half;
+    bool goes_on = look(l, p);
+    p->soff += half * p->dim[k].s;
+    p->doff += half * p->dim[k].d;
+    move_numbers(p, k, half);
+    p->dim[k].n = n - half;
+    goes_on = goes_on && look(l, p);
+    p->soff -= half * p->dim[k].s;
+    p->doff -= half * p->dim[k].d;
+    move_numbers(p, k, -half);
+    p->dim[k].n = n;
+    return goes_on;
+}
+
+/* Do all numbers of the piece, and what adds up to them, fit in 64 bits? */
+static bool numbers_fit(const struct xti_piece *p)
+{
+    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo, hi, to = p->doff, end = p->doff;
+    if (!xti_piece_div_ranges(p, ql, qh) || !pages_read(p, &lo, &hi, &(int){0}))
+        return false;
+    for (int i = 0; i < p->n_dims; i++)
+        if (!xti_add_range(p->dim[i].d, 0, p->dim[i].n - 1, &to, &end))
+            return false;
+    for (int j = 0; j < p->n_guards; j++)
+        if (!xti_row_range(p, p->guard[j].c, p->guard[j].x, p->n_divs, p->guard[j].q, ql, qh, &lo, &hi))
+            return false;
+    return true;
+}
+
+bool xti_box_visible(const struct xti_piece *box, const int64_t *pos, xti_point_fn each, void *arg)
+{
+    struct looker l = {.each = each, .arg = arg};
+    struct room room;
+    struct xti_piece p = copy_into(&room, box);
+    if (!numbers_fit(box))
+        return false;
+    for (int i = 0; i < p.n_dims; i++) {
+        int k = l.n;
+        if (!pos[i])
+            room.dim[i].n = 1;
+        else
+            l.n++;
+        for (; pos[i] && k > 0 && pos[l.dim[k - 1]] < pos[i]; k--)
+            l.dim[k] = l.dim[k - 1];
+        if (pos[i])
+            l.dim[k] = i;
+    }
+    return l.n && look(&l, &p);
+}

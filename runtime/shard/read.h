@@ -24,5 +24,10 @@ xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xt
 bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to, int *looks);
 /* True: the box's guards hide all of it, so that there is nothing to send. */
 bool xti_box_is_hidden(const struct xti_piece *box);
+/* Calls each with the address read and that written of every point that no guard hides, by falling pos of its
+ * dims (stencil.c); those of which pos is 0 stay at 0. False: each was false once, or numbers are beyond 64
+ * bits. */
+typedef bool (*xti_point_fn)(void *arg, int64_t s, int64_t d);
+bool xti_box_visible(const struct xti_piece *box, const int64_t *pos, xti_point_fn each, void *arg);
 
 #endif

@@ -20,8 +20,15 @@ static xt_status fail(xt_status s, const char *what)
 static void move(const struct xt_shard *p, const struct xti_shard_part *part, enum xti_move how,
                  const void *src, char *message)
 {
-    const struct xti_move_kernel *k = p->plan.stencil[part->stencil].kernel[how];
+    const struct xti_stencil *st = &p->plan.stencil[part->stencil];
+    const struct xti_move_kernel *k = st->kernel[how];
     int64_t size = p->plan.esize;
+    if (st->n_runs) {
+        bool arrives = how == XTI_UNPACK;
+        xti_list_move(st, how, p->plan.esize, arrives ? p->dst : (char *)src,
+                      arrives ? part->doff : part->soff, message + part->at * size);
+        return;
+    }
     const char *from = how == XTI_UNPACK ? message + part->at * size
                        : k->map.n_srcs   ? xti_place(src, part->soff * size)
                                          : NULL;

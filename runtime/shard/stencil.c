@@ -248,7 +248,8 @@ int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece
 {
     int low = p->n_stencils > LOOK_BACK ? p->n_stencils - LOOK_BACK : 0;
     for (int i = p->n_stencils - 1; i >= low && p->stencil[i].group == group; i--)
-        if (p->stencil[i].elements == elements && same_numbers(&p->stencil[i].piece, box) &&
+        if (p->stencil[i].elements == elements && !p->stencil[i].n_runs &&
+            same_numbers(&p->stencil[i].piece, box) &&
             !memcmp(p->stencil[i].pos, pos, (size_t)box->n_dims * sizeof *pos))
             return i;
     struct xti_stencil *v = xti_grown(p->stencil, sizeof *v, p->n_stencils, &p->cap_stencils);
@@ -263,10 +264,32 @@ int xti_stencil_find(struct xti_shard_plan *p, int group, const struct xti_piece
     return p->n_stencils++;
 }
 
+int xti_stencil_list(struct xti_shard_plan *p, int group, const struct xti_piece *box, const int64_t *pos,
+                     int64_t elements, const struct xti_list_run *run, int64_t n_runs)
+{
+    static const int64_t none[XTI_MAX_DIMS];
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_piece left = {.src = box->src, .dim = dim};
+    for (int i = 0; i < box->n_dims; i++)
+        if (!pos[i] && box->dim[i].n > 1)
+            dim[left.n_dims++] = box->dim[i];
+    struct xti_stencil *v = xti_grown(p->stencil, sizeof *v, p->n_stencils, &p->cap_stencils);
+    if (!v)
+        return -1;
+    p->stencil = v;
+    struct xti_stencil *s = &p->stencil[p->n_stencils];
+    *s = (struct xti_stencil){.group = group, .elements = elements, .n_runs = n_runs};
+    s->pos = xti_arena_dup(&p->arena, none, (size_t)left.n_dims * sizeof *none);
+    s->run = xti_arena_dup(&p->arena, run, (size_t)n_runs * sizeof *run);
+    if (!s->pos || !s->run || !keep_piece(&p->arena, &left, &s->piece))
+        return -1;
+    return p->n_stencils++;
+}
+
 bool xti_stencil_runs(const struct xti_stencil *s, enum xti_move move)
 {
     const struct xti_piece *p = &s->piece;
-    bool runs = !p->n_divs && !p->n_guards;
+    bool runs = !p->n_divs && !p->n_guards && !s->n_runs;
     for (int i = 0; i < p->n_dims; i++) {
         if (move == XTI_PACK)
             runs &= p->dim[i].s == s->pos[i];
