@@ -652,8 +652,7 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
                 lanes[n++] = l;
         return n;
     }
-    bool sectors = b->share >= SECTOR || (b->destination_aligned && b->destination_align >= SECTOR);
-    int least = (sectors ? SECTOR : LINE) / b->word;
+    int least = (b->destination_aligned && b->destination_align >= SECTOR ? SECTOR : LINE) / b->word;
     for (size_t i = 0; i < sizeof try / sizeof *try && n + 1 < MOST_LANES && b->outs > b->group; i++)
         if (b->vectors % try[i] == 0 && try[i] >= least && try[i] < b->vectors)
             lanes[n++] = try[i];
@@ -665,7 +664,7 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
 struct found {
     struct layout y;
     int64_t lanes;
-    double price;
+    double price, time;
 };
 
 /* Of n layouts those for b->lanes. True: no other lanes can be better. */
@@ -682,7 +681,7 @@ static bool search_layouts(struct xti_box *b, int unit, int n, const struct layo
         even = b->even;
         double cost = price(b, unit, &p, best->price, &ideal);
         if (cost < best->price)
-            *best = (struct found){list[i], b->lanes, cost};
+            *best = (struct found){list[i], b->lanes, cost, INFINITY};
     }
     return ideal;
 }
@@ -786,7 +785,7 @@ static void keep(const struct facts *f, uint64_t hash, const struct found *found
     pthread_mutex_unlock(&kept.lock);
 }
 
-double xti_box_time(const struct xti_box *b, int unit)
+static double time_of(const struct xti_box *b, int unit)
 {
     struct xti_box_waves w = xti_box_count_waves(b, unit);
     double sixteens = unit / 16.0;
@@ -805,9 +804,15 @@ double xti_box_lay_out(struct xti_box *b, int unit)
     uint64_t hash = xti_hash64(&f, sizeof f) | 1;
     if (!recall(&f, hash, &found)) {
         found = search(&alike, unit);
+        if (found.price < INFINITY) {
+            alike.lanes = found.lanes;
+            lay_out(&alike, unit, &found.y);
+            found.time = time_of(&alike, unit);
+        }
         keep(&f, hash, &found);
     }
     b->lanes = found.lanes;
+    b->time = found.time;
     lay_out(b, unit, &found.y);
     for (int j = 0; j < b->n; j++)
         if (b->even && j && j < b->n_b)

@@ -64,6 +64,7 @@ struct xti_box {
     bool turns;          /* within a word a run leaves the first dim's row at most once */
     int table, table_at; /* columns of a table of the places of a run's points, and its byte; 0: none */
     int64_t bytes;       /* of shared memory */
+    double time;         /* its part of what predict.c adds up: of wavefronts and of instructions for 16 bytes */
 };
 
 /* What words are to be: so many bytes; of as many as there can be, where boxes begin at sectors of each run;
@@ -105,10 +106,6 @@ struct xti_box_waves {
     double taken, ideal;
 };
 struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit);
-
-/* Its part of what predict.c adds up: of wavefronts and of instructions for 16 bytes. Conflicts count for no
- * more than they take. */
-double xti_box_time(const struct xti_box *b, int unit);
 
 /* Instructions of threads that all of the box takes, estimated off the skeleton: what a thread does once, for
  * each chunk that it loads, for each word that it stores. */

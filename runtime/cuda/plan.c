@@ -28,14 +28,20 @@ static const double WORTH_IT = 0.98;
 /* The estimated time, but for what is in flight (predict.c), of sectors, too. */
 static double time_of(const struct xti_piece *q, const struct xti_box *b, int unit)
 {
-    return pow(xti_box_time(b, unit) + pow(fmax(1, xti_box_sectors(q, b, unit)), 2.5), 0.4);
+    return pow(b->time + pow(fmax(1, xti_box_sectors(q, b, unit)), 2.5), 0.4);
 }
 
-/* The cheapest of a box of words as wide as runs are aligned, one of wide words, one whose parts of runs are
- * whole sectors, one of units whose lanes begin at sectors, and one of rows in parts. */
+/* Takes the other box if it is cheaper, sectors and all. */
+static void take_cheaper(const struct xti_piece *q, struct xti_box *other, int unit, struct xti_box *b)
+{
+    if (xti_box_lay_out(other, unit) < INFINITY && time_of(q, other, unit) < WORTH_IT * time_of(q, b, unit))
+        *b = *other;
+}
+
+/* The cheapest of a box of words as wide as runs are aligned; one whose parts of runs are whole sectors, or
+ * else of wide words; one of units whose lanes begin at sectors; and one of rows in parts. */
 static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
 {
-    static const int words[] = {XTI_BOX_WHOLE_SECTORS, XTI_BOX_SECTORS};
     const struct xti_piece *q = xti_cuda_piece(p, piece);
     struct xti_box *b = xti_arena_alloc(&p->map.arena, sizeof *b), other;
     int unit = p->map.esize;
@@ -43,22 +49,16 @@ static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_st
         return xti_fail(err, XT_ENOMEM, "CUDA plan: box");
     xti_box_make(p, q, XTI_BOX_LEAST_WORD, b, NULL);
     struct xti_box split = *b;
-    double cost = xti_box_lay_out(b, unit), others;
-    if (b->word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
-        (others = xti_box_lay_out(&other, unit)) < cost) {
-        cost = others;
-        *b = other;
-    }
+    double cost = xti_box_lay_out(b, unit);
     if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
         *b = split;
-    cost = time_of(q, b, unit);
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (!xti_box_make(p, q, words[i], &other, NULL) || xti_box_lay_out(&other, unit) == INFINITY ||
-            (others = time_of(q, &other, unit)) >= WORTH_IT * cost)
-            continue;
-        cost = others;
+    if (xti_box_make(p, q, XTI_BOX_WHOLE_SECTORS, &other, NULL))
+        take_cheaper(q, &other, unit, b);
+    else if (b->word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
+             xti_box_lay_out(&other, unit) < cost)
         *b = other;
-    }
+    if (xti_box_make(p, q, XTI_BOX_SECTORS, &other, NULL))
+        take_cheaper(q, &other, unit, b);
     s->box = b;
     return XT_OK;
 }
