@@ -126,7 +126,11 @@ class Run:
         random.Random(1).shuffle(mine)  # what is timed until the time is over is a sample
         small = {line.split(" | ")[0]: line.strip().split(" | ")[-1] for path in (TTC, WORKLOADS)
                  for line in open(path) if line.count(" | ") == 3}
-        text = "".join(f"{r['name']}|{r['chain']}|{small.get(r['name'], '')}\n" for r in mine)
+        text = ""
+        for r in mine:  # "ttc21 f64": the small form is compared in that dtype
+            name, _, dtype = r["name"].partition(" ")
+            form = small.get(name, "")
+            text += f"{r['name']}|{r['chain']}|{form.replace('f32[', dtype + '[') if dtype else form}\n"
         rows = answers([sys.executable, "tests/gpu_peers.py", "%.1f" % seconds], seconds, text)
         self.keep("peers", begun, rows)
 

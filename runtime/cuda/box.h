@@ -64,7 +64,7 @@ struct xti_box {
     bool turns;          /* within a word a run leaves the first dim's row at most once */
     int table, table_at; /* columns of a table of the places of a run's points, and its byte; 0: none */
     int64_t bytes;       /* of shared memory */
-    double time;         /* its part of what predict.c adds up: of wavefronts and of instructions for 16 bytes */
+    double time;         /* estimated: of wavefronts and instructions for 16 bytes, to the power of 2.5 */
 };
 
 /* What words are to be: so many bytes; of as many as there can be, where boxes begin at sectors of each run;
