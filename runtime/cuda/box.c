@@ -549,7 +549,7 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
     x.narrow = b->word < XTI_BOX_MOST_WORD && !x.grid;
     x.even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
     x.even_b = x.grid || !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
-    if (word == XTI_BOX_WHOLE_SECTORS && unit < 4)
+    if (word == XTI_BOX_WHOLE_SECTORS && unit < 4) /* measured, not understood (bench/notes/h200.md) */
         x.least_b = 2 * RUN_BYTES / unit;
     if ((x.even_a < SECTOR || x.even_b < SECTOR) && !try_box(p, q, &x, b, why))
         return false;

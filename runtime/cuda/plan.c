@@ -31,7 +31,7 @@ static double time_of(const struct xti_piece *q, const struct xti_box *b, int un
     return pow(b->time + pow(fmax(1, xti_box_sectors(q, b, unit)), 2.5), 0.4);
 }
 
-/* Takes the other box if it is cheaper, sectors and all. */
+/* *b: the other box, if that is cheaper, sectors and all. */
 static void take_cheaper(const struct xti_piece *q, struct xti_box *other, int unit, struct xti_box *b)
 {
     if (xti_box_lay_out(other, unit) < INFINITY && time_of(q, other, unit) < WORTH_IT * time_of(q, b, unit))
