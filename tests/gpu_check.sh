@@ -39,8 +39,9 @@ check("every part ran", parts == ["equal", "equal-structure", "equal-any", "sani
 rows = report["rows"]
 for part in ("equal", "equal-structure", "equal-any"):
     equal = [r for r in rows if r.get("part") == part and "passed" in r]
+    least = 150 if part == "equal" else 50
     check(f"{part}: copies were compared",
-          len(equal) == 1 and equal[0]["passed"] > 50 and equal[0]["failed"] == 0)
+          len(equal) == 1 and equal[0]["passed"] > least and equal[0]["failed"] == 0)
 for part in ("launch", "compile", "times", "structure", "sweep", "unaligned"):
     check(part + " has times", any(r.get("us", 0) > 0 for r in rows if r.get("part") == part))
 check("serving counted", any("structures" in r.get("text", "") for r in rows))
