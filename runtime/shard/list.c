@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/num.h"
-#include "shard/read.h"
+#include "shard/visible.h"
 
 struct listing {
     struct xti_list_run *run;
@@ -40,13 +40,13 @@ static bool list_point(void *arg, int64_t s, int64_t d)
 }
 
 xt_status xti_list_make(const struct xti_piece *box, const int64_t *pos, int64_t elements, int64_t most,
-                        bool sending, struct xti_list_run **run, int64_t *n_runs)
+                        bool sending, int64_t *looks, struct xti_list_run **run, int64_t *n_runs)
 {
     struct listing l = {.below = elements / 2, .most = most, .sending = sending, .memory = true};
     l.base = sending ? box->soff : box->doff;
     *run = NULL;
     *n_runs = -1;
-    if (box->n_guards && xti_box_visible(box, pos, list_point, &l)) {
+    if (xti_box_visible(box, pos, looks, list_point, &l)) {
         *run = l.run;
         *n_runs = l.n;
         return XT_OK;

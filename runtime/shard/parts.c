@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "shard/read.h"
+
 static xt_status no_memory(const struct xti_parts *b)
 {
     return xti_fail(b->err, XT_ENOMEM, "plan over a mesh");
@@ -58,6 +60,33 @@ static xt_status add_list(struct xti_parts *b, struct xti_traffic *t, struct xti
     return s;
 }
 
+/* What may still be looked at for lists of that pair of ranks: 3 ms, and of all pairs of a rank 1.6 s. */
+static int64_t *looks_left(struct xti_parts *b, int64_t peer, bool sending)
+{
+    enum { OF_ALL = 1 << 28, OF_PAIR = 1 << 20 };
+    int64_t each = OF_ALL / b->p->mesh.ranks, **looks = &b->looks[sending];
+    if (!*looks) {
+        *looks = xti_alloc_array((size_t)b->p->mesh.ranks, sizeof **looks);
+        for (int64_t i = 0; *looks && i < b->p->mesh.ranks; i++)
+            (*looks)[i] = each < OF_PAIR ? each : OF_PAIR;
+    }
+    return *looks ? *looks + peer : NULL;
+}
+
+/* Sends, or receives, what guards let pass of the box. *listed: no list is too long, or too long to make. */
+static xt_status try_list(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
+                          const struct xti_piece *box, const int64_t *pos, int64_t elements, bool *listed)
+{
+    struct xti_list_run *run;
+    int64_t n_runs, *looks = looks_left(b, part.peer, t == &b->p->send);
+    if (!looks || xti_list_make(box, pos, elements, b->p->most, t == &b->p->send, looks, &run, &n_runs))
+        return no_memory(b);
+    *listed = n_runs >= 0;
+    xt_status s = add_list(b, t, part, box, pos, run, n_runs);
+    xti_free(run);
+    return s;
+}
+
 /* Cuts the box until a part fits a message. As deep as it has dims. */
 static xt_status add_cut(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
                          const struct xti_piece *box, const int64_t *pos, int64_t elements)
@@ -66,29 +95,15 @@ static xt_status add_cut(struct xti_parts *b, struct xti_traffic *t, struct xti_
     int k = xti_box_outermost(box, pos);
     if (elements <= most || k < 0)
         return xti_parts_add(b, t, part, box, pos, elements);
-    struct xti_dim dim[XTI_MAX_DIMS];
-    struct xti_div div[XTI_MAX_DIVS];
-    struct xti_guard guard[XTI_MAX_GUARDS];
-    struct xti_piece some = *box;
+    struct xti_box_room room;
+    struct xti_piece some = xti_box_copy(&room, box);
     int64_t n = box->dim[k].n, each = most / pos[k] ? most / pos[k] : 1;
     xt_status s = XT_OK;
-    memcpy(dim, box->dim, (size_t)box->n_dims * sizeof *dim);
-    some.dim = dim;
-    some.div = div;
-    some.guard = guard;
     for (int64_t x = 0; x < n && !s; x += each) {
-        dim[k].n = n - x < each ? n - x : each;
-        some.soff = box->soff + x * box->dim[k].s;
-        some.doff = box->doff + x * box->dim[k].d;
-        for (int j = 0; j < box->n_divs; j++) {
-            div[j] = box->div[j];
-            div[j].c += x * div[j].x[k];
-        }
-        for (int j = 0; j < box->n_guards; j++) {
-            guard[j] = box->guard[j];
-            guard[j].c += x * guard[j].x[k];
-        }
-        s = add_cut(b, t, part, &some, pos, pos[k] * dim[k].n);
+        if (x)
+            xti_box_move(&some, k, each);
+        some.dim[k].n = n - x < each ? n - x : each;
+        s = add_cut(b, t, part, &some, pos, pos[k] * some.dim[k].n);
     }
     return s;
 }
@@ -148,14 +163,10 @@ xt_status xti_parts_between(struct xti_parts *b, struct xti_shard_part part, int
     if (near >= 0 && sending)
         p->pulled_by[near] = true;
     xt_status s = near < 0 || sending ? XT_OK : xti_parts_add(b, &p->pull, part, box, pos, elements);
-    struct xti_list_run *run = NULL;
-    int64_t n_runs = -1;
-    if (xti_list_make(box, pos, elements, p->most, sending, &run, &n_runs))
-        s = no_memory(b);
-    if (n_runs > 0)
-        s = add_list(b, t, part, box, pos, run, n_runs);
-    xti_free(run);
-    if (s || n_runs >= 0)
+    bool listed = false;
+    if (!s && box->n_guards && p->lists)
+        s = try_list(b, t, part, box, pos, elements, &listed);
+    if (s || listed)
         return s;
     return b->plain && elements > p->most ? add_shares(b, t, part, box, order)
                                           : add_cut(b, t, part, box, pos, elements);
@@ -240,6 +251,12 @@ xt_status xti_parts_begin(struct xti_parts *b)
 {
     b->p->pulled_by = xti_alloc_array((size_t)b->p->near.n + 1, sizeof *b->p->pulled_by);
     return b->p->pulled_by ? XT_OK : no_memory(b);
+}
+
+void xti_parts_free(struct xti_parts *b)
+{
+    xti_free(b->looks[0]);
+    xti_free(b->looks[1]);
 }
 
 xt_status xti_parts_finish(struct xti_parts *b)

@@ -14,6 +14,8 @@ struct xti_parts {
     int n_dims; /* of the box that was shared last, and its shares: most boxes are as the one before */
     struct xti_dim dim[XTI_MAX_DIMS];
     int64_t share[XTI_MAX_DIMS];
+    int64_t *looks[2]; /* received, sent: [ranks] what may still be looked at of each peer's boxes; NULL: all
+                          of it */
 };
 
 xt_status xti_parts_begin(struct xti_parts *b); /* of an empty plan, whose near ranks are set */
@@ -27,5 +29,6 @@ xt_status xti_parts_between(struct xti_parts *b, struct xti_shard_part part, int
 
 /* Makes messages of all that was added. */
 xt_status xti_parts_finish(struct xti_parts *b);
+void xti_parts_free(struct xti_parts *b); /* not the plan */
 
 #endif

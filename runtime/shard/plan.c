@@ -292,7 +292,7 @@ xt_status xti_whole_bytes(const struct xti_node *n, const char *what, int64_t *b
 
 /* Rank 0 of a grid has the most elements. */
 static xt_status check_page(const struct xti_spread *s, const struct xti_node *n, const char *what,
-                            struct xti_err *err)
+                            bool *in_half, struct xti_err *err)
 {
     struct xti_place at = {0};
     int64_t shape[XT_MAX_RANK], strides[XT_MAX_RANK], lo, hi, bytes;
@@ -302,17 +302,19 @@ static xt_status check_page(const struct xti_spread *s, const struct xti_node *n
     xti_spread_local(s, n->shape, &at, shape, strides);
     if (!xti_span(n->rank, shape, strides, s->offset, &lo, &hi) || hi >= XTI_PAGE)
         return xti_fail(err, XT_EUNSUPPORTED, "%s: a rank's array reaches beyond 2^40 elements", what);
+    *in_half &= hi < XTI_PAGE / 2;
     return lo >= 0 || hi < lo
                ? XT_OK
                : xti_fail(err, XT_ERANGE, "%s: element %lld lies before a rank's array", what, (long long)lo);
 }
 
-static xt_status check_pages(const struct xti_shard_plan *p, struct xti_err *err)
+static xt_status check_pages(struct xti_shard_plan *p, struct xti_err *err)
 {
     const struct xt_graph *g = p->graph;
-    xt_status s = check_page(&p->mesh.output, &g->node[g->out], "the result", err);
+    p->lists = true;
+    xt_status s = check_page(&p->mesh.output, &g->node[g->out], "the result", &p->lists, err);
     for (int i = 0; i < p->mesh.n_inputs && !s; i++)
-        s = check_page(&p->mesh.input[i], &g->node[g->input[i]], g->node[g->input[i]].name, err);
+        s = check_page(&p->mesh.input[i], &g->node[g->input[i]], g->node[g->input[i]].name, &p->lists, err);
     return s;
 }
 
@@ -345,6 +347,7 @@ xt_status xti_shard_plan_make(const char *line, int64_t rank, const struct xti_t
     }
     if (!s)
         s = xti_parts_finish(&b.parts);
+    xti_parts_free(&b.parts);
     xt_graph_free(b.g);
     xti_free(b.tensor);
     xti_free(b.only);

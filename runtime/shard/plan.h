@@ -78,6 +78,7 @@ struct xti_shard_plan {
     int esize;
     int64_t most; /* elements of a message */
     bool streams; /* so much is written that it leaves the caches */
+    bool lists;   /* no rank's array reaches half a page (visible.h) */
     struct xti_near near;
     struct xti_target target;
     int n_stencils;
@@ -113,10 +114,11 @@ void xti_box_share(const struct xti_piece *box, int esize, int64_t most, int64_t
 /* ---- list.c */
 
 /* Lists what guards let pass of the box: in the source's array where the rank sends, in the destination's
- * where it receives. *n_runs -1: no list, since that is half of the elements that pos says or more; 0: all is
- * hidden. *run is the caller's to free. Runs end where a message of `most` elements does. */
+ * where it receives. *n_runs -1: no list, since that is half of the elements that pos says or more, or takes
+ * too many looks (xti_box_visible); 0: all is hidden. *run is the caller's to free. Runs end where a message
+ * of `most` elements does. */
 xt_status xti_list_make(const struct xti_piece *box, const int64_t *pos, int64_t elements, int64_t most,
-                        bool sending, struct xti_list_run **run, int64_t *n_runs);
+                        bool sending, int64_t *looks, struct xti_list_run **run, int64_t *n_runs);
 /* From the array to the message, or back; the part begins at element `off`, which may itself lie anywhere. */
 void xti_list_move(const struct xti_stencil *s, enum xti_move move, int esize, char *array, int64_t off,
                    char *message);

@@ -7,9 +7,8 @@
 
 #include "base/num.h"
 
-/* Nearest number of pages. */
-static int64_t pages(int64_t stride) { return xti_floor_div(stride + XTI_PAGE / 2, XTI_PAGE); }
-static int64_t within(int64_t stride) { return stride - pages(stride) * XTI_PAGE; }
+int64_t xti_pages(int64_t stride) { return xti_floor_div(stride + XTI_PAGE / 2, XTI_PAGE); }
+static int64_t within(int64_t stride) { return stride - xti_pages(stride) * XTI_PAGE; }
 
 bool xti_piece_reads_off(const struct xti_piece *p)
 {
@@ -19,7 +18,7 @@ bool xti_piece_reads_off(const struct xti_piece *p)
     if (!xti_piece_div_ranges(p, ql, qh))
         return false;
     for (int j = 0; j < p->n_divs; j++)
-        if (pages(p->sq[j]) || !xti_add_range(p->sq[j], ql[j], qh[j], &lo, &hi))
+        if (xti_pages(p->sq[j]) || !xti_add_range(p->sq[j], ql[j], qh[j], &lo, &hi))
             return false;
     for (int i = 0; i < p->n_dims; i++)
         if (!xti_add_range(within(p->dim[i].s), 0, p->dim[i].n - 1, &lo, &hi))
@@ -92,14 +91,7 @@ static bool settle_guards(struct xti_piece *p, struct xti_guard *guard)
     return true;
 }
 
-/* Room for what changes of a piece when it becomes a box. */
-struct room {
-    struct xti_dim dim[XTI_MAX_DIMS];
-    struct xti_div div[XTI_MAX_DIVS];
-    struct xti_guard guard[XTI_MAX_GUARDS];
-};
-
-static struct xti_piece copy_into(struct room *room, const struct xti_piece *p)
+struct xti_piece xti_box_copy(struct xti_box_room *room, const struct xti_piece *p)
 {
     struct xti_piece box = *p;
     box.dim = memcpy(room->dim, p->dim, (size_t)p->n_dims * sizeof *p->dim);
@@ -121,12 +113,19 @@ static void move_numbers(struct xti_piece *box, int k, int64_t by)
         box->guard[j].c += box->guard[j].x[k] * by;
 }
 
+void xti_box_move(struct xti_piece *box, int k, int64_t by)
+{
+    box->soff += box->dim[k].s * by;
+    box->doff += box->dim[k].d * by;
+    move_numbers(box, k, by);
+}
+
 /* What is left of the piece when its digits have values. */
 static xt_status emit(struct reader *r, int64_t from, int64_t to)
 {
     const struct xti_piece *p = r->p;
-    struct room room;
-    struct xti_between b = {from, to, copy_into(&room, p)};
+    struct xti_box_room room;
+    struct xti_between b = {from, to, xti_box_copy(&room, p)};
     b.box.soff = xti_floor_mod(p->soff, XTI_PAGE);
     b.box.doff = xti_floor_mod(p->doff, XTI_PAGE);
     for (int k = 0; k < r->n; k++) {
@@ -164,7 +163,7 @@ static xt_status read_piece(const struct xti_piece *p, int64_t from, int64_t to,
     r.from.want = p->src < 0 ? -1 : from;
     r.to.want = to;
     for (int i = 0; i < p->n_dims; i++) {
-        int64_t a = p->src < 0 ? 0 : pages(p->dim[i].s), b = pages(p->dim[i].d);
+        int64_t a = p->src < 0 ? 0 : xti_pages(p->dim[i].s), b = xti_pages(p->dim[i].d);
         if (!b && (!a || !apart))
             continue;
         r.from.a[r.n] = a;
@@ -188,8 +187,7 @@ struct search {
     bool found;
 };
 
-/* 1: every guard holds in all of the box, 0: in some of it perhaps, -1: one holds nowhere. */
-static int guards_hold(const struct xti_piece *p, const int64_t *ql, const int64_t *qh)
+int xti_box_guards(const struct xti_piece *p, const int64_t *ql, const int64_t *qh)
 {
     int all = 1;
     for (int j = 0; j < p->n_guards; j++) {
@@ -238,7 +236,7 @@ static bool pages_read(const struct xti_piece *p, int64_t *lo, int64_t *hi, int 
     *hold = 0;
     bool fits = xti_piece_div_ranges(p, ql, qh);
     if (fits)
-        *hold = guards_hold(p, ql, qh);
+        *hold = xti_box_guards(p, ql, qh);
     for (int j = 0; j < p->n_divs; j++)
         fits = fits && xti_add_range(p->sq[j], ql[j], qh[j], lo, hi);
     for (int i = 0; i < p->n_dims; i++)
@@ -290,12 +288,10 @@ static void seek(struct search *s, struct xti_piece *p)
     int64_t n = p->dim[k].n, half = n / 2;
     p->dim[k].n = half;
     seek(s, p);
-    p->soff += half * p->dim[k].s;
-    move_numbers(p, k, half);
+    xti_box_move(p, k, half);
     p->dim[k].n = n - half;
     seek(s, p);
-    p->soff -= half * p->dim[k].s;
-    move_numbers(p, k, -half);
+    xti_box_move(p, k, -half);
     p->dim[k].n = n;
 }
 
@@ -304,10 +300,10 @@ enum { LOOKS_AT_A_BOX = 12 }; /* where guards hide all of a box few find it */
 bool xti_box_is_hidden(const struct xti_piece *box)
 {
     struct search s = {.from = -1, .left = LOOKS_AT_A_BOX};
-    struct room room;
+    struct xti_box_room room;
     if (!box->n_guards)
         return false;
-    struct xti_piece p = copy_into(&room, box);
+    struct xti_piece p = xti_box_copy(&room, box);
     seek(&s, &p);
     return !s.found;
 }
@@ -331,102 +327,18 @@ bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to, int
     return s.found;
 }
 
-/* ---- what no guard hides, point by point */
-
-enum { FEW = 64 }; /* points that are looked at one by one: bounds of a box cost as much */
-
-struct looker {
-    int n, dim[XTI_MAX_DIMS]; /* by falling pos */
-    xti_point_fn each;
-    void *arg;
-};
-
-/* Points of a row of dim k that begins at x. */
-static bool look_at_row(const struct looker *l, const struct xti_piece *p, const int64_t *x, int k)
+bool xti_box_in_half_pages(const struct xti_piece *p)
 {
-    int64_t div[XTI_MAX_DIVS], guard[XTI_MAX_GUARDS], q[XTI_MAX_DIVS], s = p->soff, d = p->doff;
+    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo = within(p->soff), hi = lo;
+    bool fits = xti_piece_div_ranges(p, ql, qh);
     for (int j = 0; j < p->n_divs; j++)
-        div[j] = p->div[j].c;
-    for (int j = 0; j < p->n_guards; j++)
-        guard[j] = p->guard[j].c;
-    for (int i = 0; i < p->n_dims; i++) {
-        s += x[i] * p->dim[i].s;
-        d += x[i] * p->dim[i].d;
-        for (int j = 0; j < p->n_divs && x[i]; j++)
-            div[j] += x[i] * p->div[j].x[i];
-        for (int j = 0; j < p->n_guards && x[i]; j++)
-            guard[j] += x[i] * p->guard[j].x[i];
-    }
-    for (int64_t i = 0; i < p->dim[k].n; i++) {
-        int64_t from = s + i * p->dim[k].s;
-        bool seen = true;
-        for (int j = 0; j < p->n_divs; j++) {
-            int64_t v = div[j] + i * p->div[j].x[k];
-            for (int m = 0; m < j; m++)
-                v += p->div[j].q[m] * q[m];
-            q[j] = xti_floor_div(v, p->div[j].den);
-            from += p->sq[j] * q[j];
-        }
-        for (int j = 0; j < p->n_guards && seen; j++) {
-            int64_t v = guard[j] + i * p->guard[j].x[k];
-            for (int m = 0; m < p->n_divs; m++)
-                v += p->guard[j].q[m] * q[m];
-            seen = v >= 0;
-        }
-        if (seen && !l->each(l->arg, from, d + i * p->dim[k].d))
-            return false;
-    }
-    return true;
+        fits = fits && xti_add_range(within(p->sq[j]), ql[j], qh[j], &lo, &hi);
+    for (int i = 0; i < p->n_dims; i++)
+        fits = fits && xti_add_range(within(p->dim[i].s), 0, p->dim[i].n - 1, &lo, &hi);
+    return fits && lo > -XTI_PAGE / 2 && hi < XTI_PAGE / 2;
 }
 
-static bool look_at_all(const struct looker *l, const struct xti_piece *p)
-{
-    int64_t x[XTI_MAX_DIMS] = {0};
-    int i;
-    do {
-        if (!look_at_row(l, p, x, l->dim[l->n - 1]))
-            return false;
-        for (i = l->n - 2; i >= 0 && ++x[l->dim[i]] == p->dim[l->dim[i]].n; i--)
-            x[l->dim[i]] = 0;
-    } while (i >= 0);
-    return true;
-}
-
-/* Halves the outermost dim, so that points come in their order, until guards hide all of the box or it has
- * few. p's numbers are its own. As deep as halving goes, 63 times a dim at most. */
-static bool look(const struct looker *l, struct xti_piece *p)
-{
-    int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], points = 1;
-    int at = l->n;
-    for (int i = l->n - 1; i >= 0; i--)
-        if (p->dim[l->dim[i]].n > 1) {
-            points = points > FEW ? points : points * p->dim[l->dim[i]].n;
-            at = i;
-        }
-    if (!xti_piece_div_ranges(p, ql, qh))
-        return false;
-    if (guards_hold(p, ql, qh) < 0)
-        return true;
-    if (points <= FEW)
-        return look_at_all(l, p);
-    int k = l->dim[at];
-    int64_t n = p->dim[k].n, half = n / 2;
-    p->dim[k].n = half;
-    bool goes_on = look(l, p);
-    p->soff += half * p->dim[k].s;
-    p->doff += half * p->dim[k].d;
-    move_numbers(p, k, half);
-    p->dim[k].n = n - half;
-    goes_on = goes_on && look(l, p);
-    p->soff -= half * p->dim[k].s;
-    p->doff -= half * p->dim[k].d;
-    move_numbers(p, k, -half);
-    p->dim[k].n = n;
-    return goes_on;
-}
-
-/* Do all numbers of the piece, and what adds up to them, fit in 64 bits? */
-static bool numbers_fit(const struct xti_piece *p)
+bool xti_box_numbers_fit(const struct xti_piece *p)
 {
     int64_t ql[XTI_MAX_DIVS], qh[XTI_MAX_DIVS], lo, hi, to = p->doff, end = p->doff;
     if (!xti_piece_div_ranges(p, ql, qh) || !pages_read(p, &lo, &hi, &(int){0}))
@@ -438,25 +350,4 @@ static bool numbers_fit(const struct xti_piece *p)
         if (!xti_row_range(p, p->guard[j].c, p->guard[j].x, p->n_divs, p->guard[j].q, ql, qh, &lo, &hi))
             return false;
     return true;
-}
-
-bool xti_box_visible(const struct xti_piece *box, const int64_t *pos, xti_point_fn each, void *arg)
-{
-    struct looker l = {.each = each, .arg = arg};
-    struct room room;
-    struct xti_piece p = copy_into(&room, box);
-    if (!numbers_fit(box))
-        return false;
-    for (int i = 0; i < p.n_dims; i++) {
-        int k = l.n;
-        if (!pos[i])
-            room.dim[i].n = 1;
-        else
-            l.n++;
-        for (; pos[i] && k > 0 && pos[l.dim[k - 1]] < pos[i]; k--)
-            l.dim[k] = l.dim[k - 1];
-        if (pos[i])
-            l.dim[k] = i;
-    }
-    return l.n && look(&l, &p);
 }

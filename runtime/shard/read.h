@@ -12,6 +12,7 @@ struct xti_between {
 };
 typedef xt_status (*xti_between_fn)(void *arg, const struct xti_between *b);
 
+int64_t xti_pages(int64_t stride); /* the nearest number of pages */
 /* Whether the rank that a piece reads is an affine form of its dims: then xti_read_piece reads it. */
 bool xti_piece_reads_off(const struct xti_piece *p);
 
@@ -24,10 +25,24 @@ xt_status xti_read_piece(const struct xti_piece *p, int64_t from, int64_t to, xt
 bool xti_piece_may_read(const struct xti_piece *p, int64_t from, int64_t to, int *looks);
 /* True: the box's guards hide all of it, so that there is nothing to send. */
 bool xti_box_is_hidden(const struct xti_piece *box);
-/* Calls each with the address read and that written of every point that no guard hides, by falling pos of its
- * dims (stencil.c); those of which pos is 0 stay at 0. False: each was false once, or numbers are beyond 64
- * bits. */
-typedef bool (*xti_point_fn)(void *arg, int64_t s, int64_t d);
-bool xti_box_visible(const struct xti_piece *box, const int64_t *pos, xti_point_fn each, void *arg);
+
+/* ---- boxes that change */
+
+/* What of a piece changes when it becomes a box, or a part of one. */
+struct xti_box_room {
+    struct xti_dim dim[XTI_MAX_DIMS];
+    struct xti_div div[XTI_MAX_DIVS];
+    struct xti_guard guard[XTI_MAX_GUARDS];
+};
+struct xti_piece xti_box_copy(struct xti_box_room *room, const struct xti_piece *p);
+void xti_box_move(struct xti_piece *box, int k,
+                  int64_t by); /* that many points along dim k; its room is its own */
+/* 1: every guard holds in all of the box, 0: in some of it perhaps, -1: one holds nowhere. ql, qh: as of
+ * xti_piece_div_ranges. */
+int xti_box_guards(const struct xti_piece *p, const int64_t *ql, const int64_t *qh);
+/* By plain intervals, do the addresses without the pages that are in their strides lie within half a page? */
+bool xti_box_in_half_pages(const struct xti_piece *p);
+/* Do all numbers of the box, and what adds up to them, fit in 64 bits? */
+bool xti_box_numbers_fit(const struct xti_piece *p);
 
 #endif
