@@ -3,7 +3,9 @@
  * it. Its payload is a row of records, oldest first. Layer 6. */
 #include "api/measure.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
@@ -26,7 +28,6 @@ struct record {
 
 struct xti_wisdom {
     struct xti_disk *disk;
-    char processor[NAME_BYTES];
     _Atomic(struct record *) list[N_LISTS]; /* newest first */
 };
 
@@ -109,8 +110,12 @@ static bool decode(const unsigned char *p, struct xti_map_id *id, struct xti_mea
 
 /* ---- disk */
 
-/* "Intel(R) Xeon(R) Processor 06 cf 08": brand and signature, or the machine's name. */
-static void processor_name(char out[NAME_BYTES])
+/* "Intel(R) Xeon(R) Processor c06f2": brand and signature, or the machine's name. Asked once: in a virtual
+ * machine each cpuid is left to the host, and these took more than the rest of xt_ctx_new. */
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+static char processor[NAME_BYTES];
+
+static void ask_processor(void)
 {
 #if defined(__x86_64__)
     unsigned r[12] = {0}, a = 0, b, c, d;
@@ -118,22 +123,18 @@ static void processor_name(char out[NAME_BYTES])
         if (!__get_cpuid(0x80000002 + i, &r[4 * i], &r[4 * i + 1], &r[4 * i + 2], &r[4 * i + 3]))
             return;
     __get_cpuid(1, &a, &b, &c, &d);
-    struct xti_str s = {0};
-    xti_str_addf(&s, "%.48s %x", (const char *)r, a);
-    if (s.s)
-        memcpy(out, s.s, s.n < NAME_BYTES ? s.n : NAME_BYTES - 1);
-    xti_str_free(&s);
+    snprintf(processor, sizeof processor, "%.48s %x", (const char *)r, a);
 #else
     struct utsname u;
     if (!uname(&u))
-        memcpy(out, u.machine, strnlen(u.machine, NAME_BYTES - 1));
+        memcpy(processor, u.machine, strnlen(u.machine, NAME_BYTES - 1));
 #endif
 }
 
-static void entry_key(const struct xti_wisdom *w, struct xti_str *key)
+static void entry_key(struct xti_str *key)
 {
     xti_str_add(key, "xt choices 5\n" XT_VERSION "\n");
-    xti_str_add(key, w->processor);
+    xti_str_add(key, processor);
 }
 
 static void load(struct xti_wisdom *w, const struct xti_str *key)
@@ -164,7 +165,7 @@ static void store(struct xti_wisdom *w, const struct xti_str *key, const struct 
         if (memcmp(p + i * RECORD_BYTES, id, ID_BYTES))
             xti_str_addn(&all, p + i * RECORD_BYTES, RECORD_BYTES);
     encode(&all, id, m);
-    xti_str_addf(&what, "measured choices: %zu, %s", all.n / RECORD_BYTES, w->processor);
+    xti_str_addf(&what, "measured choices: %zu, %s", all.n / RECORD_BYTES, processor);
     if (!all.failed && !what.failed)
         xti_disk_put(w->disk, key->s, key->n, what.s, all.s, all.n);
     xti_disk_unlock(w->disk, token);
@@ -180,8 +181,8 @@ xt_status xti_wisdom_open(struct xti_disk *d, struct xti_wisdom **out, struct xt
     if (!(*out = w))
         return xti_fail(err, XT_ENOMEM, "measured choices");
     w->disk = d;
-    processor_name(w->processor);
-    entry_key(w, &key);
+    pthread_once(&asked, ask_processor);
+    entry_key(&key);
     if (!key.failed && xti_disk_path(d))
         load(w, &key);
     xti_str_free(&key);
@@ -202,7 +203,7 @@ void xti_wisdom_add(struct xti_wisdom *w, const struct xti_map_id *id, const str
 {
     struct xti_str key = {0};
     remember(w, id, m);
-    entry_key(w, &key);
+    entry_key(&key);
     if (!key.failed && xti_disk_path(w->disk))
         store(w, &key, id, m);
     xti_str_free(&key);
