@@ -27,6 +27,14 @@ for n in 1 2 3 4 5 8; do
     check "$n ranks" $?
     echo "note: $(grep 'ranks:' "$out")"
 done
+# More than 2^31 bytes from one rank to the other, in 4.4 GB.
+if [ -z "${SAN:-}" ] && [ "$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)" -gt 10000000 ]; then
+    timeout -k 10 300 "$MPIRUN" -n 2 "$B/tests/mpi/test_mpi" huge >"$out" 2>&1
+    check 'more than 2^31 bytes' $?
+    echo "note: $(grep 'ranks:' "$out")"
+else
+    echo "note: 10 GB are not free: no message of more than 2^31 bytes"
+fi
 
 timeout -k 10 60 "$MPIRUN" -n 3 "$B/examples/mpi/transpose" >"$out" 2>&1 &&
     grep -qF '[200,1000] here became [334,600]' "$out"
@@ -137,7 +145,7 @@ refused "'much' is no size" "$x; x" "$dir/x.npy" -o "$no" --mem much
 [ -z "$(find "$dir" -name 'no.npy' -o -name '.xt-*')" ]
 check 'nothing is left of a run that was refused' $?
 
-# xtview.mpi, by the first Python that has NumPy and mpi4py of this MPI, and that the package was built for.
+# xtview.mpi, by the first Python that has NumPy and mpi4py of this MPI, and that `make python` built for.
 for python in python3 /usr/bin/python3 none; do
     PYTHONPATH=$B/python/lib "$MPIRUN" -n 2 "$python" -c 'import mpi4py.MPI, numpy, sys, xtview.mpi
 sys.exit(mpi4py.MPI.COMM_WORLD.size != 2)' >/dev/null 2>&1 && break
