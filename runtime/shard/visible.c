@@ -3,13 +3,10 @@
  * axis was reshaped, stay whole: their next point follows at one of three distances (gaps.c). Layer 5. */
 #include "shard/visible.h"
 
-#include <string.h>
-
 #include "base/num.h"
 #include "shard/read.h"
 
-/* Points that are looked at one by one: bounds of a box cost as much. Rows of fewer than half of them, too.
- */
+/* Points, and rows, that are looked at one by one: bounds of a box cost as much. */
 enum { FEW = 64, FEW_ROWS = 8 };
 /* Of what is looked at, in points that are found by gaps (some ns). */
 enum { POINT = 3, ROW = 16, BOX = 48 };
@@ -290,114 +287,12 @@ static bool look(struct walk *w, struct xti_piece *p)
     return goes_on;
 }
 
-/* ---- plainer guards */
-
-/* Of boxes with more, guards are left as they are. */
-enum { MOST_DIMS = 16, MOST_DIVS = 8, MOST_GUARDS = 16 };
-
-struct plain {
-    int64_t x[MOST_GUARDS][MOST_DIMS], q[MOST_GUARDS][MOST_DIVS];
-};
-
-/* 1, -1: the guard is an address, or that negated, and a constant; 0: it is neither. */
-static int address(const struct xti_piece *p, const struct xti_guard *v)
-{
-    for (int sign = 1; sign >= -1; sign -= 2) {
-        bool same = true;
-        for (int i = 0; i < p->n_dims; i++)
-            same &= v->x[i] == sign * p->dim[i].s || p->dim[i].n == 1;
-        for (int j = 0; j < p->n_divs; j++)
-            same &= v->q[j] == sign * p->sq[j];
-        if (same)
-            return sign;
-    }
-    return 0;
-}
-
-/* A guard that says from, or up to, which rank the box reads asks for the rank instead, by numbers of pages:
- * the address within the rank's array has no say, since it is never negative, and less than half a page. */
-static void ask_for_rank(const struct xti_piece *p, struct xti_guard *v, int64_t *x, int64_t *q)
-{
-    int sign = address(p, v);
-    int64_t k = v->c - sign * p->soff, want = sign > 0 ? 0 : XTI_PAGE - 1;
-    if (!sign || xti_floor_mod(k, XTI_PAGE) != want)
-        return;
-    v->c = xti_floor_div(k, XTI_PAGE) + sign * xti_pages(p->soff);
-    for (int i = 0; i < p->n_dims; i++)
-        x[i] = sign * xti_pages(p->dim[i].s);
-    for (int j = 0; j < p->n_divs; j++)
-        q[j] = sign * xti_pages(p->sq[j]);
-}
-
-/* floor(v/den) + r >= 0 where v + den*r >= 0, and r - floor(v/den) >= 0 where den*r + den - 1 - v >= 0: so
- * the guard's last div goes, if that is what it has. False: it has something else, or numbers are too large.
- */
-static bool without_last_div(const struct xti_piece *p, struct xti_guard *v, int64_t *x, int64_t *q)
-{
-    int last = p->n_divs - 1;
-    while (last >= 0 && !q[last])
-        last--;
-    if (last < 0 || (q[last] != 1 && q[last] != -1))
-        return false;
-    const struct xti_div *d = &p->div[last];
-    int64_t sign = q[last], c = v->c, nx[MOST_DIMS], nq[MOST_DIVS];
-    bool fits = xti_mad64(d->den, c, sign > 0 ? d->c : d->den - 1 - d->c, &c);
-    for (int i = 0; i < p->n_dims; i++)
-        fits = fits && xti_mad64(d->den, x[i], sign * d->x[i], &nx[i]);
-    for (int j = 0; j < last; j++)
-        fits = fits && xti_mad64(d->den, q[j], sign * d->q[j], &nq[j]);
-    if (!fits)
-        return false;
-    v->c = c;
-    memcpy(x, nx, (size_t)p->n_dims * sizeof *x);
-    memcpy(q, nq, (size_t)last * sizeof *q);
-    q[last] = 0;
-    return true;
-}
-
-/* g*t + c >= 0 where t + floor(c/g) >= 0. */
-static void without_factor(const struct xti_piece *p, struct xti_guard *v, int64_t *x, int64_t *q)
-{
-    int64_t g = 0;
-    for (int i = 0; i < p->n_dims; i++)
-        g = x[i] == INT64_MIN ? 1 : xti_gcd64(g, x[i]);
-    for (int j = 0; j < p->n_divs; j++)
-        g = q[j] == INT64_MIN ? 1 : xti_gcd64(g, q[j]);
-    if (g < 2)
-        return;
-    v->c = xti_floor_div(v->c, g);
-    for (int i = 0; i < p->n_dims; i++)
-        x[i] /= g;
-    for (int j = 0; j < p->n_divs; j++)
-        q[j] /= g;
-}
-
-static void make_plain(struct xti_piece *p, struct plain *room)
-{
-    if (p->n_dims > MOST_DIMS || p->n_divs > MOST_DIVS || p->n_guards > MOST_GUARDS)
-        return;
-    bool ranks = xti_box_in_half_pages(p);
-    for (int j = 0; j < p->n_guards; j++) {
-        struct xti_guard *v = &p->guard[j];
-        int64_t *x = room->x[j], *q = room->q[j];
-        memcpy(x, v->x, (size_t)p->n_dims * sizeof *x);
-        memcpy(q, v->q, (size_t)p->n_divs * sizeof *q);
-        if (ranks)
-            ask_for_rank(p, v, x, q);
-        while (without_last_div(p, v, x, q))
-            ;
-        without_factor(p, v, x, q);
-        v->x = x;
-        v->q = q;
-    }
-}
-
 bool xti_box_visible(const struct xti_piece *box, const int64_t *pos, int64_t *looks, xti_point_fn each,
                      void *arg)
 {
     struct walk w = {.each = each, .arg = arg, .left = *looks};
     struct xti_box_room room;
-    struct plain plain;
+    struct xti_plain plain;
     struct xti_piece p = xti_box_copy(&room, box);
     if (!xti_box_numbers_fit(box))
         return false;
@@ -411,7 +306,7 @@ bool xti_box_visible(const struct xti_piece *box, const int64_t *pos, int64_t *l
             w.dim[k] = w.dim[k - 1];
         w.dim[k] = i;
     }
-    make_plain(&p, &plain);
+    xti_box_plain(&p, &plain);
     if (!w.n || !xti_box_numbers_fit(&p))
         return false;
     find_remainder(&w, &p, w.dim[w.n - 1]);

@@ -15,6 +15,19 @@ typedef bool (*xti_point_fn)(void *arg, int64_t s, int64_t d);
 bool xti_box_visible(const struct xti_piece *box, const int64_t *pos, int64_t *looks, xti_point_fn each,
                      void *arg);
 
+/* ---- plain.c */
+
+/* Room for its guards; those of boxes with more are left as they are. */
+enum { XTI_PLAIN_DIMS = 16, XTI_PLAIN_DIVS = 8, XTI_PLAIN_GUARDS = 16 };
+struct xti_plain {
+    int64_t x[XTI_PLAIN_GUARDS][XTI_PLAIN_DIMS], q[XTI_PLAIN_GUARDS][XTI_PLAIN_DIVS];
+};
+/* Guards that let the same points pass, said plainly: then most ask for the remainder of one div. p's room is
+ * its own; no array of a rank reaches half a page. */
+void xti_box_plain(struct xti_piece *p, struct xti_plain *room);
+
+/* ---- gaps.c */
+
 /* Numbers i of which r + a*i, modulo m, lies in [lo, lo + w): from the first one on, each is followed by one
  * of three distances, up, down, or both (Slater 1967, the three-gap theorem), whichever keeps it inside.
  * 0 <= a, r < m < 2^31, 0 <= lo, 0 < w, lo + w <= m. */
