@@ -39,6 +39,20 @@ xt_status xti_parts_add(struct xti_parts *b, struct xti_traffic *t, struct xti_s
     return add_part(b, t, part);
 }
 
+/* A list of one run is a box: it may be sent, or received, in its place. */
+static xt_status add_run(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
+                         const struct xti_piece *box, const int64_t *pos, const struct xti_list_run *run)
+{
+    struct xti_dim dim[XTI_MAX_DIMS + 1] = {{run->n, 1, 1}};
+    int64_t at[XTI_MAX_DIMS + 2] = {1};
+    struct xti_piece one = {.src = box->src, .soff = box->soff, .doff = box->doff, .n_dims = 1, .dim = dim};
+    *(t == &b->p->send ? &one.soff : &one.doff) += run->at;
+    for (int i = 0; i < box->n_dims; i++)
+        if (!pos[i] && box->dim[i].n > 1)
+            dim[one.n_dims++] = box->dim[i];
+    return xti_parts_add(b, t, part, &one, at, run->n);
+}
+
 /* Adds a list, each message's share as a part of its own. */
 static xt_status add_list(struct xti_parts *b, struct xti_traffic *t, struct xti_shard_part part,
                           const struct xti_piece *box, const int64_t *pos, const struct xti_list_run *run,
@@ -51,6 +65,10 @@ static xt_status add_list(struct xti_parts *b, struct xti_traffic *t, struct xti
         int64_t elements = 0;
         for (end = i; end < n_runs && elements < b->p->most; end++)
             elements += run[end].n;
+        if (end == i + 1 && (run[i].step == 1 || run[i].n == 1)) {
+            s = add_run(b, t, part, box, pos, &run[i]);
+            continue;
+        }
         part.stencil = xti_stencil_list(b->p, b->group, box, pos, elements, run + i, end - i);
         if (part.stencil < 0)
             return no_memory(b);

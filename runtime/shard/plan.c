@@ -24,8 +24,9 @@ struct planner {
     struct xti_err *err;
     bool ordered; /* the group has an order: */
     enum xti_message_order order;
-    int64_t to;   /* awkward maps: who receives; else -1 */
     bool sending; /* of the two roles that a rank has */
+    int64_t to;   /* awkward maps: who receives; else -1 */
+    bool keeping; /* of them: what the rank itself has of what it receives, and nothing else */
 };
 
 static xt_status no_memory(struct planner *b) { return xti_fail(b->err, XT_ENOMEM, "plan over a mesh"); }
@@ -93,7 +94,7 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     const struct xti_piece *box = &between->box;
     int64_t pos[XTI_MAX_DIMS + 1];
     if (box->src < 0)
-        return b->sending ? XT_OK
+        return b->sending || b->keeping ? XT_OK
                           : xti_parts_add(&b->parts, &p->fill, part, box, pos,
                                           xti_box_positions(box, XTI_BY_DESTINATION, pos));
     part.input = b->tensor[box->src % b->n_inputs];
@@ -103,6 +104,8 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     if (b->sending && (from != p->rank || to == p->rank))
         return XT_OK;
     if (xti_box_is_hidden(box))
+        return XT_OK;
+    if (b->to == p->rank && (from == to) != b->keeping)
         return XT_OK;
     if (from == to)
         return xti_parts_add(&b->parts, &p->own, part, box, pos,
@@ -177,17 +180,20 @@ static xt_status read_all(struct planner *b, const struct xti_map *m, int64_t fr
     return s;
 }
 
-/* One receiver's map: each piece reads one page. */
+/* One receiver's map: each piece reads one page. Of what is sent few boxes have what no guard hides, as lists;
+ * what a rank keeps is copied box by box, hidden elements, too, so that it has more and smaller ones. */
 static xt_status read_receiver(struct planner *b, const struct lens *l, int64_t to)
 {
     const struct xti_spread *s = &b->p->mesh.output;
-    struct xti_fuse_options opt = {.div_boxes = 8, .guard_boxes = 64, .page = XTI_PAGE, .spare = &b->spare};
+    struct xti_fuse_options opt = {
+        .div_boxes = 8, .guard_boxes = b->keeping ? 64 : 8, .page = XTI_PAGE, .spare = &b->spare};
     struct xti_place at;
     struct xti_map m;
     xti_spread_place(s, to, &at);
-    for (int i = 0; i < b->n_inputs && b->sending; i++)
+    bool from_here = b->sending || b->keeping;
+    for (int i = 0; i < b->n_inputs && from_here; i++)
         b->only[i] = b->p->rank - copy_shift(&b->p->mesh.input[b->tensor[i]], to);
-    opt.only = b->sending ? b->only : NULL;
+    opt.only = from_here ? b->only : NULL;
     for (int i = 0; i < s->rank; i++)
         if (l->digit[i] >= 0)
             b->g->node[l->one].attr[4 * l->digit[i] + 1] = at.on[i] - l->first[i];
@@ -240,8 +246,12 @@ static xt_status read_awkward(struct planner *b, const struct xti_map *m, const 
     struct xti_place at;
     int64_t me = b->p->rank;
     xt_status st = make_lens(b, s, which, b->g->out, &l);
-    if (!st && xti_spread_place(s, me, &at) && in_class(s, &at, shape, which))
+    bool receives = !st && xti_spread_place(s, me, &at) && in_class(s, &at, shape, which);
+    for (int k = 0; k < 2 && receives && !st; k++) {
+        b->keeping = k;
         st = read_receiver(b, &l, me);
+    }
+    b->keeping = false;
     b->sending = true;
     for (int64_t to = 0; to < b->p->mesh.ranks && !st; to++)
         if (to != me && xti_spread_place(s, to, &at) && in_class(s, &at, shape, which) && may_send(b, m, to))

@@ -200,7 +200,7 @@ bool xti_box_direct(const struct xti_piece *box, int esize, enum xti_message_ord
 
 static bool same_numbers(const struct xti_piece *a, const struct xti_piece *b)
 {
-    if (a->n_guards != b->n_guards || a->n_dims != b->n_dims ||
+    if (a->n_divs != b->n_divs || a->n_guards != b->n_guards || a->n_dims != b->n_dims ||
         memcmp(a->dim, b->dim, (size_t)a->n_dims * sizeof *a->dim))
         return false;
     for (int i = 0; i < a->n_divs; i++)
