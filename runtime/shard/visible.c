@@ -56,24 +56,28 @@ static inline int64_t quotient(int64_t v, int64_t den, int64_t was)
     return r < (uint64_t)den ? was : xti_floor_div(v, den);
 }
 
-/* What the i-th point of the row reads, by its divs from the first-th on. */
-static int64_t read_at(const struct xti_piece *p, struct point *at, int k, int64_t i, int first)
+/* The divs of the i-th point of the row, from the first-th on. */
+static inline void divs_at(const struct xti_piece *p, struct point *at, int k, int64_t i, int first)
+{
+    for (int j = first; j < p->n_divs; j++) {
+        int64_t v = at->div[j] + i * p->div[j].x[k];
+        for (int m = 0; m < j; m++)
+            v += p->div[j].q[m] * at->q[m];
+        at->q[j] = quotient(v, p->div[j].den, at->q[j]);
+    }
+}
+
+/* What it then reads. */
+static inline int64_t read_at(const struct xti_piece *p, const struct point *at, int k, int64_t i)
 {
     int64_t from = at->s + i * p->dim[k].s;
-    for (int j = 0; j < p->n_divs; j++) {
-        if (j >= first) {
-            int64_t v = at->div[j] + i * p->div[j].x[k];
-            for (int m = 0; m < j; m++)
-                v += p->div[j].q[m] * at->q[m];
-            at->q[j] = quotient(v, p->div[j].den, at->q[j]);
-        }
+    for (int j = 0; j < p->n_divs; j++)
         from += p->sq[j] * at->q[j];
-    }
     return from;
 }
 
 /* Does no guard hide the i-th point, whose divs are known? */
-static bool is_seen(const struct xti_piece *p, const struct point *at, int k, int64_t i)
+static inline bool is_seen(const struct xti_piece *p, const struct point *at, int k, int64_t i)
 {
     for (int j = 0; j < p->n_guards; j++) {
         int64_t v = at->guard[j] + i * p->guard[j].x[k];
@@ -89,8 +93,8 @@ static bool look_at_points(struct walk *w, const struct xti_piece *p, struct poi
 {
     w->left -= POINT * p->dim[k].n;
     for (int64_t i = 0; i < p->dim[k].n; i++) {
-        int64_t from = read_at(p, at, k, i, 0);
-        if (is_seen(p, at, k, i) && !w->each(w->arg, from, at->d + i * p->dim[k].d))
+        divs_at(p, at, k, i, 0);
+        if (is_seen(p, at, k, i) && !w->each(w->arg, read_at(p, at, k, i), at->d + i * p->dim[k].d))
             return false;
     }
     return true;
@@ -173,7 +177,8 @@ static bool step_by_gaps(struct walk *w, const struct xti_piece *p, struct point
     int64_t up = g->up < dim->n ? (x * g->up - g->rise) / div->den : 0;
     int64_t down = g->down < dim->n ? (x * g->down + g->fall) / div->den : 0;
     while (i < t->end) {
-        if (--w->left < 0 || !w->each(w->arg, read_at(p, at, k, i, w->div + 1), at->d + i * dim->d))
+        divs_at(p, at, k, i, w->div + 1);
+        if (--w->left < 0 || !w->each(w->arg, read_at(p, at, k, i), at->d + i * dim->d))
             return false;
         bool rises = above + g->rise < t->width, falls = above >= g->fall;
         bool to_up = rises ? !falls || g->up <= g->down : !falls, to_down = falls ? !to_up : !rises;
