@@ -95,8 +95,8 @@ static xt_status take_box(void *arg, const struct xti_between *between)
     int64_t pos[XTI_MAX_DIMS + 1];
     if (box->src < 0)
         return b->sending || b->keeping ? XT_OK
-                          : xti_parts_add(&b->parts, &p->fill, part, box, pos,
-                                          xti_box_positions(box, XTI_BY_DESTINATION, pos));
+                                        : xti_parts_add(&b->parts, &p->fill, part, box, pos,
+                                                        xti_box_positions(box, XTI_BY_DESTINATION, pos));
     part.input = b->tensor[box->src % b->n_inputs];
     if (box->n_guards && first_copy(&p->mesh.input[part.input], from) != from)
         return XT_OK; /* no such rank: the guards hide all of it */
@@ -180,8 +180,9 @@ static xt_status read_all(struct planner *b, const struct xti_map *m, int64_t fr
     return s;
 }
 
-/* One receiver's map: each piece reads one page. Of what is sent few boxes have what no guard hides, as lists;
- * what a rank keeps is copied box by box, hidden elements, too, so that it has more and smaller ones. */
+/* One receiver's map: each piece reads one page. Of what is sent few boxes have what no guard hides, as
+ * lists; what a rank keeps is copied box by box, hidden elements, too, so that it has more and smaller ones.
+ */
 static xt_status read_receiver(struct planner *b, const struct lens *l, int64_t to)
 {
     const struct xti_spread *s = &b->p->mesh.output;
