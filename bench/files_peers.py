@@ -115,7 +115,7 @@ def main():
     group = None if a.free else capped(mem)
     print(f"f32 [{a.rows}, {a.columns}] transposed, {a.mem} MB, limit {a.limit:g} s"
           + ("" if group else "; not capped"))
-    with tempfile.TemporaryDirectory(dir=a.dir) as d:
+    with tempfile.TemporaryDirectory(dir=os.path.abspath(a.dir)) as d:
         os.chdir(d)
         make(a.rows, a.columns)
         clear()
