@@ -2,6 +2,9 @@
  * as the lines that are touched fit a cache, they are fetched into it once. Layer 3. */
 #include "plan/traffic.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "base/num.h"
 #include "plan/cost.h"
 
@@ -19,53 +22,46 @@ struct walk {
     const struct xti_target *target;
     bool stream;
     int unit, n_axes;
-    struct axis axis[MAX_AXES];
-    int n_by[2], by[2][MAX_AXES]; /* axes that move on a side, by stride, ascending */
-    double total, covered;        /* points */
+    double total, covered;   /* points */
     bool over[XTI_N_CACHES]; /* the cache does not hold what is covered: `sum` has what it held last, times
                                 its runs */
     struct xti_traffic sum;
+    int n_by[2], by[2][MAX_AXES]; /* axes that are covered in part and move on a side, by stride, ascending */
+    struct axis axis[MAX_AXES];
 };
 
-static void sort_axes(struct walk *w, enum side_of_copy side)
+static void begin_axis(struct walk *w, int axis, enum side_of_copy side)
 {
-    for (int i = 0; i < w->n_axes; i++) {
-        int k = w->n_by[side], *by = w->by[side];
-        int64_t st = w->axis[i].st[side];
-        if (w->axis[i].n == 1 || !st)
-            continue;
-        for (; k > 0 && w->axis[by[k - 1]].st[side] > st; k--)
-            by[k] = by[k - 1];
-        by[k] = i;
-        w->n_by[side]++;
-    }
+    int k = w->n_by[side], *by = w->by[side];
+    int64_t st = w->axis[axis].st[side];
+    if (!st)
+        return;
+    for (; k > 0 && w->axis[by[k - 1]].st[side] > st; k--)
+        by[k] = by[k - 1];
+    by[k] = axis;
+    w->n_by[side]++;
 }
 
 struct cover {
     double lines, runs; /* runs: of adjacent lines */
 };
 
-/* Of contiguous bytes that begin anywhere, but for whole lines, which are taken to begin as one. */
-static double lines_of(const struct walk *w, double bytes)
-{
-    double lines = bytes / XTI_LINE, most = lines + 1 - (double)w->unit / XTI_LINE;
-    return lines == (double)(int64_t)lines ? lines : most < 1 ? 1 : most;
-}
-
+/* Contiguous bytes begin anywhere, but for whole lines, which are taken to begin as one. */
 static struct cover cover_of(const struct walk *w, enum side_of_copy side)
 {
-    double span = w->unit, runs = 1, lines = lines_of(w, span);
+    double inside = 1 - (double)w->unit / XTI_LINE, span = w->unit, runs = 1;
+    uint64_t low = (uint64_t)w->unit; /* of the span's bits */
+    double lines = span / XTI_LINE + (low % XTI_LINE ? inside : 0);
     for (int i = 0; i < w->n_by[side]; i++) {
         const struct axis *a = &w->axis[w->by[side][i]];
-        double st = (double)a->st[side];
-        if (a->tile == 1)
-            continue;
+        double st = (double)a->st[side], tile = (double)a->tile;
         bool adjacent = st <= span || st < XTI_LINE;
-        span += (double)(a->tile - 1) * st;
-        double all = lines_of(w, span), each = lines * (double)a->tile;
+        span += (tile - 1) * st;
+        low += (uint64_t)(a->tile - 1) * (uint64_t)a->st[side];
+        double all = span / XTI_LINE + (low % XTI_LINE ? inside : 0), each = lines * tile;
         bool apart = (runs > 1 || !adjacent) && each < all;
         lines = apart ? each : all;
-        runs *= apart ? (double)a->tile : 1;
+        runs *= apart ? tile : 1;
     }
     return (struct cover){lines, runs};
 }
@@ -117,6 +113,10 @@ static void account(struct walk *w, bool in_registers)
 static void set_tile(struct walk *w, int axis, int64_t tile)
 {
     struct axis *a = &w->axis[axis];
+    if (a->tile == 1 && tile > 1) {
+        begin_axis(w, axis, SOURCE);
+        begin_axis(w, axis, DESTINATION);
+    }
     w->covered *= (double)tile / (double)a->tile;
     a->tile = tile;
 }
@@ -171,7 +171,11 @@ static void add_axis(struct walk *w, const struct xti_loop *l, int64_t n)
 
 static void start(struct walk *w, const struct xti_step *step, const struct xti_target *t, bool stream)
 {
-    *w = (struct walk){.target = t, .stream = stream, .unit = step->unit, .covered = 1};
+    memset(w, 0, offsetof(struct walk, by));
+    w->target = t;
+    w->stream = stream;
+    w->unit = step->unit;
+    w->covered = 1;
     add_axis(w, &step->row, step->list.row_dims ? 1 : step->row.n);
     add_axis(w, &step->col, step->list.col_dims ? 1 : step->col.n);
     for (int i = 0; i < step->n_loops + step->list.row_dims + step->list.col_dims; i++) {
@@ -184,8 +188,6 @@ static void start(struct walk *w, const struct xti_step *step, const struct xti_
     w->total = 1;
     for (int i = 0; i < w->n_axes; i++)
         w->total *= (double)w->axis[i].n;
-    sort_axes(w, SOURCE);
-    sort_axes(w, DESTINATION);
 }
 
 /* Points of an axis of the kernel in one call. */
