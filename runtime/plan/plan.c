@@ -205,23 +205,28 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
     return XT_OK;
 }
 
-/* A plan past the second cache that is priced at several times what its lines cost asks two others: without
- * its strategy, and with streaming stores where it has none, or without. */
+static const struct xti_strategy *main_strategy(const struct xti_plan *p)
+{
+    return p->n_steps ? p->strategies + __builtin_ctzll(xti_cost_main(p)) : NULL;
+}
+
+/* A plan past the second cache that is priced at several times what its lines cost asks its rivals. */
 static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
     double dear = p->target.machine->habits.well_priced ? 1.75 : 3;
+    const struct xti_strategy *main = main_strategy(p);
     bool stream = xti_cost_stream(p);
     struct xti_choice turned = {.stream = stream ? -1 : 1}, next = {.without = xti_cost_main(p)};
     struct xti_estimate e;
     if (!xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
-        p->target.isa == XTI_ISA_SCALAR)
+        p->target.isa == XTI_ISA_SCALAR || main->rivals == XTI_RIVALS_NONE)
         return XT_OK;
     xti_plan_estimate(p, &e);
     double seconds = e.seconds / dear;
     if (seconds <= e.least[true])
         return XT_OK;
     xt_status s = seconds > e.least[!stream] ? take_cheaper(p, m, turned, &seconds, err) : XT_OK;
-    return s ? s : take_cheaper(p, m, next, &seconds, err);
+    return s || main->rivals == XTI_RIVALS_STREAM ? s : take_cheaper(p, m, next, &seconds, err);
 }
 
 static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
@@ -271,9 +276,6 @@ void xti_plan_free(struct xti_plan *p)
 
 const char *xti_plan_strategy(const struct xti_plan *p)
 {
-    uint64_t set = xti_cost_main(p);
-    for (int i = 0; i < XTI_N_STRATEGIES; i++)
-        if (set >> i & 1)
-            return xti_cpu_strategies[i].name;
-    return "empty";
+    const struct xti_strategy *s = main_strategy(p);
+    return s ? s->name : "empty";
 }

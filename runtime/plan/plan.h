@@ -280,6 +280,12 @@ int xti_plan_threads(int threads, int64_t bytes);
 
 struct xti_nest;
 typedef void xti_strategy_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
+/* What plans that are priced high are weighed against. Which rows need less: of thousands none lost. */
+enum xti_rivals {
+    XTI_RIVALS_ALL,    /* without the strategy; with streaming stores, or without */
+    XTI_RIVALS_STREAM, /* the latter: what stands behind moves units one by one */
+    XTI_RIVALS_NONE    /* lines are read and written whole */
+};
 struct xti_strategy {
     const char *name;
     /* For people: "a transpose", "small squares are transposed in registers"; how NULL: what says it all. */
@@ -288,6 +294,7 @@ struct xti_strategy {
     /* Fills the step of this piece; cannot fail once applicable said yes. */
     xti_strategy_make *make;
     bool by_line; /* whether it applies depends on target.d_line */
+    enum xti_rivals rivals;
 };
 
 /* The last row serves everything. (cpu_strategies.c) */
