@@ -409,7 +409,7 @@ END_TEST
 START_TEST(a_row_that_was_dropped_is_the_next_that_is_given)
 {
     struct xti_pool pool = {0};
-    struct xti_work *p = xti_work_new(&pool);
+    struct xti_work *p = xti_work_new(&pool, 3, 1);
     int a = xti_row_new(p), b = xti_row_new(p);
     ck_assert_int_eq(b, a + 1);
     xti_row_share(p, a);

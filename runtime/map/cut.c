@@ -332,7 +332,7 @@ static void note_numbers(struct xti_work *p)
     }
     h |= 1;
     if (h != p->stuck_key)
-        memset(p->stuck, 0, sizeof p->stuck);
+        memset(p->stuck, 0, (size_t)p->w);
     p->stuck_key = h;
 }
 

@@ -21,7 +21,7 @@ struct xti_fuser {
     struct xti_pool pool;
     struct xti_item *stack, *lent; /* the stack begins in memory that is not its own */
     int n_stack, cap_stack;
-    int cap_pieces;
+    int cap_pieces, n_reshapes;
     unsigned char *remember; /* [node]: a reshape lies below it; NULL: below none */
     xt_node at;              /* being pulled: for error messages */
 };

@@ -56,7 +56,7 @@ static void set_bounds(const struct xti_work *w, struct xti_map *m)
 xt_status xti_map_of_piece(const struct xti_piece *p, int esize, struct xti_map *out, struct xti_err *err)
 {
     struct xti_pool pool = {0};
-    struct xti_work *w = xti_work_new(&pool);
+    struct xti_work *w = xti_work_new(&pool, p->n_divs + p->n_guards, p->n_dims + p->n_divs + 2);
     *out = (struct xti_map){.esize = esize, .n_pieces = 1, .n_srcs = p->src >= 0, .numel = 1};
     out->piece = xti_arena_alloc(&out->arena, sizeof *out->piece);
     out->src_lo = xti_arena_alloc(&out->arena, 2 * sizeof *out->src_lo);

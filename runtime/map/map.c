@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { MANY_PIECES = 64, FIRST_PIECES = 2, FIRST_ITEMS = 16, MERGE_STEPS = 64 /* a piece */ };
+enum { RESHAPE_COLS = 8 }; /* for its divs */
 
 /* With pages always the same: what becomes of one page must not depend on whether others are wanted. */
 int xti_fuser_room(const struct xti_fuser *f)
@@ -195,10 +196,9 @@ void xti_fuser_emit_load(struct xti_fuser *f, struct xti_work *p, const struct x
 static struct xti_work *start(struct xti_fuser *f)
 {
     const struct xti_node *n = &f->g->node[f->g->out];
-    struct xti_work *p = xti_work_new(&f->pool);
+    struct xti_work *p = xti_work_new(&f->pool, n->rank, n->rank + 2 + (f->n_reshapes ? RESHAPE_COLS : 0));
     if (!p)
         return NULL;
-    xti_work_reserve_cols(p, n->rank);
     xti_row(p, XTI_ROW_DST)[0] = f->g->out_offset;
     for (int i = 0; i < n->rank && !f->pool.st; i++) {
         if (n->shape[i] == 1) {
@@ -223,10 +223,9 @@ static bool is_reshape(enum xt_op op)
 /* Marks the nodes with a reshape below them: only there is it worth to remember digits. */
 static void mark_reshapes(struct xti_fuser *f)
 {
-    int found = 0;
     for (int i = 0; i <= f->g->out; i++)
-        found += is_reshape(f->g->node[i].op);
-    if (found < 2)
+        f->n_reshapes += is_reshape(f->g->node[i].op);
+    if (f->n_reshapes < 2)
         return;
     f->remember = xti_alloc((size_t)f->g->n_nodes);
     if (!f->remember) {

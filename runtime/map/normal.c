@@ -32,10 +32,10 @@ static bool uses(const struct xti_work *p, int r, const unsigned char *bad)
 
 static bool known_uses(const struct xti_work *p, int i, const unsigned char *bad)
 {
-    const struct xti_known *k = &p->known[i];
+    const struct xti_known *k = &p->digits->known[i];
     bool found = uses(p, k->flat, bad);
     for (int j = 0; j < k->n; j++)
-        found = found || uses(p, p->digit[k->at + j], bad);
+        found = found || uses(p, p->digits->digit[k->at + j], bad);
     return found;
 }
 
@@ -129,10 +129,10 @@ static bool find_renames(const struct xti_work *p, int n_rows, const short *rows
 
 static bool known_merges(const struct xti_work *p, int i, int a, int b, int64_t n, const struct renames *rn)
 {
-    const struct xti_known *k = &p->known[i];
+    const struct xti_known *k = &p->digits->known[i];
     bool all = row_merges(xti_row(p, k->flat), a, b, n, rn);
     for (int j = 0; j < k->n; j++)
-        all = all && row_merges(xti_row(p, p->digit[k->at + j]), a, b, n, rn);
+        all = all && row_merges(xti_row(p, p->digits->digit[k->at + j]), a, b, n, rn);
     return all;
 }
 

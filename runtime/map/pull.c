@@ -369,6 +369,16 @@ static bool visit(struct xti_work *p, const struct xti_node *n)
     return true;
 }
 
+/* Digits are remembered for the reshapes below. */
+static void pull_digits(struct xti_fuser *f, struct xti_work *p, const struct pull *how,
+                        const struct xti_node *n, xt_node node)
+{
+    bool remember = f->remember && f->remember[node];
+    how->digits(p, n, node_of(f, n->arg[0]), remember);
+    if (!remember)
+        xti_known_forget(p);
+}
+
 void xti_fuser_pull(struct xti_fuser *f, struct xti_item it)
 {
     while (it.p && !f->pool.st) {
@@ -385,7 +395,7 @@ void xti_fuser_pull(struct xti_fuser *f, struct xti_item it)
         if (how->rewrite)
             how->rewrite(it.p, n, node_of(f, n->arg[0]));
         else
-            how->digits(it.p, n, node_of(f, n->arg[0]), f->remember && f->remember[it.node]);
+            pull_digits(f, it.p, how, n, it.node);
         it.node = n->arg[0];
         it.arg = 0;
         it.base = 0;

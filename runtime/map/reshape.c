@@ -121,9 +121,9 @@ static int find_known(const struct xti_work *p, int flat, struct way *ways)
 {
     int n = 0;
     for (int i = 0; i < p->n_known; i++) {
-        const struct xti_known *k = &p->known[i];
+        const struct xti_known *k = &p->digits->known[i];
         if (!memcmp(xti_row(p, k->flat), xti_row(p, flat), (size_t)p->nc * sizeof *p->m))
-            ways[n++] = (struct way){k->n, p->digit + k->at, p->weight + k->at};
+            ways[n++] = (struct way){k->n, p->digits->digit + k->at, p->digits->weight + k->at};
     }
     return n;
 }

@@ -4,53 +4,97 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Gives p a matrix of at least rows x w and keeps what it holds. */
+enum { MIN_COLS = 8, MORE_ROWS = 8, SPARES_LOOKED_AT = 4 };
+
+static size_t col_bytes(int w) { return (size_t)w * (sizeof(int64_t) + sizeof(short) + 2); }
+static size_t row_bytes(int w) { return (size_t)w * sizeof(int64_t) + sizeof(short); }
+static size_t bytes_for(int rows, int w) { return col_bytes(w) + (size_t)rows * row_bytes(w); }
+
+/* Rows and columns of p lie in memory of p->bytes from now on. */
+static void lay_out(struct xti_work *p, void *memory, int w)
+{
+    p->w = w;
+    p->rows = (int)((unsigned)(p->bytes - col_bytes(w)) / (unsigned)row_bytes(w));
+    p->ext = memory;
+    p->num = (short *)(p->ext + w);
+    p->kind = (unsigned char *)(p->num + w);
+    p->stuck = p->kind + w;
+    p->m = (int64_t *)(p->stuck + w);
+    p->ref = (short *)(p->m + (size_t)p->rows * (size_t)w);
+}
+
+/* Gives p memory for at least so many rows of the width w, and keeps what it holds. */
 static bool resize(struct xti_work *p, int rows, int w)
 {
-    size_t cells = (size_t)rows * (size_t)w, bytes = cells * sizeof *p->m + (size_t)rows * sizeof *p->ref;
-    int64_t *m = xti_alloc(bytes);
+    struct xti_work old = *p;
+    size_t bytes = bytes_for(rows, w);
+    void *memory = xti_alloc(bytes);
     xti_pool_bytes(p->pool, bytes);
-    if (!m) {
+    if (!memory) {
         xti_pool_fail(p->pool, XT_ENOMEM);
         return false;
     }
-    short *ref = (short *)(m + cells);
-    for (int r = 0; r < p->nr; r++)
-        memcpy(m + (size_t)r * (size_t)w, xti_row(p, r), (size_t)p->w * sizeof *m);
-    if (p->m)
-        memcpy(ref, p->ref, (size_t)p->nr * sizeof *ref);
-    if (p->m != p->lent)
-        xti_free(p->m);
-    p->m = m;
-    p->ref = ref;
-    p->rows = rows;
-    p->w = w;
+    p->bytes = bytes;
+    lay_out(p, memory, w);
+    if (p->nr) {
+        memcpy(p->ext, old.ext, (size_t)p->nc * sizeof *p->ext);
+        memcpy(p->num, old.num, (size_t)p->nc * sizeof *p->num);
+        memcpy(p->kind, old.kind, (size_t)p->nc);
+        memcpy(p->stuck, old.stuck, (size_t)p->nc);
+        memcpy(p->ref, old.ref, (size_t)p->nr * sizeof *p->ref);
+        for (int r = 0; r < p->nr; r++)
+            memcpy(xti_row(p, r), xti_row(&old, r), (size_t)old.w * sizeof *p->m);
+    }
+    if (old.ext != old.home)
+        xti_free(old.ext);
     return true;
+}
+
+/* A spare piece, with so many bytes if one is near; or NULL. */
+static struct xti_work *take_spare(struct xti_pool *pool, size_t bytes)
+{
+    struct xti_work **at = &pool->spare, *p = *at;
+    for (int i = 0; p && p->bytes < bytes; i++) {
+        at = i < SPARES_LOOKED_AT && p->next ? &p->next : &pool->spare;
+        p = *at;
+        if (at == &pool->spare)
+            break;
+    }
+    if (p)
+        *at = p->next;
+    return p;
 }
 
 static struct xti_work *take(struct xti_pool *pool, int rows, int w)
 {
-    struct xti_work *p = pool->spare;
-    if (p)
-        pool->spare = p->next;
-    else if (!(p = xti_alloc(sizeof *p))) {
+    size_t bytes = bytes_for(rows, w);
+    struct xti_work *p = take_spare(pool, bytes);
+    if (!p && (p = xti_alloc(sizeof *p + bytes))) {
+        xti_pool_bytes(pool, sizeof *p + bytes);
+        p->bytes = bytes;
+        p->home = p->ext = (int64_t *)(p + 1);
+    }
+    if (!p) {
         xti_pool_fail(pool, XT_ENOMEM);
         return NULL;
-    } else {
-        xti_pool_bytes(pool, sizeof *p);
     }
     p->pool = pool;
     p->nr = 0;
-    if ((p->rows < rows || p->w < w) && !resize(p, rows, w)) {
+    if (p->bytes >= bytes) {
+        lay_out(p, p->ext, w);
+    } else if (!resize(p, rows, w)) {
         xti_work_free(p);
         return NULL;
     }
     return p;
 }
 
-struct xti_work *xti_work_new(struct xti_pool *pool)
+struct xti_work *xti_work_new(struct xti_pool *pool, int n_rows, int n_cols)
 {
-    struct xti_work *p = take(pool, XTI_FIRST_ROWS, XTI_FIRST_COLS);
+    int w = MIN_COLS;
+    while (w < n_cols && w < XTI_COLS)
+        w *= 2;
+    struct xti_work *p = take(pool, n_rows + MORE_ROWS, w);
     if (!p)
         return NULL;
     p->nc = 1;
@@ -61,45 +105,70 @@ struct xti_work *xti_work_new(struct xti_pool *pool)
     p->nr = p->full_rows = 2;
     p->full_cols = 1;
     p->ref[XTI_ROW_DST] = p->ref[XTI_ROW_ZERO] = 1;
-    memset(p->m, 0, 2 * (size_t)p->w * sizeof *p->m);
+    memset(p->m, 0, 2 * (size_t)w * sizeof *p->m);
     return p;
+}
+
+/* False: pool->st. */
+static bool make_digits(struct xti_work *p)
+{
+    if (p->digits)
+        return true;
+    xti_pool_bytes(p->pool, sizeof *p->digits);
+    if (!(p->digits = xti_alloc(sizeof *p->digits)))
+        xti_pool_fail(p->pool, XT_ENOMEM);
+    return p->digits;
+}
+
+static void copy_digits(struct xti_work *q, const struct xti_work *p)
+{
+    if (!make_digits(q)) {
+        q->n_known = q->n_digits = 0;
+        return;
+    }
+    memcpy(q->digits->known, p->digits->known, (size_t)p->n_known * sizeof *p->digits->known);
+    memcpy(q->digits->digit, p->digits->digit, (size_t)p->n_digits * sizeof *p->digits->digit);
+    memcpy(q->digits->weight, p->digits->weight, (size_t)p->n_digits * sizeof *p->digits->weight);
+}
+
+/* A piece with p's columns and first nr rows. */
+static struct xti_work *copy_rows(const struct xti_work *p, int nr)
+{
+    struct xti_work *q = take(p->pool, nr + MORE_ROWS, p->w);
+    if (!q)
+        return NULL;
+    xti_pool_steps(p->pool, XTI_COPY_STEPS + nr * p->nc / 8);
+    memcpy(q->ext, p->ext, col_bytes(p->w) + (size_t)nr * (size_t)p->w * sizeof *p->m);
+    memcpy(q->ref, p->ref, (size_t)nr * sizeof *p->ref);
+    return q;
 }
 
 struct xti_work *xti_work_copy(const struct xti_work *p)
 {
-    struct xti_work *q = take(p->pool, p->rows, p->w);
+    const size_t from = offsetof(struct xti_work, nc), to = offsetof(struct xti_work, coord);
+    struct xti_work *q = copy_rows(p, p->nr);
     if (!q)
         return NULL;
-    xti_pool_steps(p->pool, XTI_COPY_STEPS + p->nr * p->nc / 8);
+    memcpy((char *)q + from, (const char *)p + from, to + (size_t)p->n_coords * sizeof *p->coord - from);
+    if (p->n_guards)
+        memcpy(q->guard, p->guard, (size_t)p->n_guards * sizeof *p->guard);
+    if (p->n_known)
+        copy_digits(q, p);
+    return q;
+}
+
+struct xti_work *xti_work_copy_box(const struct xti_work *p)
+{
+    struct xti_work *q = copy_rows(p, 2);
+    if (!q)
+        return NULL;
     q->nc = p->nc;
-    q->nr = p->nr;
+    q->nr = q->full_rows = 2;
     q->full_cols = p->full_cols;
-    q->full_rows = p->full_rows;
-    q->n_divs = p->n_divs;
-    q->off = p->off;
-    q->probe = p->probe;
-    q->n_coords = p->n_coords;
-    q->n_guards = p->n_guards;
-    q->n_known = p->n_known;
-    q->n_digits = p->n_digits;
-    memcpy(q->coord, p->coord, (size_t)p->n_coords * sizeof *p->coord);
-    memcpy(q->guard, p->guard, (size_t)p->n_guards * sizeof *p->guard);
-    memcpy(q->num, p->num, (size_t)p->nc * sizeof *p->num);
-    memcpy(q->kind, p->kind, (size_t)p->nc);
-    if ((q->stuck_key = p->stuck_key))
-        memcpy(q->stuck, p->stuck, (size_t)p->nc);
-    memcpy(q->ext, p->ext, (size_t)p->nc * sizeof *p->ext);
-    memcpy(q->known, p->known, (size_t)p->n_known * sizeof *p->known);
-    memcpy(q->digit, p->digit, (size_t)p->n_digits * sizeof *p->digit);
-    memcpy(q->weight, p->weight, (size_t)p->n_digits * sizeof *p->weight);
-    memcpy(q->ref, p->ref, (size_t)p->nr * sizeof *p->ref);
-    if (q->w == p->w)
-        memcpy(q->m, p->m, (size_t)p->nr * (size_t)p->w * sizeof *p->m);
-    else
-        for (int r = 0; r < p->nr; r++) {
-            memcpy(xti_row(q, r), xti_row(p, r), (size_t)p->nc * sizeof *p->m);
-            memset(xti_row(q, r) + p->nc, 0, (size_t)(q->w - p->nc) * sizeof *p->m);
-        }
+    q->n_divs = 0;
+    q->off = q->probe = -1;
+    q->stuck_key = 0;
+    q->n_coords = q->n_guards = q->n_known = q->n_digits = 0;
     return q;
 }
 
@@ -117,16 +186,25 @@ void xti_works_free(struct xti_works *l)
         xti_work_free(xti_works_pop(l));
 }
 
+/* What p has that is not lent. */
+static void free_memory(struct xti_work *p)
+{
+    if (p->ext != p->home)
+        xti_free(p->ext);
+    if (!p->lent_digits)
+        xti_free(p->digits);
+}
+
 struct xti_work *xti_pool_leave(struct xti_pool *pool)
 {
     struct xti_work *kept = NULL;
     while (pool->spare) {
         struct xti_work *p = pool->spare;
         pool->spare = p->next;
-        if (p->lent && p->m != p->lent)
-            xti_free(p->m);
-        if (p->lent)
+        if (p->lent) {
+            free_memory(p);
             continue;
+        }
         p->next = kept;
         kept = p;
     }
@@ -144,8 +222,7 @@ void xti_pool_free(struct xti_pool *pool)
     while (pool->spare) {
         struct xti_work *p = pool->spare;
         pool->spare = p->next;
-        if (p->m != p->lent)
-            xti_free(p->m);
+        free_memory(p);
         if (!p->lent)
             xti_free(p);
     }
@@ -153,13 +230,16 @@ void xti_pool_free(struct xti_pool *pool)
 
 void xti_pool_lend(struct xti_pool *pool, struct xti_first_work *first)
 {
-    struct xti_work *p = &first->work;
-    p->pool = pool;
-    p->m = p->lent = first->m;
-    p->ref = first->ref;
-    p->rows = XTI_FIRST_ROWS;
-    p->w = XTI_FIRST_COLS;
-    xti_work_free(p);
+    for (int i = XTI_LENT - 1; i >= 0; i--) {
+        struct xti_work *p = &first->work[i];
+        p->pool = pool;
+        p->bytes = i ? XTI_NEXT_BYTES : XTI_FIRST_BYTES;
+        p->home = p->ext = i ? first->next[i - 1] : first->first;
+        p->digits = i ? NULL : &first->digits;
+        p->lent = true;
+        p->lent_digits = i == 0;
+        xti_work_free(p);
+    }
 }
 
 int xti_row_new(struct xti_work *p)
@@ -223,7 +303,7 @@ void xti_work_reserve_cols(struct xti_work *p, int n)
     while (w < p->nc + n && w < XTI_COLS)
         w = 2 * w < XTI_COLS ? 2 * w : XTI_COLS;
     if (w > p->w)
-        resize(p, p->rows, w);
+        resize(p, p->nr + MORE_ROWS, w);
 }
 
 void xti_scratch_zero(const struct xti_work *p, int64_t *v) { memset(v, 0, (size_t)p->w * sizeof *v); }
@@ -340,35 +420,45 @@ void xti_dim_restrict(struct xti_work *p, int col, int64_t lo, int64_t hi)
 
 void xti_known_drop(struct xti_work *p, int i)
 {
-    struct xti_known k = p->known[i];
+    struct xti_digits *d = p->digits;
+    struct xti_known k = d->known[i];
     xti_row_drop(p, k.flat);
     for (int j = 0; j < k.n; j++)
-        xti_row_drop(p, p->digit[k.at + j]);
+        xti_row_drop(p, d->digit[k.at + j]);
     p->n_digits = (short)(p->n_digits - k.n);
-    memmove(p->digit + k.at, p->digit + k.at + k.n, (size_t)(p->n_digits - k.at) * sizeof *p->digit);
-    memmove(p->weight + k.at, p->weight + k.at + k.n, (size_t)(p->n_digits - k.at) * sizeof *p->weight);
+    memmove(d->digit + k.at, d->digit + k.at + k.n, (size_t)(p->n_digits - k.at) * sizeof *d->digit);
+    memmove(d->weight + k.at, d->weight + k.at + k.n, (size_t)(p->n_digits - k.at) * sizeof *d->weight);
     p->n_known--;
     for (int j = i; j < p->n_known; j++) {
-        p->known[j] = p->known[j + 1];
-        p->known[j].at = (short)(p->known[j].at - k.n);
+        d->known[j] = d->known[j + 1];
+        d->known[j].at = (short)(d->known[j].at - k.n);
     }
 }
 
 void xti_known_add(struct xti_work *p, int flat, int n, const short *digit, const int64_t *weight)
 {
+    struct xti_digits *d;
+    if (!make_digits(p))
+        return;
+    d = p->digits;
     while (p->n_known == XTI_KNOWN || p->n_digits + n > XTI_DIGITS)
         xti_known_drop(p, 0);
-    p->known[p->n_known++] = (struct xti_known){(short)xti_row_share(p, flat), (short)n, p->n_digits};
+    d->known[p->n_known++] = (struct xti_known){(short)xti_row_share(p, flat), (short)n, p->n_digits};
     for (int i = 0; i < n; i++) {
-        p->digit[p->n_digits] = (short)xti_row_share(p, digit[i]);
-        p->weight[p->n_digits++] = weight[i];
+        d->digit[p->n_digits] = (short)xti_row_share(p, digit[i]);
+        d->weight[p->n_digits++] = weight[i];
     }
+}
+
+void xti_known_forget(struct xti_work *p)
+{
+    while (p->n_known)
+        xti_known_drop(p, p->n_known - 1);
 }
 
 void xti_work_forget(struct xti_work *p)
 {
-    while (p->n_known)
-        xti_known_drop(p, p->n_known - 1);
+    xti_known_forget(p);
     for (int i = 0; i < p->n_coords; i++)
         xti_row_drop(p, p->coord[i]);
     p->n_coords = 0;

@@ -46,27 +46,35 @@ struct xti_known {
     short flat, n, at; /* row of the flat index; its digits are digit[at .. at + n) */
 };
 
-struct xti_work {
-    struct xti_work *next; /* list */
-    struct xti_pool *pool;
-    int64_t *m;               /* [rows][w] */
-    int64_t *lent;            /* this piece is lent by the caller, and was with this matrix; else NULL */
-    short *ref;               /* [rows]: 0: free */
-    int w, rows;              /* allocated */
-    int nc, nr;               /* used: highest column and row + 1 */
-    int full_cols, full_rows; /* below these nothing is free */
-    int n_divs;               /* columns that are divs */
-    short off, probe;         /* rows, or -1: source address; what is being cut */
-    short n_coords, n_guards, n_known, n_digits;
-    short coord[XTI_COORDS], guard[XTI_MAX_GUARDS];
-    short num[XTI_COLS];           /* div: row of its numerator */
-    uint64_t stuck_key;            /* of dims and divs; with these numbers: */
-    unsigned char stuck[XTI_COLS]; /* div: it does not go in so many boxes. 0: not known (cut.c) */
-    unsigned char kind[XTI_COLS];
-    int64_t ext[XTI_COLS]; /* dim: extent > 1. div: denominator > 1 */
+/* Digits of reshapes passed so far: n_known lists, n_digits of them in all. */
+struct xti_digits {
     struct xti_known known[XTI_KNOWN];
     short digit[XTI_DIGITS];    /* rows */
     int64_t weight[XTI_DIGITS]; /* flat = sum digit*weight */
+};
+
+/* ext to ref lie one behind the other in memory of `bytes` bytes, in as many rows of the width w as fit. */
+struct xti_work {
+    struct xti_work *next; /* list */
+    struct xti_pool *pool;
+    size_t bytes;
+    void *home;                /* where ext is at first: memory that lives as long as the piece */
+    struct xti_digits *digits; /* NULL: there have never been any */
+    bool lent, lent_digits;    /* by the caller: the piece and its home; digits */
+    int64_t *ext;              /* [w] dim: extent > 1. div: denominator > 1 */
+    short *num;                /* [w] div: row of its numerator */
+    unsigned char *kind;       /* [w] enum xti_col */
+    unsigned char *stuck;      /* [w] div: it does not go in so many boxes. 0: not known (cut.c) */
+    int64_t *m;                /* [rows][w] */
+    short *ref;                /* [rows]: 0: free */
+    int w, rows;
+    int nc, nr;               /* used: highest column and row + 1. A copy takes what stands from here on */
+    int full_cols, full_rows; /* below these nothing is free */
+    int n_divs;               /* columns that are divs */
+    short off, probe;         /* rows, or -1: source address; what is being cut */
+    uint64_t stuck_key;       /* of dims and divs: stuck is for these numbers */
+    short n_guards, n_known, n_digits, n_coords;
+    short coord[XTI_COORDS], guard[XTI_MAX_GUARDS];
 };
 
 /* A list of working pieces, in order. */
@@ -120,19 +128,24 @@ static inline void xti_pool_bytes(struct xti_pool *pool, size_t bytes)
 }
 
 /* ---- work.c: storage and changes of variables */
-struct xti_work *xti_work_new(struct xti_pool *pool); /* NULL: pool->st. Has the rows DST and ZERO, both 0 */
+/* Has the rows DST and ZERO, both 0, and room for some more than n_rows rows and for n_cols columns, the
+ * constant and a free one among them. NULL: pool->st. */
+struct xti_work *xti_work_new(struct xti_pool *pool, int n_rows, int n_cols);
 struct xti_work *xti_work_copy(const struct xti_work *p);
+/* The dims of p, which has no divs, and where they go: what a fill needs. */
+struct xti_work *xti_work_copy_box(const struct xti_work *p);
 void xti_work_free(struct xti_work *p); /* to the pool. Accepts NULL */
 void xti_works_free(struct xti_works *l);
 void xti_pool_free(struct xti_pool *pool);
 struct xti_work *xti_pool_leave(struct xti_pool *pool); /* what is not lent; the pool has nothing any more */
-/* A first piece in the caller's memory, which outlives the pool: most chains need no other. Nothing of it is
+/* First pieces in the caller's memory, which outlives the pool: most chains need no others. Nothing of it is
  * read before it is written. */
-enum { XTI_FIRST_COLS = 16, XTI_FIRST_ROWS = 36 };
+enum { XTI_FIRST_BYTES = 4608, XTI_NEXT_BYTES = 1280, XTI_LENT = 3 };
 struct xti_first_work {
-    struct xti_work work;
-    int64_t m[XTI_FIRST_ROWS * XTI_FIRST_COLS];
-    short ref[XTI_FIRST_ROWS];
+    struct xti_work work[XTI_LENT];
+    int64_t first[XTI_FIRST_BYTES / sizeof(int64_t)];
+    int64_t next[XTI_LENT - 1][XTI_NEXT_BYTES / sizeof(int64_t)];
+    struct xti_digits digits; /* of the first */
 };
 void xti_pool_lend(struct xti_pool *pool, struct xti_first_work *first);
 
@@ -164,6 +177,7 @@ void xti_dim_restrict(struct xti_work *p, int col, int64_t lo, int64_t hi); /* l
 void xti_col_free(struct xti_work *p, int col);                             /* zeroes the column */
 void xti_known_add(struct xti_work *p, int flat, int n, const short *digit, const int64_t *weight);
 void xti_known_drop(struct xti_work *p, int i);
+void xti_known_forget(struct xti_work *p);
 void xti_work_forget(struct xti_work *p); /* drops coordinates and known digits */
 
 /* ---- div.c: ranges and floors */
