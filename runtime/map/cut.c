@@ -29,14 +29,13 @@ static int largest_dim(const struct xti_work *p, const int64_t *e)
     return best;
 }
 
-/* Rows [0, *first) of dim k are wholly below t, rows [*last, n) wholly at or above it; e[k] > 0. */
-static bool mixed_rows(const struct xti_work *p, const int64_t *e, int k, int64_t t, int64_t *first,
-                       int64_t *last)
+/* The row e is in [lo, hi] and holds no div, e[k] > 0. Rows [0, *first) of dim k are wholly below t, rows
+ * [*last, n) wholly at or above it. */
+static bool mixed_rows(const struct xti_work *p, const int64_t *e, int k, int64_t t, int64_t lo, int64_t hi,
+                       int64_t *first, int64_t *last)
 {
-    int64_t rest[XTI_COLS], lo, hi, a = e[k], n = p->ext[k];
-    for (int v = 0; v < p->nc; v++)
-        rest[v] = v == k ? 0 : e[v];
-    if (!xti_work_range(p, rest, &lo, &hi) || !xti_sub64(t, hi, &hi) || !xti_sub64(t, lo, &lo))
+    int64_t a = e[k], n = p->ext[k];
+    if (!xti_sub64(t, hi - a * (n - 1), &hi) || !xti_sub64(t, lo, &lo))
         return false;
     hi = hi / a + (hi % a > 0); /* ceil: the row of the first point at or above t */
     lo = lo / a + (lo % a > 0);
@@ -78,7 +77,7 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
         goto end;
     if (xti_row(p, r)[k] < 0)
         xti_dim_flip(p, k);
-    if (!mixed_rows(p, xti_row(p, r), k, t, &first, &last) || last - first > max_mixed)
+    if (!mixed_rows(p, xti_row(p, r), k, t, lo, hi, &first, &last) || last - first > max_mixed)
         goto end;
     if (last > first && p->pool->guard_windows)
         goto end;
@@ -478,11 +477,57 @@ static void side_of_box(struct xti_work *p, int64_t t, int room, struct xti_work
     }
 }
 
+/* The dim that alone makes up the row; 0: there are others, or divs. */
+static int only_dim(const struct xti_work *p, const int64_t *e)
+{
+    int k = 0;
+    for (int v = 1; v < p->nc; v++) {
+        if (e[v] && k)
+            return 0;
+        k = e[v] ? v : k;
+    }
+    return k;
+}
+
+/* Puts p with lo <= x < hi on a side. Either may be NULL. */
+static void add_part(struct xti_works *side, struct xti_work *p, int col, int64_t lo, int64_t hi)
+{
+    if (!side || !p)
+        return;
+    xti_dim_restrict(p, col, lo, hi);
+    xti_works_add(side, p);
+}
+
+/* The most frequent case at once: p has no divs and no guards, and its probe, which is on both sides of t, is
+ * one dim: that is cut in two. False: it is not so. */
+static bool halve(struct xti_work *p, int64_t t, struct xti_works *lt, struct xti_works *ge)
+{
+    const int64_t *e = xti_row(p, p->probe);
+    int k = p->n_divs || p->n_guards ? 0 : only_dim(p, e);
+    int64_t at, a = e[k], n = p->ext[k];
+    if (!k || !(a > 0 ? xti_sub64(t, e[0], &at) : xti_sub64(e[0], t, &at)))
+        return false;
+    at = a > 0 ? xti_ceil_div(at, a) : xti_floor_div(at, -a) + 1;
+    if (at <= 0 || at >= n)
+        return false;
+    xti_row_drop(p, p->probe);
+    p->probe = -1;
+    struct xti_works *front = a > 0 ? lt : ge, *back = a > 0 ? ge : lt;
+    bool is_front = front && (!front->fills || !back); /* p; the other side has a copy */
+    struct xti_works *other = is_front ? back : front;
+    struct xti_work *q = !other ? NULL : other->fills ? xti_work_copy_box(p) : xti_work_copy(p);
+    add_part(front, is_front ? p : q, k, 0, at);
+    add_part(back, is_front ? q : p, k, at, n);
+    return true;
+}
+
 void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt, struct xti_works *ge)
 {
     struct xti_works boxes = {0};
     p->probe = (short)r;
     if (place(p, t, lt, ge))
+        return;
+    if (room >= 2 && halve(p, t, lt, ge))
         return;
     xti_work_resolve(p, room, &boxes);
     while (boxes.head) {

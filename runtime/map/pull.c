@@ -165,11 +165,13 @@ static void add_to_coord(struct xti_work *p, int axis, int64_t c)
     p->coord[axis] = affine(p, p->coord[axis], 1, c);
 }
 
-static void split_all(struct xti_fuser *f, struct xti_works *from, int axis, int64_t t, struct xti_works *lt,
+static void split_all(struct xti_works *from, int axis, int64_t t, int room, struct xti_works *lt,
                       struct xti_works *ge)
 {
-    while (from->head)
-        split(f, xti_works_pop(from), axis, t, lt, ge);
+    while (from->head) {
+        struct xti_work *p = xti_works_pop(from);
+        xti_work_side(p, xti_row_share(p, p->coord[axis]), t, room, lt, ge);
+    }
 }
 
 static void fill_all(struct xti_fuser *f, struct xti_works *l, const unsigned char *value)
@@ -184,16 +186,29 @@ static void push_all(struct xti_fuser *f, struct xti_works *l, xt_node node, int
         xti_fuser_push(f, node, arg, base, xti_works_pop(l));
 }
 
+/* Coordinates of plain pieces are where the node is: nothing lies outside of an axis without borders. */
+static bool all_plain(const struct xti_works *l)
+{
+    for (const struct xti_work *p = l->head; p; p = p->next)
+        if (p->n_divs || p->n_guards)
+            return false;
+    return true;
+}
+
 static void pull_pad(struct xti_fuser *f, struct xti_item *it, const struct xti_node *n)
 {
     struct xti_works in = {0};
     xti_works_add(&in, it->p);
     for (int i = 0; i < n->rank; i++) {
         int64_t lo = n->attr[2 * i], hi = n->attr[2 * i + 1];
-        struct xti_works out = {0}, kept = {0}, inner = {0};
-        split_all(f, &in, i, lo, &out, &kept);
-        split_all(f, &kept, i, n->shape[i] - hi, &inner, &out);
-        fill_all(f, &out, n->value);
+        struct xti_works below = {.fills = true}, above = {.fills = true}, kept = {0}, inner = {0};
+        int room = xti_fuser_room(f); /* the same on both sides */
+        if (!lo && !hi && all_plain(&in))
+            continue;
+        split_all(&in, i, lo, room, &below, &kept);
+        fill_all(f, &below, n->value);
+        split_all(&kept, i, n->shape[i] - hi, room, &inner, &above);
+        fill_all(f, &above, n->value);
         in = inner;
         for (struct xti_work *p = in.head; p && lo; p = p->next)
             add_to_coord(p, i, -lo);
@@ -204,9 +219,9 @@ static void pull_pad(struct xti_fuser *f, struct xti_item *it, const struct xti_
 
 static void pull_triangle(struct xti_fuser *f, struct xti_item *it, const struct xti_node *n)
 {
-    struct xti_works lt = {0}, ge = {0};
-    struct xti_work *p = it->p;
     bool lower = n->op == XT_OP_TRIL;
+    struct xti_works lt = {.fills = !lower}, ge = {.fills = lower};
+    struct xti_work *p = it->p;
     int64_t k = n->attr[0], rows = n->shape[n->rank - 2], cols = n->shape[n->rank - 1];
     k = k < -rows ? -rows : k > cols ? cols : k; /* beyond these nothing changes */
     int r = xti_row_new(p);

@@ -81,6 +81,7 @@ struct xti_work {
 struct xti_works {
     struct xti_work *head, **tail;
     int n;
+    bool fills; /* who adds to it need not keep what only sources are found by: xti_work_copy_box */
 };
 
 static inline void xti_works_add(struct xti_works *l, struct xti_work *p)
