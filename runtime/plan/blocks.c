@@ -12,21 +12,6 @@ enum {
     CALL_BYTES = 2048 /* of the kernel inside a block, see cpu/buffered.c */
 };
 
-static void swap(struct xti_loop *a, struct xti_loop *b)
-{
-    struct xti_loop x = *a;
-    *a = *b;
-    *b = x;
-}
-
-static bool in_parts(const struct xti_step *step)
-{
-    for (int i = 0; i < step->n_loops; i++)
-        if (step->loop[i].cuts != XTI_CUTS_NONE)
-            return true;
-    return false;
-}
-
 /* Calls of about so many bytes: of runs the longest loop is the kernel's rows; rows are cut, those of a
  * transpose where lines of the source end. */
 static void shape_calls(struct xti_step *step)
@@ -36,11 +21,14 @@ static void shape_calls(struct xti_step *step)
     int64_t line = units ? XTI_LINE / step->unit : 1;
     int64_t rows = CALL_BYTES / (step->col.n * step->unit * (step->param ? step->param : 1));
     rows = (rows + line) / line * line;
-    if (in_parts(step))
-        return;
-    for (int i = 0; i < step->n_loops && runs; i++)
-        if (step->loop[i].n > step->row.n)
-            swap(&step->row, &step->loop[i]);
+    for (int i = 0; i < step->n_loops; i++)
+        if (step->loop[i].cuts != XTI_CUTS_NONE)
+            return;
+    for (int i = 0; i < step->n_loops && runs; i++) {
+        struct xti_loop row = step->row, *l = &step->loop[i];
+        step->row = l->n > row.n ? *l : row;
+        *l = l->n > row.n ? row : *l;
+    }
     if (runs || units)
         xti_loops_block(step, XTI_CUTS_ROW, rows, false);
 }
@@ -63,15 +51,14 @@ static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xt
     if (!room)
         return xti_fail(err, XT_ENOMEM, "table of a mosaic");
     struct xti_mosaic *m = (struct xti_mosaic *)(room + (-(uintptr_t)room & (ALIGN - 1)));
-    out->mosaic = xti_mosaic_table(&of, m) ? m : NULL;
-    for (int i = 0; out->mosaic && i < m->n_lines; i++)
-        if (out->step.visit.windows < 2 * m->line[i].n_pairs)
-            out->step.visit.windows = 2 * m->line[i].n_pairs;
+    out->step.visit.windows = xti_mosaic_table(&of, m);
+    out->mosaic = out->step.visit.windows ? m : NULL;
     return XT_OK;
 }
 
-static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, const struct xti_piece *piece,
-                            xti_step_planner *plan, int windows, struct xti_inner *out, struct xti_err *err)
+/* A mosaic where its lines have at most so many windows, else what comes next. */
+static xt_status plan_block(struct xti_plan *p, const struct xti_piece *piece, xti_step_planner *plan,
+                            int windows, struct xti_inner *out, struct xti_err *err)
 {
     struct xti_plan sub = xti_block_plan(p, piece);
     sub.most_windows = windows;
@@ -81,6 +68,11 @@ static xt_status plan_block(struct xti_plan *p, const struct xti_step *step, con
     xt_status s = plan(&sub, 0, shape_calls, err);
     if (!s && out->step.kernel == XTI_CPU_MOSAIC)
         s = make_table(&sub, out, err);
+    if (!s && out->step.kernel == XTI_CPU_MOSAIC && !out->mosaic) {
+        out->step = (struct xti_step){0};
+        sub.most_windows = 0;
+        s = plan(&sub, 0, shape_calls, err);
+    }
     p->arena = sub.arena;
     return s;
 }
@@ -116,7 +108,7 @@ static xt_status plan_inner(struct xti_plan *p, const struct xti_step *step, con
     for (int k = 0; k < parts && !s; k++) {
         struct xti_dim d[2 * XTI_MAX_DIMS];
         struct xti_piece piece = xti_block_piece(p, step, k, dim, d);
-        s = plan_block(p, step, &piece, plan, most_windows(p, step, k), &out->inner[k], err);
+        s = plan_block(p, &piece, plan, most_windows(p, step, k), &out->inner[k], err);
     }
     if (s)
         return s;

@@ -108,14 +108,18 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
            xti_refuse(why, "rows of the destination are whole lines");
 }
 
-static void make_of(const struct xti_plan *p, const struct xti_sides *x, struct xti_step *step)
+/* Without groups. False: as block_of. */
+static bool make_block(const struct xti_plan *p, const struct xti_nest *t, bool through,
+                       struct xti_step *step)
 {
-    step->stage.mosaics = x->rows_pass && !p->joint.n;
+    struct xti_sides x;
+    bool serves = block_of(p, t, through, &x);
+    step->stage.mosaics = x.rows_pass && !p->joint.n;
     step->stage.serves = true;
-    step->unit = (int)x->t.run;
+    step->unit = (int)x.t.run;
     step->store.stream = true;
-    xti_sides_step(x, step);
-    xti_group_blocks(p, step);
+    xti_sides_step(&x, step);
+    return serves;
 }
 
 /* Runs of a few bytes, short rows backwards and small matrices gain by mosaics. */
@@ -138,10 +142,8 @@ static __attribute__((noinline)) bool mosaic_block(const struct xti_plan *p, con
 {
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
-    struct xti_sides x;
-    if (!block_of(p, t, true, &x))
+    if (!make_block(p, t, true, &step))
         return false;
-    make_of(p, &x, &step);
     xti_runs_sort(room + step.n_loops, step.list.row_dims + step.list.col_dims, false);
     *block = xti_block_piece(p, &step, 0, room + step.n_loops, d);
     return true;
@@ -176,9 +178,8 @@ bool xti_permuted_applies(const struct xti_plan *p, const struct xti_nest *t, st
 
 void xti_permuted_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    struct xti_sides x;
-    block_of(p, t, true, &x);
-    make_of(p, &x, step);
+    make_block(p, t, true, step);
+    xti_group_blocks(p, step);
 }
 
 bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -196,20 +197,15 @@ bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, st
 
 void xti_buffered_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    struct xti_sides x;
-    block_of(p, t, false, &x);
-    make_of(p, &x, step);
+    make_block(p, t, false, step);
+    xti_group_blocks(p, step);
 }
 
 int64_t xti_buffered_run(const struct xti_plan *p)
 {
     struct xti_loop room[XTI_MAX_LOOPS];
     struct xti_step step = {.loop = room};
-    struct xti_sides x;
     struct xti_nest t;
     xti_nest_of(&p->map, 0, &t);
-    if (!block_of(p, &t, false, &x))
-        return 0;
-    make_of(p, &x, &step);
-    return xti_group_source(p, &step, 0, step.n_loops).bytes;
+    return make_block(p, &t, false, &step) ? xti_group_source(p, &step, 0, step.n_loops).bytes : 0;
 }

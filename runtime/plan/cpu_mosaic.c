@@ -25,10 +25,8 @@ static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
             if (!x->taken[i] && st && (next < 0 || st < xti_abs64(x->t.dim[next].s)))
                 next = i;
         }
-        if (next < 0 || xti_abs64(x->t.dim[next].s) >= (uint64_t)wanted)
-            return;
         int64_t room = most / a->units;
-        if (room < 2)
+        if (next < 0 || xti_abs64(x->t.dim[next].s) >= (uint64_t)wanted || room < 2)
             return;
         if (x->t.dim[next].s < 0)
             xti_nest_flip(&x->t, next);
@@ -79,40 +77,11 @@ static void mosaic_of(const struct xti_plan *p, const struct xti_nest *t, struct
         take_even(x);
 }
 
-/* Rows that share windows: those of dims that stay inside of a line, at most one for each of its bytes. (More
- * lie in a line where windows of the source overlap.) */
-static int together(const struct xti_sides *x)
-{
-    int64_t span = x->t.unit, n = 1;
-    for (int i = 0; i < x->row.n_dims; i++) {
-        const struct xti_loop *l = &x->t.dim[x->row.dim[i]];
-        span += (l->n - 1) * l->s;
-        if (span > XTI_LINE || n * l->n > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
-            break;
-        n *= l->n;
-    }
-    return (int)n;
-}
-
 /* Rows and tiles of the destination are whole lines, and columns are all alike. */
 static bool whole_lines(const struct xti_sides *x)
 {
     const struct xti_loop *last = &x->t.dim[x->col.dim[x->col.n_dims - 1]];
     return !xti_sides_ragged(x) && last->n % x->col.take == 0;
-}
-
-/* Places in the source of so many of a side's units, at least; the contiguous ones follow each other. */
-static int64_t list_places(const struct xti_sides *x, const struct xti_side *a, int64_t enough, int32_t *at)
-{
-    int64_t n = 1;
-    at[0] = 0;
-    for (int i = 0; i < a->n_dims && n < enough; i++) {
-        const struct xti_loop *l = &x->t.dim[a->dim[i]];
-        int64_t before = n, end = n * (i + 1 < a->n_dims ? l->n : a->take);
-        for (; n < end; n++)
-            at[n] = (int32_t)(at[n - before] + l->s);
-    }
-    return n;
 }
 
 /* Between the units of the source a page may lie, which is not to be read. */
@@ -122,33 +91,66 @@ static bool has_gaps(const struct xti_nest *t)
     bool seen[XTI_MAX_DIMS] = {false};
     uint64_t reach = (uint64_t)t->unit; /* of the dims seen, which leave no such gap */
     int n = 0;
-    for (int i = 0; i < t->n_dims;) {
-        uint64_t st = xti_abs64(t->dim[i].s);
-        if (seen[i] || st >= reach + PAGE_BYTES) {
-            i++;
-            continue;
+    for (int before = -1; before < n;) {
+        before = n;
+        for (int i = 0; i < t->n_dims; i++) {
+            uint64_t st = xti_abs64(t->dim[i].s);
+            if (seen[i] || st >= reach + PAGE_BYTES)
+                continue;
+            seen[i] = true;
+            reach += (uint64_t)(t->dim[i].n - 1) * st;
+            n++;
         }
-        seen[i] = true;
-        reach += (uint64_t)(t->dim[i].n - 1) * st;
-        n++;
-        i = 0;
     }
     return n < t->n_dims;
 }
 
-/* Its lists, of 10 KB, are on the stack of large copies alone. */
+/* Rows that share windows: those of dims that stay inside of a line, at most one for each of its bytes. (More
+ * lie in a line where windows of the source overlap.) */
+static struct xti_mosaic_of rows_of(const struct xti_sides *x)
+{
+    struct xti_mosaic_of of = {.unit = x->t.unit, .group = 1, .gaps = has_gaps(&x->t)};
+    for (int i = 0; i < x->row.n_dims; i++) {
+        const struct xti_loop *l = &x->t.dim[x->row.dim[i]];
+        int64_t last = of.last + (l->n - 1) * l->s, n = of.group * l->n;
+        if (last + of.unit > XTI_LINE || n > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
+            break;
+        of.group = (int)n;
+        of.last = last;
+        of.bits |= l->s;
+    }
+    return of;
+}
+
+/* Lists columns, of the first lines: those behind are like these, where a part of a dim makes up whole ones.
+ */
+static void add_cols(const struct xti_sides *x, struct xti_mosaic_of *of, int32_t *at)
+{
+    int64_t n = 1, enough = 0;
+    at[0] = 0;
+    for (int i = 0; i < x->col.n_dims; i++) {
+        const struct xti_loop *l = &x->t.dim[x->col.dim[i]];
+        bool outer = i + 1 == x->col.n_dims;
+        int64_t all = outer ? x->col.take : l->n, part = xti_period(XTI_LINE / of->unit, n), before = n;
+        xti_mosaic_add(of, all, l->s);
+        if (!enough && !of->gaps && part <= all && (outer || all % part == 0))
+            enough = n * part;
+        for (int64_t end = enough ? enough : n * all; n < end; n++)
+            at[n] = (int32_t)(at[n - before] + l->s);
+    }
+    xti_mosaic_add(of, (of->unit + 7) / 8, 8);
+    of->cols = n;
+    of->col_at = at;
+}
+
+/* Its list, of 8 KB, is on the stack of large copies alone. */
 static __attribute__((noinline)) int windows(const struct xti_sides *x, int most)
 {
-    int32_t col_at[XTI_MOSAIC_COL_BYTES], at[XTI_MOSAIC_ROWS];
-    struct xti_offset row_at[XTI_LINE];
-    struct xti_mosaic_of of = {
-        .row_at = row_at, .col_at = col_at, .unit = x->t.unit, .rows = together(x), .group = together(x)};
-    of.gaps = has_gaps(&x->t);
-    of.cols = list_places(x, &x->col, x->col.units, col_at);
-    list_places(x, &x->row, of.rows, at);
-    for (int64_t r = 0; r < of.rows; r++)
-        row_at[r] = (struct xti_offset){at[r], 0};
-    return xti_mosaic_windows(&of, most);
+    int32_t col_at[XTI_MOSAIC_COL_BYTES];
+    struct xti_mosaic_of of = rows_of(x);
+    of.most = most;
+    add_cols(x, &of, col_at);
+    return xti_mosaic_windows(&of);
 }
 
 /* Whether without windows units are picked one by one. */
@@ -179,17 +181,19 @@ static int windows_worth(const struct xti_plan *p, const struct xti_nest *t)
     enum { LONG = 4 * XTI_LINE };
     if (!xti_cost_stream(p))
         return xti_mosaic_most(p, t, windows_worth_near(p, t));
-    int64_t row = xti_tile_row_bytes(p, t);
-    return !row ? 16 : row < LONG ? xti_mosaic_most(p, t, 8) : 0;
+    int64_t row = xti_tile_row_bytes(p, t), two = XTI_LINE / 2 / t->unit;
+    return !row ? 16 : row >= LONG ? 0 : row > XTI_LINE && two < 8 ? (int)two : 8;
 }
 
-/* A block is not streamed: its rows begin anywhere. */
+/* A block is not streamed: its rows begin anywhere. Whether its lines lie in the most windows that there are,
+ * its table tells. */
 static bool serves_block(const struct xti_plan *p, const struct xti_nest *t)
 {
     struct xti_sides x;
     mosaic_of(p, t, &x);
     bool columns = x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES;
-    return columns && xti_sides_list_fits(&x) && windows(&x, p->most_windows);
+    return columns && xti_sides_list_fits(&x) &&
+           (p->most_windows == XTI_MOSAIC_WINDOWS || windows(&x, p->most_windows));
 }
 
 bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -207,18 +211,23 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     const struct xti_loop *cd = xti_nest_cd(t);
     if (cd && cd->n * t->unit >= XTI_LINE) /* squares of registers, or every line from many of the source */
         return xti_refuse(why, "one dim of %lld B makes up a line", (long long)(cd->n * t->unit));
+    if (*t->windows && !why)
+        return *t->windows > 0;
+    *t->windows = -1;
     mosaic_of(p, t, &x);
     if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
     if (!xti_sides_list_fits(&x) || (xti_cost_stream(p) && !whole_lines(&x)))
         return xti_refuse(why, "rows of the destination are no whole lines");
-    int most = windows_worth(p, t);
+    int most = windows_worth(p, t), n = most ? windows(&x, most) : 0;
     if (!most)
         return xti_refuse(why, "tiles of long rows serve");
-    if (!windows(&x, most))
+    if (!n)
         return xti_refuse(why, "lines lie in more than %d windows", most);
-    return xti_mosaic_serves(p, t->unit) || !picked(p, t) ||
-           xti_refuse(why, "units of %lld B are gathered", (long long)t->unit);
+    if (!xti_mosaic_serves(p, t->unit) && picked(p, t))
+        return xti_refuse(why, "units of %lld B are gathered", (long long)t->unit);
+    *t->windows = n;
+    return true;
 }
 
 void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
@@ -226,8 +235,6 @@ void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct 
     struct xti_sides x;
     mosaic_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_MOSAIC, step);
-    step->visit.together = together(&x);
-    if (!p->most_windows) /* of a block: by its table */
-        step->visit.windows = windows(&x, XTI_MOSAIC_WINDOWS);
-    step->visit.gaps = has_gaps(&x.t);
+    struct xti_mosaic_of of = rows_of(&x);
+    step->visit = (struct xti_visit){of.group, *t->windows /* of a block: by its table */, of.gaps};
 }

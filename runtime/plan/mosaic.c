@@ -1,20 +1,20 @@
 /* mosaic.c: see mosaic.h. */
 #include "plan/mosaic.h"
 
+#include "base/num.h"
+
 /* Numbers of all lines. */
 struct table {
     const struct xti_mosaic_of *of;
-    int element, per_line;
-    int64_t elements;      /* of a row */
-    int64_t behind, reach; /* of a group's rows: bytes before the first one's unit; of all of their units */
-    int64_t lo, hi;        /* what a group reads, from its first row's source */
-    int most;
-    bool counts; /* windows, of which it is enough that they can be loaded */
+    int element, shift; /* bytes, and their logarithm */
+    int per_line;
+    int64_t elements; /* of a row */
+    int64_t room;     /* bytes of a line beside one element of each row of a group */
 };
 
-/* Bytes at which the elements of a window begin. */
+/* Bytes at which more elements of a window may begin. */
 struct window {
-    int64_t lo, hi;
+    int64_t from, to;
 };
 
 static int64_t element_at(const struct table *t, int64_t i)
@@ -27,41 +27,46 @@ static int64_t element_at(const struct table *t, int64_t i)
  * Returns how many; 0: that would be too many. */
 static int cover(const struct table *t, int64_t i, int64_t end, struct window *w, unsigned char *of)
 {
-    int64_t room = XTI_LINE - t->reach;
     int n = 0, k;
     for (; i < end; i++) {
         int64_t at = element_at(t, i);
-        for (k = 0; k < n && (at - w[k].lo > room || w[k].hi - at > room);)
+        for (k = 0; k < n && (at < w[k].from) | (at > w[k].to);)
             k++;
-        if (k == t->most)
+        if (k == t->of->most)
             return 0;
         if (k == n)
-            w[n++] = (struct window){at, at};
-        w[k].lo = at < w[k].lo ? at : w[k].lo;
-        w[k].hi = at > w[k].hi ? at : w[k].hi;
+            w[n++] = (struct window){at - t->room, at + t->room};
+        w[k].from = at - t->room > w[k].from ? at - t->room : w[k].from;
+        w[k].to = at + t->room < w[k].to ? at + t->room : w[k].to;
         *of++ = (unsigned char)k;
     }
     return n;
 }
 
+/* The last element at `at` or before; there is one. Of dims that overlap maybe one before it. */
+static int64_t last_at(const struct xti_mosaic_of *of, int64_t at)
+{
+    uint32_t past = (uint32_t)(at - of->lo);
+    for (int i = of->n_dims - 1; i >= 0; i--) {
+        uint32_t k = past / of->dim[i].s;
+        past -= (k < of->dim[i].n ? k : of->dim[i].n - 1) * of->dim[i].s;
+    }
+    return at - past;
+}
+
 /* Where a window is loaded: a line of the source if that has all of it, and nothing that is not read; with
  * gaps no more than a line of what is read around it, so that both ends of a load are in pages that it reads.
- * near: a column of the window's line. */
-static bool place(const struct table *t, int64_t near, const struct window *w, int64_t *at)
+ */
+static bool place(const struct table *t, const struct window *w, int64_t *at)
 {
-    int64_t first = w->lo - t->behind, end = w->hi - t->behind + t->reach, cols = t->of->cols;
-    int64_t in_line = (int64_t)((t->of->s + (uintptr_t)first) % XTI_LINE) / t->element * t->element;
-    int64_t lo = t->of->gaps ? first : t->lo, hi = t->of->gaps ? end : t->hi;
+    const struct xti_mosaic_of *of = t->of;
+    int64_t first = w->to - t->room, end = w->from + XTI_LINE, ends = of->lo + of->hi;
+    int64_t in_line = (int64_t)((of->s + (uintptr_t)first) % XTI_LINE) & -t->element;
+    int64_t lo = of->gaps ? ends - last_at(of, ends - w->from) : of->lo;
+    int64_t hi = (of->gaps ? last_at(of, w->to) : of->hi) + XTI_LINE - t->room;
+    lo = first < lo ? first : lo;
+    hi = end > hi ? end : hi;
     *at = first - in_line + XTI_LINE >= end ? first - in_line : first;
-    for (int64_t i = 0; i < cols && t->of->gaps; i++) {
-        if (t->counts ? hi - lo >= XTI_LINE : lo <= *at && *at + XTI_LINE <= hi)
-            break;
-        int64_t c = near + (i % 2 ? -i / 2 - 1 : i / 2);
-        c += c < 0 ? cols : c >= cols ? -cols : 0;
-        int64_t from = t->of->col_at[c] - t->behind, to = from + t->reach - t->element + t->of->unit;
-        lo = from < lo && from >= end - XTI_LINE ? from : lo;
-        hi = to > hi && to <= first + XTI_LINE ? to : hi;
-    }
     *at = *at + XTI_LINE > hi ? hi - XTI_LINE : *at;
     *at = *at < lo ? lo : *at;
     return hi - lo >= XTI_LINE;
@@ -74,7 +79,7 @@ static int windows_of(const struct table *t, int64_t i, int64_t end, int64_t *at
     struct window w[XTI_MOSAIC_WINDOWS];
     int n = cover(t, i, end, w, of);
     for (int k = 0; k < n; k++)
-        if (!place(t, i * t->element / t->of->unit, &w[k], &at[k]))
+        if (!place(t, &w[k], &at[k]))
             return 0;
     return n;
 }
@@ -84,62 +89,28 @@ static int64_t end_of(const struct table *t, int64_t first)
     return first + t->per_line < t->elements ? first + t->per_line : t->elements;
 }
 
-/* The line that begins with element `first` of the row, which may be before its first one. */
-static bool make_line(const struct table *t, int64_t first, struct xti_mosaic_line *l)
+/* The line that begins with element `first` of the row, which may be before its first one. Returns how many
+ * windows it has; 0: as above. */
+static int make_line(const struct table *t, int64_t first, struct xti_mosaic_line *l)
 {
     unsigned char of[XTI_LINE];
-    int64_t from = first > 0 ? first : 0;
+    int64_t from = first > 0 ? first : 0, end = end_of(t, first);
     *l = (struct xti_mosaic_line){.d = (int)(first * t->element)};
-    int n = windows_of(t, from, end_of(t, first), l->window, of);
+    int n = windows_of(t, from, end, l->window, of);
     if (!n)
-        return false;
+        return 0;
     for (int k = n; k < XTI_MOSAIC_WINDOWS; k++)
         l->window[k] = l->window[n - 1];
     l->n_pairs = (n + 1) / 2;
-    for (int64_t i = from; i < end_of(t, first); i++) {
-        int k = of[i - from], place = (int)(element_at(t, i) - l->window[k]) / t->element;
-        l->written |= UINT64_C(1) << (i - first);
+    for (int64_t i = from; i < end; i++) {
+        int k = of[i - from], place = (int)(element_at(t, i) - l->window[k]) >> t->shift;
         l->pair[k / 2] |= UINT64_C(1) << (i - first);
         /* its low byte: vectors are little-endian where this is used */
-        l->index[(i - first) * t->element] = (unsigned char)(place + k % 2 * t->per_line);
+        l->index[(i - first) << t->shift] = (unsigned char)(place + k % 2 * t->per_line);
     }
-    l->whole = l->written == ~UINT64_C(0) >> (64 - t->per_line);
-    return true;
-}
-
-/* Of a row: bytes from the first one of its group. */
-static int64_t row_from_first(const struct xti_mosaic_of *of, int64_t r)
-{
-    return of->row_at[r].s - of->row_at[r - r % of->group].s;
-}
-
-/* Rows of a group are elements apart, as columns are. */
-static bool span_rows(struct table *t)
-{
-    int64_t lo = 0, hi = 0, all = 0;
-    for (int64_t r = 0; r < t->of->rows; r++) {
-        int64_t s = row_from_first(t->of, r);
-        lo = s < lo ? s : lo;
-        hi = s > hi ? s : hi;
-        all |= s;
-    }
-    t->behind = -lo;
-    t->reach = hi - lo + t->element;
-    return all % t->element == 0;
-}
-
-static bool span_cols(struct table *t)
-{
-    int64_t all = 0;
-    t->lo = INT64_MAX;
-    t->hi = INT64_MIN;
-    for (int64_t i = 0; i < t->of->cols; i++) {
-        int64_t at = t->of->col_at[i] - t->behind, end = at + t->reach - t->element + t->of->unit;
-        t->lo = at < t->lo ? at : t->lo;
-        t->hi = end > t->hi ? end : t->hi;
-        all |= t->of->col_at[i];
-    }
-    return t->of->cols && all % t->element == 0;
+    l->written = ~UINT64_C(0) >> (XTI_LINE - (end - from)) << (from - first);
+    l->whole = end - from == t->per_line;
+    return n;
 }
 
 static void sort(int32_t *x, int n)
@@ -196,56 +167,76 @@ void xti_mosaic_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
     m->each = (int)((m->n_fetches + written - 1) / (written ? written : 1));
 }
 
+void xti_mosaic_add(struct xti_mosaic_of *of, int64_t n, int64_t s)
+{
+    uint32_t st = (uint32_t)xti_abs64(s);
+    int i = of->n_dims;
+    *(s < 0 ? &of->lo : &of->hi) += (n - 1) * s;
+    of->bits |= s;
+    for (; st && i && of->dim[i - 1].s > st; i--)
+        of->dim[i] = of->dim[i - 1];
+    of->dim[i].n = (uint32_t)n;
+    of->dim[i].s = st;
+    of->n_dims += st > 0;
+}
+
 struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step)
 {
     static const struct xti_offset single = {0, 0};
-    return (struct xti_mosaic_of){.row_at = step->list.row_at ? step->list.row_at : &single,
-                                  .col_at = step->list.col_at,
-                                  .rows = step->tile.rows,
-                                  .cols = step->tile.cols,
-                                  .unit = step->unit,
-                                  .group = step->visit.together,
-                                  .gaps = step->visit.gaps};
+    const struct xti_loop *col = &step->loop[step->n_loops + step->list.row_dims];
+    struct xti_mosaic_of of = {.row_at = step->list.row_at ? step->list.row_at : &single,
+                               .col_at = step->list.col_at,
+                               .rows = step->tile.rows,
+                               .cols = step->tile.cols,
+                               .unit = step->unit,
+                               .group = step->visit.together,
+                               .most = XTI_MOSAIC_WINDOWS,
+                               .gaps = step->visit.gaps};
+    for (int r = 0; r < of.group; r++)
+        of.bits |= of.last = of.row_at[r].s;
+    for (int i = 0; i < step->list.col_dims; i++)
+        xti_mosaic_add(&of, col[i].n, col[i].s);
+    xti_mosaic_add(&of, (of.unit + 7) / 8, 8);
+    return of;
 }
 
-static bool begin(const struct xti_mosaic_of *of, int most, bool counts, struct table *t)
+static bool begin(const struct xti_mosaic_of *of, struct table *t)
 {
-    *t = (struct table){.of = of, .element = of->unit < 8 ? of->unit : 8, .most = most, .counts = counts};
-    t->per_line = XTI_LINE / t->element;
-    t->elements = of->cols * (of->unit / t->element);
-    return span_rows(t) && span_cols(t);
+    *t = (struct table){.of = of, .element = of->unit < 8 ? of->unit : 8};
+    t->shift = __builtin_ctz((unsigned)t->element);
+    t->per_line = XTI_LINE >> t->shift;
+    t->elements = of->cols * of->unit >> t->shift;
+    t->room = XTI_LINE - t->element - of->last;
+    return of->bits % t->element == 0;
 }
 
-int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
+int xti_mosaic_windows(const struct xti_mosaic_of *of)
 {
     unsigned char which[XTI_LINE];
     int64_t at[XTI_MOSAIC_WINDOWS];
     struct table t;
-    int all = 0;
-    if (!begin(of, most, true, &t) || t.elements > (int64_t)t.per_line * XTI_MOSAIC_LINES)
-        return 0;
-    for (int64_t first = 0; first < t.elements; first += t.per_line) {
-        int n = windows_of(&t, first, end_of(&t, first), at, which);
-        if (!n)
-            return 0;
+    int all = 0, n = begin(of, &t);
+    for (int64_t first = 0; n && first < t.elements; first += t.per_line) {
+        n = windows_of(&t, first, end_of(&t, first), at, which);
         all = n > all ? n : all;
     }
-    return all + all % 2;
+    return n ? all + all % 2 : 0;
 }
 
-bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
+int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
 {
     struct table t;
-    if (!begin(of, XTI_MOSAIC_WINDOWS, false, &t))
-        return false;
+    int all = 0, n = begin(of, &t);
     m->aligned = of->aligned && of->d % (uintptr_t)t.element == 0;
-    m->n_fetches = 0;
+    m->n_fetches = m->n_lines = 0;
     int64_t first = m->aligned ? -(int64_t)(of->d % XTI_LINE) / t.element : 0;
-    for (m->n_lines = 0; first < t.elements; first += t.per_line, m->n_lines++)
-        if (m->n_lines == XTI_MOSAIC_LINES || !make_line(&t, first, &m->line[m->n_lines]))
-            return false;
-    for (int64_t r = 0; r < of->rows; r++)
-        m->row[r] = (struct xti_mosaic_row){of->row_at[r - r % of->group].s, of->row_at[r].d,
-                                            row_from_first(of, r) / t.element};
-    return true;
+    for (; n && first < t.elements; first += t.per_line, m->n_lines++) {
+        n = m->n_lines < XTI_MOSAIC_LINES ? make_line(&t, first, &m->line[m->n_lines]) : 0;
+        all = n > all ? n : all;
+    }
+    for (int64_t r = 0, k = 0; r < of->rows && n; r++, k = k + 1 < of->group ? k + 1 : 0) {
+        int64_t at = of->row_at[r - k].s;
+        m->row[r] = (struct xti_mosaic_row){at, of->row_at[r].d, (of->row_at[r].s - at) >> t.shift};
+    }
+    return n ? all + all % 2 : 0;
 }

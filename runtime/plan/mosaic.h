@@ -12,7 +12,8 @@ enum {
     XTI_MOSAIC_WINDOWS = 32, /* of a line; half as many where rows begin with one */
     XTI_MOSAIC_LINES = XTI_MOSAIC_COL_BYTES / XTI_LINE + 1,
     XTI_MOSAIC_ROWS = XTI_MOSAIC_TILE_BYTES / XTI_LINE,
-    XTI_MOSAIC_FETCHES = 1024
+    XTI_MOSAIC_FETCHES = 1024,
+    XTI_MOSAIC_DIMS = 12 /* of columns in so few bytes, of 2 points and more, and of halves */
 };
 
 /* Elements: units, or their halves when these have 16 bytes. An element's index: its place in its window, and
@@ -43,24 +44,34 @@ struct xti_mosaic {
 
 /* A tile: at most XTI_MOSAIC_ROWS rows, in groups that share windows. */
 struct xti_mosaic_of {
-    const struct xti_offset *row_at;
+    const struct xti_offset *row_at; /* ascending in a group */
     const int32_t *col_at;
     int64_t rows, cols;
-    int unit, group;
-    bool aligned;   /* rows and tiles are whole lines apart */
-    bool gaps;      /* a page of the source may hold nothing that is read */
-    uintptr_t d, s; /* addresses, whose places in a line matter */
+    int unit, group, most; /* windows of a line: XTI_MOSAIC_WINDOWS at most */
+    bool aligned;          /* rows and tiles are whole lines apart */
+    bool gaps;             /* a page of the source may hold nothing that is read */
+    uintptr_t d, s;        /* addresses, whose places in a line matter */
+    int64_t last;          /* bytes from the first row of a group to its last one */
+    int64_t lo, hi;        /* .. and from the first column to the lowest element and to the highest one */
+    int64_t bits;          /* that offsets of a group's rows and of columns have */
+    int n_dims;            /* of columns and halves, by stride: where there are gaps */
+    struct {
+        uint32_t n, s;
+    } dim[XTI_MOSAIC_DIMS];
 };
 
 /* Of a step's tiles, wherever the buffers lie. */
 struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step);
 
-/* How many windows a line has at most, an even number. 0: more than `most` (XTI_MOSAIC_WINDOWS), or what is
- * read near one, with gaps, is no line; the buffers may lie anywhere. */
-int xti_mosaic_windows(const struct xti_mosaic_of *of, int most);
+/* Adds a dim of the columns, which lie less than INT32_MAX bytes apart. */
+void xti_mosaic_add(struct xti_mosaic_of *of, int64_t n, int64_t s);
 
-/* False: as above, here. Without fetches. */
-bool xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m);
+/* How many windows a line has at most, an even number. 0: more than `most`, or what is read near one, with
+ * gaps, is no line; the buffers may lie anywhere. Needs no rows. */
+int xti_mosaic_windows(const struct xti_mosaic_of *of);
+
+/* As above, here. Without fetches. */
+int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m);
 
 /* Those of a table's tile. */
 void xti_mosaic_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m);

@@ -74,6 +74,8 @@ static void begin(const struct xti_map *m, int piece, struct xti_nest *out)
     int64_t e = m->esize;
     out->piece = p;
     out->esize = m->esize;
+    out->windows = &out->counted;
+    out->counted = 0;
     out->n_dims = p->n_dims;
     out->s_byte = p->src < 0 ? 0 : xti_mul_most(p->soff, e);
     out->d_byte = p->doff * e;

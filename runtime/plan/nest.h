@@ -14,8 +14,9 @@ struct xti_nest {
     int64_t run; /* bytes contiguous on both sides; of the destination alone for a fill */
     int unit;    /* run if it is a width of the kernels, else 0 */
     int64_t s_byte, d_byte;
-    int cd, cs;    /* dims with d == run and with |s| == run, cs != cd; -1: none, or no source */
-    int64_t bytes; /* written */
+    int cd, cs;            /* dims with d == run and with |s| == run, cs != cd; -1: none, or no source */
+    int64_t bytes;         /* written */
+    int *windows, counted; /* of a line as a mosaic, also of copies; -1: it is none, 0: nobody asked yet */
     int n_dims;
     struct xti_loop dim[XTI_MAX_DIMS]; /* d descending */
 };

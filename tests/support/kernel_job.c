@@ -115,8 +115,8 @@ static int64_t some_run(int64_t rows, int64_t cols)
     return run[(7 * rows + cols) % (int64_t)(sizeof run / sizeof *run)];
 }
 
-/* Groups of rows and of columns that share lines of the source, in some windows far apart; upwards or down.
- */
+/* Groups of rows and of columns that share lines of the source, in some windows far apart; columns upwards or
+ * down. */
 static void make_mosaic(struct kernel_job *j, struct kernel_pitch p)
 {
     struct xtk_job *job = &j->job;
@@ -126,7 +126,7 @@ static void make_mosaic(struct kernel_job *j, struct kernel_pitch p)
     for (int64_t c = 0; c < job->cols; c++)
         j->col_at[c] = (int32_t)(c % windows * apart_cols + c / windows * (p.s_down ? -u : u) * j->group);
     for (int64_t r = 0; r < job->rows; r++) {
-        int64_t at = r / j->group * windows * apart_cols + r % j->group * (p.s_down ? -u : u);
+        int64_t at = r / j->group * windows * apart_cols + r % j->group * u;
         j->row_at[r] = (struct xti_offset){at, r * job->d_row};
         for (int64_t c = 0; c < job->cols; c++) {
             j->s_lo = at + j->col_at[c] < j->s_lo ? at + j->col_at[c] : j->s_lo;
@@ -146,11 +146,20 @@ void kernel_job_place(struct kernel_job *j, char *d, const char *s)
                                .cols = j->job.cols,
                                .unit = j->row->unit,
                                .group = j->group,
+                               .most = XTI_MOSAIC_WINDOWS,
                                .aligned = j->job.d_row % LINE == 0,
                                .d = (uintptr_t)d,
                                .s = (uintptr_t)s};
     if (j->row->op != XTI_CPU_MOSAIC)
         return;
+    for (int64_t r = 0; r < of.rows && r < of.group; r++)
+        of.bits |= of.last = j->row_at[r].s;
+    for (int64_t c = 0; c < of.cols; c++) {
+        int64_t at = j->col_at[c], end = at + (of.unit > 8 ? 8 : 0);
+        of.bits |= at;
+        of.lo = at < of.lo ? at : of.lo;
+        of.hi = end > of.hi ? end : of.hi;
+    }
     j->job.mosaic = xti_mosaic_table(&of, &j->mosaic) ? &j->mosaic : NULL;
     if (j->job.mosaic)
         xti_mosaic_fetches(&of, &j->mosaic);
