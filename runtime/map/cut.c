@@ -7,10 +7,13 @@
 
 enum { TABLE_POINTS = 256, RADIX_MAX = 256 };
 
-/* A copy with lo <= x < hi. NULL: pool->st. */
-static struct xti_work *restricted(const struct xti_work *p, int col, int64_t lo, int64_t hi)
+/* The part of *p with lo <= x < hi: a copy, or, when it is the last one wanted, *p itself, which becomes
+ * NULL. NULL: pool->st. */
+static struct xti_work *part(struct xti_work **p, bool last, int col, int64_t lo, int64_t hi)
 {
-    struct xti_work *q = xti_work_copy(p);
+    struct xti_work *q = last ? *p : xti_work_copy(*p);
+    if (last)
+        *p = NULL;
     if (q)
         xti_dim_restrict(q, col, lo, hi);
     return q;
@@ -62,7 +65,7 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
     if (!xti_work_range(p, xti_row(p, r), &lo, &hi))
         goto end;
     enum side side = hi < t ? BELOW : lo >= t ? ABOVE : NONE;
-    if (side != NONE && side == not) {
+    if (side != NONE && side == not ) {
         skip(out);
         done = room >= 1;
         goto end;
@@ -88,13 +91,13 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
     if (first > 0 && not == BELOW)
         skip(out);
     else if (first > 0)
-        done = cut(restricted(p, k, 0, first), r, t, 1, max_mixed, not, out);
+        done = cut(part(&p, last == first && not == ABOVE, k, 0, first), r, t, 1, max_mixed, not, out);
     if (last < n && not == ABOVE)
         skip(out);
     else if (done && last < n)
-        done = cut(restricted(p, k, last, n), r, t, 1, max_mixed, not, out);
+        done = cut(part(&p, last == first, k, last, n), r, t, 1, max_mixed, not, out);
     for (int64_t x = first; done && x < last; x++)
-        done = cut(restricted(p, k, x, x + 1), r, t, room - (out->n - before), max_mixed, not, out);
+        done = cut(part(&p, x + 1 == last, k, x, x + 1), r, t, room - (out->n - before), max_mixed, not, out);
     done = done && out->n - before <= room;
 end:
     xti_work_free(p);
@@ -250,7 +253,7 @@ static enum progress rewrite(struct xti_work **pp, int q, struct floor *f, int *
 }
 
 /* Splits p where the phase of the floor breaks: whole periods and a tail, or at the first period's end. */
-static bool split_phase(const struct xti_work *p, const struct floor *f, int n, const short *dims, int room,
+static bool split_phase(struct xti_work *p, const struct floor *f, int n, const short *dims, int room,
                         struct xti_works *parts)
 {
     int64_t lo, hi;
@@ -258,22 +261,21 @@ static bool split_phase(const struct xti_work *p, const struct floor *f, int n, 
         int64_t per = period(f, dims[i]), ext = p->ext[dims[i]];
         if (ext <= per)
             continue;
-        struct xti_work *a = restricted(p, dims[i], 0, ext - ext % per);
-        struct xti_work *b = restricted(p, dims[i], ext - ext % per, ext);
+        struct xti_work *a = part(&p, false, dims[i], 0, ext - ext % per);
+        struct xti_work *b = part(&p, true, dims[i], ext - ext % per, ext);
         if (a)
             xti_works_add(parts, a);
         if (b)
             xti_works_add(parts, b);
         return a && b;
     }
-    struct xti_work *c = xti_work_copy(p);
-    if (!c || !xti_work_range(c, f->num, &lo, &hi)) {
-        xti_work_free(c);
+    if (!xti_work_range(p, f->num, &lo, &hi)) {
+        xti_work_free(p);
         return false;
     }
-    int r = xti_row_new(c);
-    set_row(c, r, f->num);
-    bool done = cut(c, r, (xti_floor_div(lo, f->den) + 1) * f->den, room, room, NONE, parts);
+    int r = xti_row_new(p);
+    set_row(p, r, f->num);
+    bool done = cut(p, r, (xti_floor_div(lo, f->den) + 1) * f->den, room, room, NONE, parts);
     for (struct xti_work *s = parts->head; s; s = s->next)
         xti_row_drop(s, r);
     return done;
@@ -294,8 +296,11 @@ static bool eliminate(struct xti_work *p, int q, int room, struct xti_works *out
         xti_works_add(out, p);
         return !p->pool->st;
     }
-    bool done = n >= 0 && room >= 2 && split_phase(p, &f, n, dims, room, &parts);
-    xti_work_free(p);
+    if (n < 0 || room < 2) {
+        xti_work_free(p);
+        return false;
+    }
+    bool done = split_phase(p, &f, n, dims, room, &parts);
     while (done && parts.head) {
         struct xti_work *s = xti_works_pop(&parts);
         done = eliminate(s, q, room - (out->n - before) - parts.n, out);

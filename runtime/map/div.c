@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { RANGE_WORK = 64 };        /* nested divs looked at for one range; a sound "unknown" follows */
+enum { FEW_DIVS = 8 };           /* with more a row without any is not looked for */
 #define LARGE ((int64_t)1 << 40) /* numerators beyond it are reduced at once, lest a long chain overflows */
 
 bool xti_add_range(int64_t a, int64_t l, int64_t h, int64_t *lo, int64_t *hi)
@@ -55,17 +56,40 @@ static bool range_mod(const struct xti_work *p, const int64_t *e, int q, int *wo
            xti_add64(*lo, top < 0 ? top : 0, lo) && xti_add64(*hi, top > 0 ? top : 0, hi);
 }
 
+/* Does the form hold no div? Asked without a branch for each column, where it is likely. */
+static bool is_plain(const struct xti_work *p, const int64_t *e)
+{
+    bool any = p->n_divs > FEW_DIVS;
+    for (int v = 1; p->n_divs && !any && v < p->nc; v++)
+        any = (e[v] != 0) & (p->kind[v] == XTI_COL_DIV);
+    return !any;
+}
+
+/* Bounds of a form without divs. */
+static bool range_of_dims(const struct xti_work *p, const int64_t *e, int64_t *lo, int64_t *hi)
+{
+    int64_t l = e[0], h = e[0], part;
+    bool fits = true;
+    for (int v = 1; v < p->nc; v++) {
+        fits &= xti_mul64(e[v], e[v] ? p->ext[v] - 1 : 0, &part);
+        fits &= xti_add64(l, part < 0 ? part : 0, &l) & xti_add64(h, part > 0 ? part : 0, &h);
+    }
+    *lo = l;
+    *hi = h;
+    return fits;
+}
+
 static bool range_of(const struct xti_work *p, const int64_t *e, int *work, int64_t *lo, int64_t *hi)
 {
-    *lo = *hi = e[0];
     xti_pool_steps(p->pool, p->nc);
-    if (p->n_divs) {
-        if (--*work < 0)
-            return false;
-        for (int v = 1; v < p->nc; v++)
-            if (e[v] && p->kind[v] == XTI_COL_DIV && e[v] % p->ext[v] == 0)
-                return range_mod(p, e, v, work, lo, hi);
-    }
+    if (p->n_divs && --*work < 0)
+        return false;
+    if (is_plain(p, e))
+        return range_of_dims(p, e, lo, hi);
+    *lo = *hi = e[0];
+    for (int v = 1; v < p->nc; v++)
+        if (e[v] && p->kind[v] == XTI_COL_DIV && e[v] % p->ext[v] == 0)
+            return range_mod(p, e, v, work, lo, hi);
     for (int v = 1; v < p->nc; v++) {
         int64_t l = 0, h = p->ext[v] - 1;
         if (!e[v])
@@ -286,9 +310,11 @@ static int mark(const struct xti_work *p, int r, unsigned char *need)
 {
     const int64_t *row = xti_row(p, r);
     int n = 0;
-    for (int v = 1; v < p->nc; v++)
-        if (row[v] && p->kind[v] == XTI_COL_DIV && !need[v])
-            need[v] = 1, n++;
+    for (int v = 1; v < p->nc; v++) {
+        bool new = (row[v] != 0) & (p->kind[v] == XTI_COL_DIV) & !need[v];
+        need[v] |= new;
+        n += new;
+    }
     return n;
 }
 

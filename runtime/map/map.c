@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MANY_PIECES = 64, FIRST_PIECES = 2, FIRST_ITEMS = 16, MERGE_STEPS = 64 /* a piece */ };
+enum { MANY_PIECES = 64, FIRST_PIECES = 8, FIRST_ITEMS = 16, MERGE_STEPS = 64 /* a piece */ };
 enum { RESHAPE_COLS = 8 }; /* for its divs */
 
 /* With pages always the same: what becomes of one page must not depend on whether others are wanted. */
@@ -62,14 +62,13 @@ static struct xti_piece *new_piece(struct xti_fuser *f)
             fail_pieces(f);
     }
     if (m->n_pieces == f->cap_pieces && !f->pool.st) {
-        int cap = f->cap_pieces ? 4 * f->cap_pieces : FIRST_PIECES;
+        int cap = 4 * f->cap_pieces;
         struct xti_piece *v = xti_arena_alloc(&m->arena, (size_t)cap * sizeof *v);
         if (!v) {
             xti_pool_fail(&f->pool, XT_ENOMEM);
             return NULL;
         }
-        if (m->n_pieces)
-            memcpy(v, m->piece, (size_t)m->n_pieces * sizeof *v);
+        memcpy(v, m->piece, (size_t)m->n_pieces * sizeof *v);
         m->piece = v;
         f->cap_pieces = cap;
     }
@@ -110,7 +109,16 @@ void xti_fuser_emit_fill(struct xti_fuser *f, struct xti_work *p, const unsigned
         emit(f, p, -1, value);
 }
 
-/* Widens the source's bounds by what p reads: the leaf's span bounds it, and so does the address row. */
+static void widen_reads(struct xti_map *m, int src, int64_t lo, int64_t hi)
+{
+    int64_t *src_lo = &m->src_lo[src], *src_hi = &m->src_hi[src];
+    bool first = *src_hi < *src_lo;
+    *src_lo = first || lo < *src_lo ? lo : *src_lo;
+    *src_hi = first || hi > *src_hi ? hi : *src_hi;
+}
+
+/* Widens the source's bounds by what p reads, which may not become affine: the leaf's span bounds it, and so
+ * does the address row. */
 static void note_read(struct xti_fuser *f, const struct xti_work *p, const struct xti_node *n)
 {
     struct xti_map *m = f->m;
@@ -123,11 +131,7 @@ static void note_read(struct xti_fuser *f, const struct xti_work *p, const struc
         lo = l > lo ? l : lo;
         hi = h < hi ? h : hi;
     }
-    bool first = m->src_hi[n->input] < m->src_lo[n->input];
-    if (first || lo < m->src_lo[n->input])
-        m->src_lo[n->input] = lo;
-    if (first || hi > m->src_hi[n->input])
-        m->src_hi[n->input] = hi;
+    widen_reads(m, n->input, lo, hi);
 }
 
 static bool is_wanted(const struct xti_fuser *f, int input, int64_t lo, int64_t hi)
@@ -188,7 +192,8 @@ void xti_fuser_emit_load(struct xti_fuser *f, struct xti_work *p, const struct x
         emit_pages(f, p, n);
         return;
     }
-    note_read(f, p, n);
+    if (p->n_divs || p->n_guards)
+        note_read(f, p, n);
     emit(f, p, n->input, NULL);
 }
 
@@ -290,8 +295,8 @@ static xt_status report(struct xti_fuser *f)
     }
 }
 
-/* Where a source is read by affine pieces alone, its bounds are those of their boxes: tighter than what
- * note_read knew before the divs were resolved. */
+/* The bounds of affine pieces are those of their boxes; where a source is read by no others, what note_read
+ * knew before the divs were resolved is forgotten. */
 static xt_status tighten_reads(struct xti_map *m, struct xti_err *err)
 {
     bool *loose = xti_arena_alloc(&m->arena, (size_t)m->n_srcs * sizeof *loose);
@@ -305,28 +310,36 @@ static xt_status tighten_reads(struct xti_map *m, struct xti_err *err)
             m->src_lo[i] = 0, m->src_hi[i] = -1;
     for (int i = 0; i < m->n_pieces; i++) {
         const struct xti_piece *p = &m->piece[i];
-        if (p->src < 0 || loose[p->src])
+        int64_t lo = p->soff, hi = p->soff;
+        if (p->src < 0 || !xti_piece_affine(p))
             continue;
-        int64_t lo = p->soff, hi = p->soff, *src_lo = &m->src_lo[p->src], *src_hi = &m->src_hi[p->src];
         for (int k = 0; k < p->n_dims; k++)
             *(p->dim[k].s < 0 ? &lo : &hi) += (p->dim[k].n - 1) * p->dim[k].s;
-        bool first = *src_hi < *src_lo;
-        *src_lo = first || lo < *src_lo ? lo : *src_lo;
-        *src_hi = first || hi > *src_hi ? hi : *src_hi;
+        widen_reads(m, p->src, lo, hi);
     }
     return XT_OK;
+}
+
+/* Few pieces begin in memory that is not the map's. */
+static xt_status keep_pieces(struct xti_map *m, struct xti_err *err)
+{
+    m->piece = xti_arena_dup(&m->arena, m->piece, (size_t)m->n_pieces * sizeof *m->piece);
+    return m->piece ? XT_OK : xti_fail(err, XT_ENOMEM, "index map");
 }
 
 static xt_status run(struct xti_fuser *f)
 {
     struct xti_first_work first;
     struct xti_item items[FIRST_ITEMS];
+    struct xti_piece pieces[FIRST_PIECES];
     if (f->opt.spare)
         f->pool.spare = *f->opt.spare;
     xti_pool_lend(&f->pool, &first);
     f->pool.guard_windows = f->opt.guard_windows;
     f->stack = f->lent = items;
     f->cap_stack = FIRST_ITEMS;
+    f->m->piece = pieces;
+    f->cap_pieces = FIRST_PIECES;
     mark_reshapes(f);
     f->at = f->g->out;
     if (!f->pool.st)
@@ -339,6 +352,8 @@ static xt_status run(struct xti_fuser *f)
     f->m->cut_windows = f->pool.cut_windows;
     if (!s)
         s = xti_map_merge(f->m, f->opt.page, f->err);
+    if (!s && f->m->piece == pieces)
+        s = keep_pieces(f->m, f->err);
     if (!s && !f->opt.page)
         s = tighten_reads(f->m, f->err);
     if (f->opt.spare)

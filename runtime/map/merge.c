@@ -238,10 +238,20 @@ static int end_of_run(const struct xti_map *m, bool apart, int first)
     return end;
 }
 
+/* Few by insertion: qsort copies each piece several times. */
 static void sort(struct xti_map *m, int (*order)(const void *, const void *))
 {
-    if (m->n_pieces > 1)
+    if (m->n_pieces > ALL_PAIRS) {
         qsort(m->piece, (size_t)m->n_pieces, sizeof *m->piece, order);
+        return;
+    }
+    for (int i = 1; i < m->n_pieces; i++) {
+        struct xti_piece p = m->piece[i];
+        int k = i;
+        for (; k > 0 && order(&m->piece[k - 1], &p) > 0; k--)
+            m->piece[k] = m->piece[k - 1];
+        m->piece[k] = p;
+    }
 }
 
 static void close_ranks(struct xti_map *m)

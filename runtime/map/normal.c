@@ -136,6 +136,18 @@ static bool known_merges(const struct xti_work *p, int i, int a, int b, int64_t 
     return all;
 }
 
+/* Without renames: all rows at once, with no branch for each. */
+static bool all_merge(const struct xti_work *p, int n_rows, const short *rows, int a, int b, int64_t n)
+{
+    bool all = true;
+    for (int i = 0; i < n_rows; i++) {
+        const int64_t *row = xti_row(p, rows[i]);
+        int64_t inner;
+        all &= xti_mul64(n, row[b], &inner) & (row[a] == inner);
+    }
+    return all;
+}
+
 /* Outer a and inner b become one dim, in column b, if they can. */
 static bool merge_dims(struct xti_work *p, int n_rows, const short *rows, int a, int b)
 {
@@ -143,11 +155,13 @@ static bool merge_dims(struct xti_work *p, int n_rows, const short *rows, int a,
     int64_t n = p->ext[b];
     rn.n = 0;
     xti_pool_steps(p->pool, n_rows);
-    if (!row_merges(xti_row(p, XTI_ROW_DST), a, b, n, &rn))
+    if (!all_merge(p, 1, &(short){XTI_ROW_DST}, a, b, n))
+        return false;
+    if (!p->n_divs && !all_merge(p, n_rows, rows, a, b, n))
         return false;
     if (p->n_divs && !find_renames(p, n_rows, rows, a, b, n, &rn))
         return false;
-    for (int i = 0; i < n_rows; i++)
+    for (int i = 0; p->n_divs && i < n_rows; i++)
         if (!row_merges(xti_row(p, rows[i]), a, b, n, &rn))
             return false;
     for (int i = p->n_known - 1; i >= 0; i--)

@@ -282,11 +282,11 @@ void xti_row_drop(struct xti_work *p, int r)
 
 void xti_row_add(struct xti_pool *pool, int n, int64_t *row, int64_t a, const int64_t *v)
 {
+    int64_t part;
     bool fits = true;
     xti_pool_steps(pool, n);
     for (int i = 0; i < n; i++)
-        if (v[i])
-            fits &= xti_mad64(a, v[i], row[i], &row[i]);
+        fits &= xti_mul64(a, v[i], &part) & xti_add64(row[i], part, &row[i]);
     if (!fits)
         xti_pool_fail(pool, XT_EOVERFLOW);
 }
@@ -408,9 +408,10 @@ void xti_dim_factor(struct xti_work *p, int col, int64_t m)
 void xti_dim_restrict(struct xti_work *p, int col, int64_t lo, int64_t hi)
 {
     bool fits = true;
-    for (int r = 0; lo && r < p->nr; r++)
-        if (p->ref[r])
-            fits &= xti_mad64(xti_row(p, r)[col], lo, xti_row(p, r)[0], &xti_row(p, r)[0]);
+    for (int r = 0; lo && r < p->nr; r++) {
+        int64_t *row = xti_row(p, r), part;
+        fits &= (xti_mul64(row[col], lo, &part) & xti_add64(row[0], part, &row[0])) | !p->ref[r];
+    }
     p->ext[col] = hi - lo;
     if (hi - lo == 1)
         xti_col_free(p, col);
