@@ -276,6 +276,5 @@ void xti_plan_free(struct xti_plan *p)
 
 const char *xti_plan_strategy(const struct xti_plan *p)
 {
-    const struct xti_strategy *s = main_strategy(p);
-    return s ? s->name : "empty";
+    return p->n_steps ? main_strategy(p)->name : "empty";
 }
