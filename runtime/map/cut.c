@@ -153,8 +153,10 @@ static bool step(const struct xti_work *p, int n, const short *dims, int64_t *x)
 }
 
 /* Is floor(num/den) affine on a small box by its table? Then out gets that form. The floor is 0 at the first
- * point: load_floor has taken it out. */
-static bool affine_by_table(const struct xti_work *p, const struct floor *f, int64_t *out)
+ * point: load_floor has taken it out. Its tables, as try_radix's, are gone from the stack before others work.
+ */
+static __attribute__((noinline)) bool affine_by_table(const struct xti_work *p, const struct floor *f,
+                                                      int64_t *out)
 {
     short dims[XTI_COLS];
     int64_t x[XTI_COLS] = {0}, slope[XTI_COLS], points = 1;
@@ -191,7 +193,8 @@ static void replace_div(struct xti_work *p, int q, struct floor *f, const int64_
 }
 
 /* Last resort on small boxes: some other radix. NULL: none helps. */
-static struct xti_work *try_radix(const struct xti_work *p, int q, int n, const short *dims)
+static __attribute__((noinline)) struct xti_work *try_radix(const struct xti_work *p, int q, int n,
+                                                            const short *dims)
 {
     struct floor f;
     int64_t e[XTI_COLS];

@@ -248,8 +248,11 @@ static void sort(struct xti_map *m, int (*order)(const void *, const void *))
     for (int i = 1; i < m->n_pieces; i++) {
         struct xti_piece p = m->piece[i];
         int k = i;
-        for (; k > 0 && order(&m->piece[k - 1], &p) > 0; k--)
-            m->piece[k] = m->piece[k - 1];
+        while (k > 0 && order(&m->piece[k - 1], &p) > 0)
+            k--;
+        if (k == i)
+            continue;
+        memmove(&m->piece[k + 1], &m->piece[k], (size_t)(i - k) * sizeof p);
         m->piece[k] = p;
     }
 }

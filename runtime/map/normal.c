@@ -39,13 +39,13 @@ static bool known_uses(const struct xti_work *p, int i, const unsigned char *bad
     return found;
 }
 
-static void drop_dead(struct xti_work *p, int n_rows, const short *rows)
+/* live: what is left; its number is returned. */
+static int drop_dead(struct xti_work *p, int n_rows, const short *rows, short *live)
 {
-    short live[XTI_COLS];
     unsigned char dead[XTI_COLS] = {0};
     int n = xti_work_live(p, n_rows, rows, live);
     if (n == p->n_divs)
-        return;
+        return n;
     for (int v = 1; v < p->nc; v++)
         dead[v] = p->kind[v] == XTI_COL_DIV;
     for (int i = 0; i < n; i++)
@@ -56,12 +56,13 @@ static void drop_dead(struct xti_work *p, int n_rows, const short *rows)
     for (int v = p->nc - 1; v > 0; v--)
         if (dead[v])
             xti_div_free(p, v);
+    return n;
 }
 
 void xti_work_collect(struct xti_work *p)
 {
-    short rows[XTI_MAX_ROWS];
-    drop_dead(p, xti_work_rows(p, rows), rows);
+    short rows[XTI_MAX_ROWS], live[XTI_COLS];
+    drop_dead(p, xti_work_rows(p, rows), rows, live);
 }
 
 static int sort_dims(const struct xti_work *p, short *order)
@@ -83,9 +84,10 @@ static int sort_dims(const struct xti_work *p, short *order)
     return n;
 }
 
-/* t[q]: q is renamed to q - t*x_a, which adds t*den*x_a to its numerator. */
+/* Of the live divs col[0 .. n_live), dependencies first, n have one so far. t[q]: q is renamed to q - t*x_a,
+ * which adds t*den*x_a to its numerator. */
 struct renames {
-    int n;
+    int n, n_live;
     short col[XTI_COLS];
     int64_t t[XTI_COLS];
 };
@@ -110,12 +112,9 @@ static bool row_merges(const int64_t *row, int a, int b, int64_t n, const struct
 }
 
 /* Numerators count modulo their den: finds the renames under which they merge. */
-static bool find_renames(const struct xti_work *p, int n_rows, const short *rows, int a, int b, int64_t n,
-                         struct renames *rn)
+static bool find_renames(const struct xti_work *p, int a, int b, int64_t n, struct renames *rn)
 {
-    rn->n = 0;
-    int n_live = xti_work_live(p, n_rows, rows, rn->col);
-    while (rn->n < n_live) {
+    while (rn->n < rn->n_live) {
         int q = rn->col[rn->n];
         const int64_t *num = xti_row(p, p->num[q]);
         int64_t outer, inner;
@@ -136,36 +135,36 @@ static bool known_merges(const struct xti_work *p, int i, int a, int b, int64_t 
     return all;
 }
 
-/* Without renames: all rows at once, with no branch for each. */
+static bool merges(const int64_t *row, int a, int b, int64_t n)
+{
+    int64_t inner;
+    return xti_mul64(n, row[b], &inner) & (row[a] == inner);
+}
+
+/* Of the destination and, where it does, of the rows, without a branch for each. */
 static bool all_merge(const struct xti_work *p, int n_rows, const short *rows, int a, int b, int64_t n)
 {
-    bool all = true;
-    for (int i = 0; i < n_rows; i++) {
-        const int64_t *row = xti_row(p, rows[i]);
-        int64_t inner;
-        all &= xti_mul64(n, row[b], &inner) & (row[a] == inner);
-    }
+    bool all = merges(xti_row(p, XTI_ROW_DST), a, b, n);
+    for (int i = all ? 0 : n_rows; i < n_rows; i++)
+        all &= merges(xti_row(p, rows[i]), a, b, n);
     return all;
 }
 
 /* Outer a and inner b become one dim, in column b, if they can. */
-static bool merge_dims(struct xti_work *p, int n_rows, const short *rows, int a, int b)
+static bool merge_dims(struct xti_work *p, int n_rows, const short *rows, int a, int b, struct renames *rn)
 {
-    struct renames rn; /* 1 KB: not cleared */
     int64_t n = p->ext[b];
-    rn.n = 0;
+    rn->n = 0;
     xti_pool_steps(p->pool, n_rows);
-    if (!all_merge(p, 1, &(short){XTI_ROW_DST}, a, b, n))
+    if (!all_merge(p, p->n_divs ? 0 : n_rows, rows, a, b, n))
         return false;
-    if (!p->n_divs && !all_merge(p, n_rows, rows, a, b, n))
-        return false;
-    if (p->n_divs && !find_renames(p, n_rows, rows, a, b, n, &rn))
+    if (p->n_divs && !find_renames(p, a, b, n, rn))
         return false;
     for (int i = 0; p->n_divs && i < n_rows; i++)
-        if (!row_merges(xti_row(p, rows[i]), a, b, n, &rn))
+        if (!row_merges(xti_row(p, rows[i]), a, b, n, rn))
             return false;
     for (int i = p->n_known - 1; i >= 0; i--)
-        if (!known_merges(p, i, a, b, n, &rn))
+        if (!known_merges(p, i, a, b, n, rn))
             xti_known_drop(p, i);
     p->ext[b] = n * p->ext[a];
     xti_col_free(p, a); /* every row's a is n*b: x_b counts through both */
@@ -185,11 +184,11 @@ static void make_positive(struct xti_work *p)
     }
 }
 
-static int merge_all(struct xti_work *p, int n_rows, const short *rows, short *order)
+static int merge_all(struct xti_work *p, int n_rows, const short *rows, short *order, struct renames *rn)
 {
     int n = sort_dims(p, order), kept = 0;
     for (int i = 0; i < n; i++) {
-        if (kept && merge_dims(p, n_rows, rows, order[kept - 1], order[i]))
+        if (kept && merge_dims(p, n_rows, rows, order[kept - 1], order[i], rn))
             kept--;
         order[kept++] = order[i];
     }
@@ -198,6 +197,7 @@ static int merge_all(struct xti_work *p, int n_rows, const short *rows, short *o
 
 int xti_work_normal(struct xti_work *p, bool reduce, short *order)
 {
+    struct renames rn; /* 1 KB: not cleared */
     short rows[XTI_MAX_ROWS];
     int n_rows = xti_work_rows(p, rows), n = 0;
     make_positive(p);
@@ -205,10 +205,10 @@ int xti_work_normal(struct xti_work *p, bool reduce, short *order)
         int dims = -1, divs = p->n_divs;
         if (divs) {
             xti_work_simplify(p, reduce);
-            drop_dead(p, n_rows, rows);
+            rn.n_live = drop_dead(p, n_rows, rows, rn.col);
             dims = sort_dims(p, order);
         }
-        n = merge_all(p, n_rows, rows, order);
+        n = merge_all(p, n_rows, rows, order, &rn);
         again = p->n_divs && (n != dims || p->n_divs != divs);
     }
     return n;

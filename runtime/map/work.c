@@ -26,9 +26,12 @@ static void lay_out(struct xti_work *p, void *memory, int w)
 /* Gives p memory for at least so many rows of the width w, and keeps what it holds. */
 static bool resize(struct xti_work *p, int rows, int w)
 {
-    struct xti_work old = *p;
+    const int64_t *ext = p->ext, *m = p->m;
+    const short *num = p->num, *ref = p->ref;
+    const unsigned char *kind = p->kind, *stuck = p->stuck;
+    int old_w = p->w;
     size_t bytes = bytes_for(rows, w);
-    void *memory = xti_alloc(bytes);
+    void *memory = xti_alloc(bytes), *old = p->ext != p->home ? p->ext : NULL;
     xti_pool_bytes(p->pool, bytes);
     if (!memory) {
         xti_pool_fail(p->pool, XT_ENOMEM);
@@ -37,16 +40,15 @@ static bool resize(struct xti_work *p, int rows, int w)
     p->bytes = bytes;
     lay_out(p, memory, w);
     if (p->nr) {
-        memcpy(p->ext, old.ext, (size_t)p->nc * sizeof *p->ext);
-        memcpy(p->num, old.num, (size_t)p->nc * sizeof *p->num);
-        memcpy(p->kind, old.kind, (size_t)p->nc);
-        memcpy(p->stuck, old.stuck, (size_t)p->nc);
-        memcpy(p->ref, old.ref, (size_t)p->nr * sizeof *p->ref);
-        for (int r = 0; r < p->nr; r++)
-            memcpy(xti_row(p, r), xti_row(&old, r), (size_t)old.w * sizeof *p->m);
+        memcpy(p->ext, ext, (size_t)p->nc * sizeof *ext);
+        memcpy(p->num, num, (size_t)p->nc * sizeof *num);
+        memcpy(p->kind, kind, (size_t)p->nc);
+        memcpy(p->stuck, stuck, (size_t)p->nc);
+        memcpy(p->ref, ref, (size_t)p->nr * sizeof *ref);
     }
-    if (old.ext != old.home)
-        xti_free(old.ext);
+    for (int r = 0; r < p->nr; r++)
+        memcpy(xti_row(p, r), m + (size_t)r * (size_t)old_w, (size_t)old_w * sizeof *m);
+    xti_free(old);
     return true;
 }
 
@@ -233,8 +235,9 @@ void xti_pool_lend(struct xti_pool *pool, struct xti_first_work *first)
     for (int i = XTI_LENT - 1; i >= 0; i--) {
         struct xti_work *p = &first->work[i];
         p->pool = pool;
-        p->bytes = i ? XTI_NEXT_BYTES : XTI_FIRST_BYTES;
-        p->home = p->ext = i ? first->next[i - 1] : first->first;
+        bool large = i < XTI_LENT_LARGE;
+        p->bytes = large ? XTI_LARGE_BYTES : XTI_SMALL_BYTES;
+        p->home = p->ext = large ? first->large[i] : first->small[i - XTI_LENT_LARGE];
         p->digits = i ? NULL : &first->digits;
         p->lent = true;
         p->lent_digits = i == 0;
@@ -253,7 +256,7 @@ int xti_row_new(struct xti_work *p)
         p->nr++;
     p->full_rows = r + 1;
     p->ref[r] = 1;
-    memset(xti_row(p, r), 0, (size_t)p->w * sizeof *p->m);
+    xti_scratch_zero(p, xti_row(p, r));
     return r;
 }
 
@@ -306,12 +309,17 @@ void xti_work_reserve_cols(struct xti_work *p, int n)
         resize(p, p->nr + MORE_ROWS, w);
 }
 
-void xti_scratch_zero(const struct xti_work *p, int64_t *v) { memset(v, 0, (size_t)p->w * sizeof *v); }
+/* Widths are multiples of MIN_COLS: so many at once take no call. */
+void xti_scratch_zero(const struct xti_work *p, int64_t *v)
+{
+    for (int i = 0; i < p->w; i += MIN_COLS)
+        memset(v + i, 0, MIN_COLS * sizeof *v);
+}
 
 void xti_scratch_load(const struct xti_work *p, int64_t *v, int r)
 {
-    memcpy(v, xti_row(p, r), (size_t)p->nc * sizeof *v);
-    memset(v + p->nc, 0, (size_t)(p->w - p->nc) * sizeof *v);
+    for (int i = 0; i < p->w; i += MIN_COLS)
+        memcpy(v + i, xti_row(p, r) + i, MIN_COLS * sizeof *v);
 }
 
 static int col_new(struct xti_work *p, enum xti_col kind, int64_t ext)

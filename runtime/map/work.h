@@ -141,11 +141,11 @@ void xti_pool_free(struct xti_pool *pool);
 struct xti_work *xti_pool_leave(struct xti_pool *pool); /* what is not lent; the pool has nothing any more */
 /* First pieces in the caller's memory, which outlives the pool: most chains need no others. Nothing of it is
  * read before it is written. */
-enum { XTI_FIRST_BYTES = 4608, XTI_NEXT_BYTES = 1280, XTI_LENT = 3 };
+enum { XTI_LENT = 3, XTI_LENT_LARGE = 2, XTI_LARGE_BYTES = 3584, XTI_SMALL_BYTES = 1280 };
 struct xti_first_work {
     struct xti_work work[XTI_LENT];
-    int64_t first[XTI_FIRST_BYTES / sizeof(int64_t)];
-    int64_t next[XTI_LENT - 1][XTI_NEXT_BYTES / sizeof(int64_t)];
+    int64_t large[XTI_LENT_LARGE][XTI_LARGE_BYTES / sizeof(int64_t)];
+    int64_t small[XTI_LENT - XTI_LENT_LARGE][XTI_SMALL_BYTES / sizeof(int64_t)];
     struct xti_digits digits; /* of the first */
 };
 void xti_pool_lend(struct xti_pool *pool, struct xti_first_work *first);
