@@ -17,27 +17,31 @@ struct window {
     int64_t from, to;
 };
 
-static int64_t element_at(const struct table *t, int64_t i)
+/* halves: 1 where elements are those of units. */
+static int64_t element_at(const int32_t *col_at, int64_t i, int halves)
 {
-    int halves = t->of->unit > t->element;
-    return t->of->col_at[i >> halves] + (i & halves) * t->element;
+    return col_at[i >> halves] + (i & halves) * 8;
 }
 
-/* Finds windows for elements [i, end) of a row, each the first that has room for one, and says which in `of`.
- * Returns how many; 0: that would be too many. */
+/* Finds windows for elements [i, end) of those that a row has, each the first that has room for one, and says
+ * which in `of`. Returns how many; 0: that would be too many. */
 static int cover(const struct table *t, int64_t i, int64_t end, struct window *w, unsigned char *of)
 {
-    int n = 0, k;
-    for (; i < end; i++) {
-        int64_t at = element_at(t, i);
+    const int32_t *col_at = t->of->col_at;
+    int64_t room = t->room;
+    int n = 0, k, most = t->of->most, halves = t->of->unit > 8;
+    for (end = end < t->elements ? end : t->elements; i < end; i++) {
+        int64_t at = element_at(col_at, i, halves);
         for (k = 0; k < n && (at < w[k].from) | (at > w[k].to);)
             k++;
-        if (k == t->of->most)
+        if (k == most)
             return 0;
         if (k == n)
-            w[n++] = (struct window){at - t->room, at + t->room};
-        w[k].from = at - t->room > w[k].from ? at - t->room : w[k].from;
-        w[k].to = at + t->room < w[k].to ? at + t->room : w[k].to;
+            w[n++] = (struct window){at - room, at + room};
+        if (at - room > w[k].from)
+            w[k].from = at - room;
+        if (at + room < w[k].to)
+            w[k].to = at + room;
         *of++ = (unsigned char)k;
     }
     return n;
@@ -84,17 +88,13 @@ static int windows_of(const struct table *t, int64_t i, int64_t end, int64_t *at
     return n;
 }
 
-static int64_t end_of(const struct table *t, int64_t first)
-{
-    return first + t->per_line < t->elements ? first + t->per_line : t->elements;
-}
-
 /* The line that begins with element `first` of the row, which may be before its first one. Returns how many
  * windows it has; 0: as above. */
 static int make_line(const struct table *t, int64_t first, struct xti_mosaic_line *l)
 {
     unsigned char of[XTI_LINE];
-    int64_t from = first > 0 ? first : 0, end = end_of(t, first);
+    int64_t from = first > 0 ? first : 0, end = first + t->per_line;
+    end = end < t->elements ? end : t->elements;
     *l = (struct xti_mosaic_line){.d = (int)(first * t->element)};
     int n = windows_of(t, from, end, l->window, of);
     if (!n)
@@ -102,20 +102,26 @@ static int make_line(const struct table *t, int64_t first, struct xti_mosaic_lin
     for (int k = n; k < XTI_MOSAIC_WINDOWS; k++)
         l->window[k] = l->window[n - 1];
     l->n_pairs = (n + 1) / 2;
-    for (int64_t i = from; i < end; i++) {
-        int k = of[i - from], place = (int)(element_at(t, i) - l->window[k]) >> t->shift;
-        l->pair[k / 2] |= UINT64_C(1) << (i - first);
+    const int32_t *col_at = t->of->col_at;
+    int element = t->element, shift = t->shift, halves = t->of->unit > 8;
+    uint64_t bit = UINT64_C(1) << (from - first);
+    for (int64_t i = from; i < end; i++, bit <<= 1) {
+        unsigned k = of[i - from];
+        int64_t place = (element_at(col_at, i, halves) - l->window[k]) >> shift;
+        l->pair[k / 2] |= bit;
         /* its low byte: vectors are little-endian where this is used */
-        l->index[(i - first) << t->shift] = (unsigned char)(place + k % 2 * t->per_line);
+        l->index[(i - first) * element] = (unsigned char)(place + k % 2 * (XTI_LINE >> shift));
     }
     l->written = ~UINT64_C(0) >> (XTI_LINE - (end - from)) << (from - first);
     l->whole = end - from == t->per_line;
     return n;
 }
 
-static void sort(int32_t *x, int n)
+/* Sorted, each once. */
+static int distinct(int32_t *x, int n)
 {
     static const int gap[] = {701, 301, 132, 57, 23, 10, 4, 1};
+    int kept = 0;
     for (size_t g = 0; g < sizeof gap / sizeof *gap; g++)
         for (int i = gap[g]; i < n; i++) {
             int32_t v = x[i];
@@ -124,13 +130,6 @@ static void sort(int32_t *x, int n)
                 x[k] = x[k - gap[g]];
             x[k] = v;
         }
-}
-
-/* Sorted, each once. */
-static int distinct(int32_t *x, int n)
-{
-    int kept = 0;
-    sort(x, n);
     for (int i = 0; i < n; i++)
         if (!kept || x[kept - 1] != x[i])
             x[kept++] = x[i];
@@ -217,7 +216,7 @@ int xti_mosaic_windows(const struct xti_mosaic_of *of)
     struct table t;
     int all = 0, n = begin(of, &t);
     for (int64_t first = 0; n && first < t.elements; first += t.per_line) {
-        n = windows_of(&t, first, end_of(&t, first), at, which);
+        n = windows_of(&t, first, first + t.per_line, at, which);
         all = n > all ? n : all;
     }
     return n ? all + all % 2 : 0;
