@@ -45,8 +45,8 @@ static void take_even(struct xti_sides *x)
     int64_t n = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 1, take = a->take;
     if (!a->n_dims)
         return;
-    while (n % take)
-        take--;
+    while (n % take) /* the next smaller part is one of more */
+        take = n / (n / take + 1);
     int64_t whole = a->bytes / a->take * n;
     if (a->bytes / a->take * take < a->bytes / 2 && whole <= XTI_MOSAIC_COL_BYTES)
         take = n;
