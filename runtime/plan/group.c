@@ -107,11 +107,12 @@ static void cut_loop(struct xti_step *step, int i, int64_t steps)
     l[1].n = blocks ? l->block / l[1].block : l->block;
 }
 
-/* Of the part that reads most. */
-static int64_t group_bytes(const struct xti_plan *p, const struct xti_step *step, int group)
+/* Of the part that reads most; the first one's runs are known. */
+static int64_t group_bytes(const struct xti_plan *p, const struct xti_step *step, int group,
+                           const struct xti_runs *first)
 {
-    int64_t most = 0;
-    for (int k = 0; k < xti_parts_of(p); k++) {
+    int64_t most = first->bytes * first->n_runs;
+    for (int k = 1; k < xti_parts_of(p); k++) {
         struct xti_runs r = xti_group_source(p, step, k, group);
         int64_t bytes = r.bytes * r.n_runs;
         most = bytes > most ? bytes : most;
@@ -130,11 +131,11 @@ void xti_group_blocks(const struct xti_plan *p, struct xti_step *step)
     for (step->stage.group = step->n_loops; step->stage.group && r.bytes < least;
          step->stage.group--, r = more) {
         int i = step->stage.group - 1;
-        int64_t points = most / group_bytes(p, step, step->stage.group);
+        int64_t points = most / group_bytes(p, step, i + 1, &r);
         more = xti_group_source(p, step, 0, i);
         if (more.bytes == r.bytes)
             return;
-        if (group_bytes(p, step, i) > most) {
+        if (group_bytes(p, step, i, &more) > most) {
             if (points > 1)
                 cut_loop(step, i, points);
             return;
