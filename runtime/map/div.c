@@ -154,6 +154,8 @@ static int find_unit_div(const struct xti_work *p, const int64_t *num)
 
 static void take_constant(struct xti_pool *pool, int64_t *num, int64_t den, int64_t *out)
 {
+    if (num[0] >= 0 && num[0] < den)
+        return;
     int64_t f = xti_floor_div(num[0], den);
     num[0] = xti_floor_mod(num[0], den);
     if (!xti_add64(out[0], f, &out[0]))
@@ -176,20 +178,24 @@ static void divide_by_gcd(const struct xti_work *p, int64_t *num, int64_t *den)
     num[0] = xti_floor_div(num[0], g);
 }
 
-/* a mod den with a's sign, or (near) in (-den/2, den/2]. */
-static int64_t remainder_of(int64_t a, int64_t den, bool near)
-{
-    int64_t r = a % den;
-    if (near && r > den / 2)
-        return r - den;
-    return near && r < 0 && -r >= den - den / 2 ? r + den : r;
-}
-
-static void reduce_row(const struct xti_work *p, const int64_t *num, int64_t den, bool near, int64_t *low)
+/* Coefficients modulo den, with their signs. */
+static void reduce_row(const struct xti_work *p, const int64_t *num, int64_t den, int64_t *low)
 {
     low[0] = num[0];
     for (int v = 1; v < p->nc; v++)
-        low[v] = num[v] ? remainder_of(num[v], den, near) : 0;
+        low[v] = num[v] < den && -den < num[v] ? num[v] : num[v] % den;
+}
+
+/* The same in (-den/2, den/2]. False: they are. */
+static bool bring_near(const struct xti_work *p, int64_t den, int64_t *low)
+{
+    bool moved = false;
+    for (int v = 1; v < p->nc; v++) {
+        int64_t far = low[v] > den / 2 ? den : low[v] < 0 && -low[v] >= den - den / 2 ? -den : 0;
+        moved |= far != 0;
+        low[v] -= far;
+    }
+    return moved;
 }
 
 static void add_quotients(const struct xti_work *p, const int64_t *num, const int64_t *low, int64_t den,
@@ -219,10 +225,8 @@ bool xti_floor_reduce(const struct xti_work *p, int64_t *num, int64_t *den, int6
     for (int q; (q = find_unit_div(p, num)) && flatten(p, num, den, q);)
         take_constant(p->pool, num, *den, out);
     divide_by_gcd(p, num, den);
-    for (int near = 0; near < 2; near++) { /* near last: what `reduce` hands back */
-        reduce_row(p, num, *den, near, low);
-        if (!one_period(p, low, *den, &floor))
-            continue;
+    reduce_row(p, num, *den, low);
+    if (one_period(p, low, *den, &floor) || (bring_near(p, *den, low) && one_period(p, low, *den, &floor))) {
         add_quotients(p, num, low, *den, out);
         if (!xti_add64(out[0], floor, &out[0]))
             xti_pool_fail(p->pool, XT_EOVERFLOW);
