@@ -113,10 +113,8 @@ static void account(struct walk *w, bool in_registers)
 static void set_tile(struct walk *w, int axis, int64_t tile)
 {
     struct axis *a = &w->axis[axis];
-    if (a->tile == 1 && tile > 1) {
-        begin_axis(w, axis, SOURCE);
-        begin_axis(w, axis, DESTINATION);
-    }
+    for (enum side_of_copy side = DESTINATION; side <= SOURCE && a->tile == 1 && tile > 1; side++)
+        begin_axis(w, axis, side);
     w->covered *= (double)tile / (double)a->tile;
     a->tile = tile;
 }
