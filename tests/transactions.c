@@ -1,12 +1,13 @@
 /* transactions.c: counts what the CUDA kernels of a list of chains ask of the memory, at full size, without a
  * GPU.
  *     transactions [--arch sm_90] [--json FILE] [--known FILE] [--every N] [--blocks N] [--seed N]
- * [LIST[:DTYPE][@structure]
- * ..] LIST: lines "name | where | chain | small chain" (bench/README.md); ":u8" reads all chains with that
+ *                  [LIST[:DTYPE][@structure][@unaligned] ..]
+ * LIST: lines "name | where | chain | small chain" (bench/README.md); ":u8" reads all chains with that
  * dtype, and makes the first extent of every source so much longer that the bytes stay; "@structure" counts
- * the kernels that serve every shape of a structure, not those of one map. No list: the 57 and the workloads.
- * Works in as many processes as there are processors. --known: lines "list name kernel", rows that are not
- * counted while their kernel is that one; --every: of the others only each list's rows 0, N, .. are counted.
+ * the kernels that serve every shape of a structure, not those of one map; "@unaligned" what runs where
+ * buffers begin one element behind a line. No list: the 57 and the workloads. Works in as many processes as
+ * there are processors. --known: lines "list name kernel", rows that are not counted while their kernel is
+ * that one; --every: of the others only each list's rows 0, N, .. are counted.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -27,6 +28,7 @@ struct row {
     char list[48], name[64];
     const char *chain; /* malloc'ed before the processes part */
     enum xti_cuda_tier tier;
+    bool unaligned;
     char known[17];
     bool skipped; /* unless its kernel is the known one */
     struct block_sample s;
@@ -77,17 +79,20 @@ static char *read_text(const char *path)
 struct list {
     char path[4096], dtype[8], name[48];
     enum xti_cuda_tier tier;
+    bool unaligned;
 };
 
 static void read_list(const char *arg, struct list *out)
 {
     const char *slash = strrchr(arg, '/'), *base = slash ? slash + 1 : arg, *colon = strchr(base, ':');
     bool structure = strstr(base, "@structure") != NULL;
+    out->unaligned = strstr(base, "@unaligned") != NULL;
     snprintf(out->path, sizeof out->path, "%.*s", (int)(base - arg + (int)strcspn(base, ":@")), arg);
     snprintf(out->dtype, sizeof out->dtype, "%.*s", colon ? (int)strcspn(colon + 1, "@") : 0,
              colon ? colon + 1 : "");
-    snprintf(out->name, sizeof out->name, "%.*s%s%s%s", (int)strcspn(base, ".:@"), base,
-             *out->dtype ? "-" : "", out->dtype, structure ? "-structure" : "");
+    snprintf(out->name, sizeof out->name, "%.*s%s%s%s%s", (int)strcspn(base, ".:@"), base,
+             *out->dtype ? "-" : "", out->dtype, structure ? "-structure" : "",
+             out->unaligned ? "-unaligned" : "");
     out->tier = structure ? XTI_TIER_STRUCTURE : XTI_TIER_EXACT;
 }
 
@@ -114,6 +119,7 @@ static bool add_row(struct rows *rows, const struct list *list, const char *name
     memset(r, 0, sizeof *r);
     snprintf(r->list, sizeof r->list, "%s", list->name);
     r->tier = list->tier;
+    r->unaligned = list->unaligned;
     snprintf(r->name, sizeof r->name, "%s", name);
     return (r->chain = chain) != NULL;
 }
@@ -159,7 +165,8 @@ static void count(struct row *r, const struct options *opt)
         snprintf(r->s.error, sizeof r->s.error, "%.700s", xt_last_error()->message);
         return;
     }
-    struct block_sample_options o = {opt->target, r->tier, opt->seed, opt->blocks, r->known, r->skipped};
+    struct block_sample_options o = {opt->target, r->tier,  r->unaligned, opt->seed,
+                                     opt->blocks, r->known, r->skipped};
     o.target.n_sms = block_sample_sms(o.target.sm);
     if (xti_cuda_fuse(g, &o.target, &m, &err)) {
         snprintf(r->s.error, sizeof r->s.error, "%.700s", err.e.message);

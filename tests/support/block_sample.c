@@ -19,8 +19,9 @@
 
 struct made {
     struct xti_cuda_plan plan;
+    const struct xti_cuda_plan *run; /* this one, or its elem */
     enum xti_cuda_tier tier;
-    char name[64];
+    char name[64], entry[72];
     struct xti_str source;
     struct xti_code code;
     struct cuda_params params;
@@ -36,8 +37,10 @@ static bool make_code(const struct xti_map *m, const struct block_sample_options
 {
     if (xti_cuda_plan_make(m, &opt->target, &o->plan, err))
         return false;
+    o->run = opt->unaligned ? o->plan.elem : &o->plan;
     o->tier = o->plan.structure.n ? opt->tier : XTI_TIER_EXACT;
     snprintf(o->name, sizeof o->name, "xt_%s_00000000", xti_cuda_plan_family(&o->plan));
+    snprintf(o->entry, sizeof o->entry, "%s%s", o->name, opt->unaligned ? "_e" : "");
     return !o->plan.n_steps || !xti_cuda_emit(&o->plan, o->tier, o->name, &o->source, err);
 }
 
@@ -50,7 +53,7 @@ static bool compile(struct made *o, int sm, struct xti_err *err)
 /* All that decides what the launch does, but the map. */
 static void name_kernel(const struct made *o, char out[17])
 {
-    const struct xti_cuda_plan *p = &o->plan;
+    const struct xti_cuda_plan *p = o->run;
     unsigned char digest[XTI_SHA256_BYTES];
     struct xti_sha256 h;
     xti_sha256_start(&h);
@@ -66,22 +69,22 @@ static void name_kernel(const struct made *o, char out[17])
     xti_hex(digest, 8, out);
 }
 
-static int64_t grid_of(const struct made *o) { return o->plan.grid; }
-static int threads_of(const struct made *o) { return o->plan.threads_per_block; }
+static int64_t grid_of(const struct made *o) { return o->run->grid; }
+static int threads_of(const struct made *o) { return o->run->threads_per_block; }
 
 /* Blocks lo..hi - 1 of part i of the grid; false: there are no more parts. */
 static bool part_of(const struct made *o, int i, int64_t *lo, int64_t *hi)
 {
-    if (i >= o->plan.n_steps)
+    if (i >= o->run->n_steps)
         return false;
-    *lo = o->plan.step[i].first_block;
-    *hi = *lo + o->plan.step[i].blocks;
+    *lo = o->run->step[i].first_block;
+    *hi = *lo + o->run->step[i].blocks;
     return true;
 }
 
 static const char *family_of(const struct made *o, int part)
 {
-    return xti_cuda_family_name(o->plan.step[part].family);
+    return xti_cuda_family_name(o->run->step[part].family);
 }
 
 static void drop(struct made *o)
@@ -112,7 +115,7 @@ struct watcher {
     uint64_t block;
     bool in_block, waited[MAX_WARPS];
     double block_loads, block_early, block_dst;
-    int64_t elements;
+    int64_t elements, shift; /* bytes that buffers begin behind a line */
     char error[256];
 };
 
@@ -166,7 +169,8 @@ static void check_element(struct watcher *w, int64_t off, int bytes, const unsig
     }
     for (int i = 0; i < bytes; i++) {
         int64_t at = s * size + off % size + i;
-        unsigned char want = p->src < 0 ? p->value[off % size + i] : ptx_imagined(1 + p->src, (uint64_t)at);
+        unsigned char want =
+            p->src < 0 ? p->value[off % size + i] : ptx_imagined(1 + p->src, (uint64_t)(at + w->shift));
         if (data[i] != want && !*w->error)
             snprintf(w->error, sizeof w->error,
                      "block %llu: element %lld of the destination is not element %lld of %d",
@@ -184,6 +188,7 @@ static void watch_store(struct watcher *w, const struct ptx_access *a)
         int lane = __builtin_ctz(rest);
         int64_t off;
         ptx_locate(a->address[lane], &off);
+        off -= w->shift;
         for (int i = 0; i < (int)a->bytes && !*w->error;) {
             int n = size - (int)((off + i) % size);
             n = n < (int)a->bytes - i ? n : (int)a->bytes - i;
@@ -228,6 +233,7 @@ struct sampler {
     struct ptx_module *module;
     struct ptx_world *world;
     struct inverse *inverse;
+    int64_t shift;
     uint64_t *only; /* of one stratum */
     struct tally sum;
     struct block_sample *out;
@@ -258,8 +264,8 @@ static void add_tally(struct tally *sum, const struct tally *t, double weight)
 /* Runs s->only[0..n), each of which stands for `weight` blocks. */
 static bool run_blocks(struct sampler *s, int n, double weight)
 {
-    struct watcher *w = &(struct watcher){.m = s->m, .inverse = s->inverse};
-    struct ptx_launch l = {.entry = s->made.name,
+    struct watcher *w = &(struct watcher){.m = s->m, .inverse = s->inverse, .shift = s->shift};
+    struct ptx_launch l = {.entry = s->made.entry,
                            .grid = {(uint32_t)grid_of(&s->made), 1, 1},
                            .block = {(uint32_t)threads_of(&s->made), 1, 1},
                            .params = s->made.params.param,
@@ -329,7 +335,8 @@ static bool make_world(struct sampler *s)
     struct ptx_buffer *b = calloc((size_t)m->n_srcs + 1, sizeof *b);
     for (int i = 0; b && i <= m->n_srcs; i++) {
         int64_t hi = i ? m->src_hi[i - 1] : m->dst_hi, lo = i ? m->src_lo[i - 1] : m->dst_lo;
-        b[i] = (struct ptx_buffer){.bytes = hi < lo ? 0 : (size_t)((hi + 1) * m->esize), .writable = i == 0};
+        b[i] = (struct ptx_buffer){.bytes = hi < lo ? 0 : (size_t)((hi + 1) * m->esize + s->shift),
+                                   .writable = i == 0};
     }
     s->world = b ? ptx_world_new(b, m->n_srcs + 1) : NULL;
     free(b);
@@ -397,7 +404,7 @@ static bool read_cubin(struct sampler *s)
 {
     struct xti_cubin_entry e;
     struct block_sample *o = s->out;
-    if (!xti_cubin_read(s->made.code.cubin, s->made.code.cubin_bytes, s->made.name, &e))
+    if (!xti_cubin_read(s->made.code.cubin, s->made.code.cubin_bytes, s->made.entry, &e))
         return fail(o, "cubin", "not understood");
     o->registers = e.registers;
     o->spill_bytes = e.local_bytes;
@@ -420,7 +427,7 @@ static bool sample(struct sampler *s, int n)
         return fail(s->out, "plan", "nothing to launch");
     name_families(&s->made, s->out);
     struct xti_cuda_prediction planned;
-    s->out->planned = xti_cuda_predict(&s->made.plan, &planned) ? planned.fraction : 0;
+    s->out->planned = xti_cuda_predict(s->made.run, &planned) ? planned.fraction : 0;
     name_kernel(&s->made, s->out->kernel);
     s->out->known = s->opt->hash_only || (s->opt->known && !strcmp(s->opt->known, s->out->kernel));
     if (s->out->known)
@@ -432,7 +439,7 @@ static bool sample(struct sampler *s, int n)
     s->inverse = inverse_new(s->m);
     s->only = calloc((size_t)n + LEAST_OF_A_PART, sizeof *s->only);
     if (!s->inverse || !s->only || !make_world(s) ||
-        !cuda_params_make(&s->made.plan, s->made.tier, s->world, 0, &s->made.params))
+        !cuda_params_make(s->made.run, s->made.tier, s->world, s->shift, &s->made.params))
         return fail(s->out, "sample", "no memory");
     if (!read_cubin(s) || !run_parts(s, n))
         return false;
@@ -442,7 +449,8 @@ static bool sample(struct sampler *s, int n)
 
 bool block_sample(const struct xti_map *m, const struct block_sample_options *opt, struct block_sample *out)
 {
-    struct sampler s = {.m = m, .opt = opt, .seed = opt->seed, .out = out};
+    struct sampler s = {
+        .m = m, .opt = opt, .seed = opt->seed, .out = out, .shift = opt->unaligned ? m->esize : 0};
     memset(out, 0, sizeof *out);
     out->store_before_load = -1;
     bool ok = sample(&s, opt->blocks);

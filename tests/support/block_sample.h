@@ -30,6 +30,7 @@ struct block_sample {
 struct block_sample_options {
     struct xti_cuda_target target;
     enum xti_cuda_tier tier;
+    bool unaligned;    /* buffers begin one element behind a line: what serves these runs */
     uint64_t seed;     /* chooses the blocks .. */
     int blocks;        /* .. about so many */
     const char *known; /* a kernel that is not counted again; NULL: none */
