@@ -1,13 +1,13 @@
 /* transactions.c: counts what the CUDA kernels of a list of chains ask of the memory, at full size, without a
  * GPU.
  *     transactions [--arch sm_90] [--json FILE] [--known FILE] [--every N] [--blocks N] [--seed N]
- *                  [LIST[:DTYPE][@structure][@unaligned] ..]
+ *                  [LIST[:DTYPE][@structure][@unaligned[+N]] ..]
  * LIST: lines "name | where | chain | small chain" (bench/README.md); ":u8" reads all chains with that
  * dtype, and makes the first extent of every source so much longer that the bytes stay; "@structure" counts
  * the kernels that serve every shape of a structure, not those of one map; "@unaligned" what runs where
- * buffers begin one element behind a line. No list: the 57 and the workloads. Works in as many processes as
- * there are processors. --known: lines "list name kernel", rows that are not counted while their kernel is
- * that one; --every: of the others only each list's rows 0, N, .. are counted.
+ * buffers begin one element, and N bytes, behind a line. No list: the 57 and the workloads. Works in as many
+ * processes as there are processors. --known: lines "list name kernel", rows that are not counted while their
+ * kernel is that one; --every: of the others only each list's rows 0, N, .. are counted.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -29,6 +29,7 @@ struct row {
     const char *chain; /* malloc'ed before the processes part */
     enum xti_cuda_tier tier;
     bool unaligned;
+    int further; /* bytes */
     char known[17];
     bool skipped; /* unless its kernel is the known one */
     struct block_sample s;
@@ -80,13 +81,16 @@ struct list {
     char path[4096], dtype[8], name[48];
     enum xti_cuda_tier tier;
     bool unaligned;
+    int further;
 };
 
 static void read_list(const char *arg, struct list *out)
 {
     const char *slash = strrchr(arg, '/'), *base = slash ? slash + 1 : arg, *colon = strchr(base, ':');
     bool structure = strstr(base, "@structure") != NULL;
-    out->unaligned = strstr(base, "@unaligned") != NULL;
+    const char *unaligned = strstr(base, "@unaligned");
+    out->unaligned = unaligned != NULL;
+    out->further = unaligned ? atoi(unaligned + sizeof "@unaligned" - 1) : 0;
     snprintf(out->path, sizeof out->path, "%.*s", (int)(base - arg + (int)strcspn(base, ":@")), arg);
     snprintf(out->dtype, sizeof out->dtype, "%.*s", colon ? (int)strcspn(colon + 1, "@") : 0,
              colon ? colon + 1 : "");
@@ -120,6 +124,7 @@ static bool add_row(struct rows *rows, const struct list *list, const char *name
     snprintf(r->list, sizeof r->list, "%s", list->name);
     r->tier = list->tier;
     r->unaligned = list->unaligned;
+    r->further = list->further;
     snprintf(r->name, sizeof r->name, "%s", name);
     return (r->chain = chain) != NULL;
 }
@@ -165,8 +170,8 @@ static void count(struct row *r, const struct options *opt)
         snprintf(r->s.error, sizeof r->s.error, "%.700s", xt_last_error()->message);
         return;
     }
-    struct block_sample_options o = {opt->target, r->tier,  r->unaligned, opt->seed,
-                                     opt->blocks, r->known, r->skipped};
+    struct block_sample_options o = {opt->target, r->tier,     r->unaligned, r->further,
+                                     opt->seed,   opt->blocks, r->known,     r->skipped};
     o.target.n_sms = block_sample_sms(o.target.sm);
     if (xti_cuda_fuse(g, &o.target, &m, &err)) {
         snprintf(r->s.error, sizeof r->s.error, "%.700s", err.e.message);
@@ -211,8 +216,9 @@ static const char *const tier_name[] = {[XTI_TIER_STRUCTURE] = "structure", [XTI
 
 static void print_head(void)
 {
-    printf("%-22s %-28s %6s %6s %7s %6s %8s %8s %5s %6s %6s %5s %8s\n", "name", "family", "loads", "stores",
-           "rereads", "banks", "inst/16B", "KB/SM", "regs", "spills", "st<ld", "est.", "planner");
+    printf("%-22s %-28s %6s %6s %6s %7s %6s %8s %8s %5s %6s %6s %5s %8s\n", "name", "family", "loads",
+           "stores", "parts", "rereads", "banks", "inst/16B", "KB/SM", "regs", "spills", "st<ld", "est.",
+           "planner");
 }
 
 /* Is the planner's estimate more than a tenth away from the one that was counted? */
@@ -235,9 +241,9 @@ static void print_row(const struct row *r)
     char planned[16] = "-";
     if (s->planned > 0)
         snprintf(planned, sizeof planned, "%.2f%s", s->planned, is_off(s) ? " off" : "");
-    printf("%-22s %-28s %6.2f %6.2f %7.2f %6.2f %8.1f %8.1f %5d %6d %6s %5.2f %8s\n", r->name, s->family,
-           s->load_ratio, s->store_ratio, s->rereads, s->wavefront_ratio, s->instructions_per_16b,
-           s->in_flight / 1024, s->registers, s->spill_bytes,
+    printf("%-22s %-28s %6.2f %6.2f %6.2f %7.2f %6.2f %8.1f %8.1f %5d %6d %6s %5.2f %8s\n", r->name,
+           s->family, s->load_ratio, s->store_ratio, s->store_parts, s->rereads, s->wavefront_ratio,
+           s->instructions_per_16b, s->in_flight / 1024, s->registers, s->spill_bytes,
            s->store_before_load < 0 ? "?"
            : s->store_before_load   ? "yes"
                                     : "no",
@@ -295,12 +301,13 @@ static void put_json_row(FILE *f, const struct row *r)
     }
     fprintf(f, "\"family\": \"%s\", \"tier\": \"%s\", ", s->family, tier_name[s->tier]);
     fprintf(f,
-            "\"load_ratio\": %.3f, \"store_ratio\": %.3f, \"rereads\": %.2f, \"wavefront_ratio\": %.3f, "
+            "\"load_ratio\": %.3f, \"store_ratio\": %.3f, \"store_parts\": %.3f, \"rereads\": %.2f, "
+            "\"wavefront_ratio\": %.3f, "
             "\"instructions_per_16B\": %.1f, \"bytes_in_flight_per_sm\": %.0f, \"registers\": %d, "
             "\"spill_bytes\": %d, \"stores_before_last_load\": %s, \"blocks\": %" PRId64
             ", \"estimate\": %.2f, \"planner\": %.2f}",
-            s->load_ratio, s->store_ratio, s->rereads, s->wavefront_ratio, s->instructions_per_16b,
-            s->in_flight, s->registers, s->spill_bytes,
+            s->load_ratio, s->store_ratio, s->store_parts, s->rereads, s->wavefront_ratio,
+            s->instructions_per_16b, s->in_flight, s->registers, s->spill_bytes,
             s->store_before_load < 0 ? "null"
             : s->store_before_load   ? "true"
                                      : "false",

@@ -51,6 +51,7 @@ struct xti_box {
     int source_align,
         destination_align;    /* of rows and runs in bytes, <= 32, where buffers begin at sectors */
     bool source_whole;        /* rows are whole aligned chunks, also at edges */
+    int run_align; /* runs begin at multiples of so many bytes of the destination, wherever its buffer does */
     bool destination_aligned; /* parts begin at multiples of `share` without more ado */
     bool constant;            /* the units of a word of the destination lie at constants */
     int group;                /* runs that a thread makes together, of units side by side in 4 bytes */

@@ -100,17 +100,48 @@ static void drop(struct made *o)
 enum { MAX_WARPS = 32, READER_SAMPLE = 31, MOST_READERS = 1 << 24 };
 
 struct tally {
-    double load_sectors, load_need, store_sectors,
-        store_need;                            /* need: bytes over bytes of the sector that matter */
+    double load_sectors, load_need, store_sectors, store_need,
+        store_parts;                           /* need: bytes over bytes of the sector that matter */
     double dst_bytes, load_bytes, early_bytes; /* early: loaded by warps that have not stored or waited yet */
     double moved_early; /* destination bytes of each block, times the part of its loads that is early */
     double instructions, wavefronts, ideal_wavefronts, loading_blocks;
     double read_points, read_elements; /* of a few elements: 1, and 1 / readers */
 };
 
+/* Bytes, a bit each, of the sectors that a block has stored; numbered from 1 on, by open addressing. */
+enum { SLOTS = 1 << 14 };
+struct stored {
+    uint64_t sector[SLOTS];
+    uint32_t bytes[SLOTS];
+    int n;
+};
+
+/* How many of them it has stored in part: others have the rest, and the memory puts both together. Empties
+ * it. */
+static int take_parts(struct stored *t)
+{
+    int parts = 0;
+    for (int i = 0; i < SLOTS && t->n; i++)
+        parts += t->sector[i] && t->bytes[i] != UINT32_MAX;
+    if (t->n)
+        memset(t, 0, sizeof *t);
+    return parts;
+}
+
+static void add_stored(struct stored *t, uint64_t at, unsigned bytes)
+{
+    uint64_t sector = at / INVERSE_SECTOR + 1, i = sector * 0x9e3779b97f4a7c15u >> 50;
+    while (t->sector[i] && t->sector[i] != sector)
+        i = (i + 1) % SLOTS;
+    t->n += !t->sector[i];
+    t->sector[i] = sector;
+    t->bytes[i] |= (uint32_t)(((UINT64_C(1) << bytes) - 1) << at % INVERSE_SECTOR);
+}
+
 struct watcher {
     const struct xti_map *m;
     struct inverse *inverse;
+    struct stored *stored; /* by the block at hand */
     struct tally t;
     uint64_t block;
     bool in_block, waited[MAX_WARPS];
@@ -121,6 +152,7 @@ struct watcher {
 
 static void close_block(struct watcher *w)
 {
+    w->t.store_parts += take_parts(w->stored);
     w->t.load_bytes += w->block_loads;
     w->t.early_bytes += w->block_early;
     w->t.dst_bytes += w->block_dst;
@@ -196,6 +228,10 @@ static void watch_store(struct watcher *w, const struct ptx_access *a)
             i += n;
         }
     }
+    for (uint32_t rest = a->lanes; rest; rest &= rest - 1)
+        add_stored(w->stored, a->address[__builtin_ctz(rest)], a->bytes);
+    if (w->stored->n > SLOTS / 2)
+        w->t.store_parts += take_parts(w->stored);
     w->block_dst += (double)a->bytes * __builtin_popcount(a->lanes);
 }
 
@@ -233,6 +269,7 @@ struct sampler {
     struct ptx_module *module;
     struct ptx_world *world;
     struct inverse *inverse;
+    struct stored *stored;
     int64_t shift;
     uint64_t *only; /* of one stratum */
     struct tally sum;
@@ -264,7 +301,8 @@ static void add_tally(struct tally *sum, const struct tally *t, double weight)
 /* Runs s->only[0..n), each of which stands for `weight` blocks. */
 static bool run_blocks(struct sampler *s, int n, double weight)
 {
-    struct watcher *w = &(struct watcher){.m = s->m, .inverse = s->inverse, .shift = s->shift};
+    struct watcher *w =
+        &(struct watcher){.m = s->m, .inverse = s->inverse, .stored = s->stored, .shift = s->shift};
     struct ptx_launch l = {.entry = s->made.entry,
                            .grid = {(uint32_t)grid_of(&s->made), 1, 1},
                            .block = {(uint32_t)threads_of(&s->made), 1, 1},
@@ -390,6 +428,7 @@ static void conclude(struct sampler *s)
     struct block_sample *o = s->out;
     o->load_ratio = ratio(t->load_sectors, t->load_need);
     o->store_ratio = ratio(t->store_sectors, t->store_need);
+    o->store_parts = t->store_need > 0 ? t->store_parts / t->store_need : 0;
     o->rereads = ratio(t->read_points, t->read_elements);
     o->wavefront_ratio = ratio(t->wavefronts, t->ideal_wavefronts);
     o->instructions_per_16b = ratio(t->instructions * 16, written(s));
@@ -438,7 +477,8 @@ static bool sample(struct sampler *s, int n)
         return fail(s->out, "load", why);
     s->inverse = inverse_new(s->m);
     s->only = calloc((size_t)n + LEAST_OF_A_PART, sizeof *s->only);
-    if (!s->inverse || !s->only || !make_world(s) ||
+    s->stored = calloc(1, sizeof *s->stored);
+    if (!s->inverse || !s->only || !s->stored || !make_world(s) ||
         !cuda_params_make(s->made.run, s->made.tier, s->world, s->shift, &s->made.params))
         return fail(s->out, "sample", "no memory");
     if (!read_cubin(s) || !run_parts(s, n))
@@ -449,14 +489,18 @@ static bool sample(struct sampler *s, int n)
 
 bool block_sample(const struct xti_map *m, const struct block_sample_options *opt, struct block_sample *out)
 {
-    struct sampler s = {
-        .m = m, .opt = opt, .seed = opt->seed, .out = out, .shift = opt->unaligned ? m->esize : 0};
+    struct sampler s = {.m = m,
+                        .opt = opt,
+                        .seed = opt->seed,
+                        .out = out,
+                        .shift = opt->unaligned ? m->esize + opt->further : 0};
     memset(out, 0, sizeof *out);
     out->store_before_load = -1;
     bool ok = sample(&s, opt->blocks);
     ptx_world_free(s.world);
     ptx_free(s.module);
     inverse_free(s.inverse);
+    free(s.stored);
     free(s.only);
     drop(&s.made);
     return ok;

@@ -19,7 +19,7 @@ struct block_sample {
     enum xti_cuda_tier tier; /* where that of structures does not serve a plan, the exact one */
     int64_t blocks, sampled;
     int64_t dst_bytes; /* that the map writes */
-    double load_ratio, store_ratio, rereads, wavefront_ratio, instructions_per_16b;
+    double load_ratio, store_ratio, store_parts, rereads, wavefront_ratio, instructions_per_16b;
     double in_flight; /* bytes of loads an SM has under way: of a block, times those that are resident */
     int registers, spill_bytes, resident, shared_bytes;
     int store_before_load; /* -1: not known */
@@ -30,7 +30,8 @@ struct block_sample {
 struct block_sample_options {
     struct xti_cuda_target target;
     enum xti_cuda_tier tier;
-    bool unaligned;    /* buffers begin one element behind a line: what serves these runs */
+    bool unaligned; /* buffers begin one element, and so many bytes, behind a line: what serves these runs */
+    int further;
     uint64_t seed;     /* chooses the blocks .. */
     int blocks;        /* .. about so many */
     const char *known; /* a kernel that is not counted again; NULL: none */
