@@ -274,15 +274,14 @@ static void align_destination(const struct xti_cuda_plan *p, const struct xti_pi
                               struct xti_box *b)
 {
     uint64_t unit = (uint64_t)p->map.esize,
-             bits = SECTOR | (uint64_t)p->origin.dst_bytes | (uint64_t)b->doff * unit;
+             bits = (p->base_align < XTI_BOX_MOST_WORD ? (uint64_t)p->base_align : SECTOR) |
+                    (uint64_t)p->origin.dst_bytes | (uint64_t)b->doff * unit;
     for (int i = 0; i < q->n_dims; i++) {
         const struct xti_box_dim *in = xti_box_find(b, i);
         if (!in || !in->in_b || in->cut >= 0)
             bits |= (uint64_t)q->dim[i].d * unit * (uint64_t)(in && in->in_b ? in->t : 1);
     }
-    b->destination_align = b->run_align = (int)(bits & (~bits + 1));
-    if (p->base_align < XTI_BOX_MOST_WORD && p->base_align < b->run_align)
-        b->run_align = p->base_align;
+    b->destination_align = (int)(bits & (~bits + 1));
     /* few widths make few structures */
     bool whole = (bits | (uint64_t)p->base_align) % XTI_BOX_MOST_WORD == 0;
     struct xti_box_dim *last = &b->dim[b->n_b - 1];
@@ -563,11 +562,11 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
         count_rows(b, unit);
     b->line = lie_in_line(b, unit);
     b->grid = x.grid ? SECTOR : 0;
-    if (x.grid && (b->word > unit || b->run_align >= SECTOR))
+    if (x.grid && (b->word > unit || b->destination_align >= SECTOR))
         return xti_refuse(why, "runs begin at sectors");
     if (x.grid && b->n_b == 1) /* what it has is alike for most lengths, and loses little */
         return xti_refuse(why, "runs of one dim");
-    if (word == XTI_BOX_WHOLE_SECTORS && (b->share < SECTOR || b->run_align >= SECTOR))
+    if (word == XTI_BOX_WHOLE_SECTORS && (b->share < SECTOR || b->destination_align >= SECTOR))
         return xti_refuse(why, "runs are whole, or begin at sectors");
     b->vectors = count_words(b, unit);
     b->group = group_of(b, unit);
@@ -626,10 +625,10 @@ double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int u
     }
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     double ends = last->cut < 0 ? 2 : 2 / (double)xti_box_count(b, last->cut, unit),
-           begin = b->destination_aligned ? b->run_align : b->share,
+           begin = b->destination_aligned ? b->destination_align : b->share,
            request = (double)(b->lanes < 32 ? b->lanes : 32) * b->word;
     sectors = (double)b->rows * (row + SECTOR - b->source_align);
-    double whole = fmin(begin, b->run_align); /* of the ends that no box cut */
+    double whole = fmin(begin, b->destination_align); /* of the ends that no box cut */
     sectors += runs * (run + PARTIAL_BYTES * (1 - (begin + (whole - begin) * ends / 2) / SECTOR));
     if (!b->grid && b->lanes * b->word >= SECTOR && run > request)
         sectors += runs * (run / request - 1) * (SECTOR - begin);

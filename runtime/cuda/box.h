@@ -38,9 +38,9 @@ struct xti_box {
     uint64_t turned;                            /* bit i: dim i of the piece is */
     int64_t rows, chunks, pitch_bytes; /* of the source: rows, 16-byte chunks of the longest, bytes apart */
     int word;                          /* bytes that a thread stores at a time */
-    int share; /* a box's part of a run begins and ends at multiples of so many bytes */
-    int64_t outs, vectors;             /* of the destination: runs, words of each */
-    int64_t lanes;                     /* words of a run that come before the next run's */
+    int share;             /* a box's part of a run begins and ends at multiples of so many bytes */
+    int64_t outs, vectors; /* of the destination: runs, words of each */
+    int64_t lanes;         /* words of a run that come before the next run's */
     /* Of the threads, row_active load, and the next chunk of each lies row_step rows further; 0: all do, and
      * it lies anywhere. */
     int64_t row_step, row_active;
@@ -48,13 +48,12 @@ struct xti_box {
     bool row_still;             /* that one begins as far within its first chunk */
     struct xti_box_steps steps; /* from word to word */
     int shifts;                 /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
-    int source_align,
-        destination_align;    /* of rows and runs in bytes, <= 32, where buffers begin at sectors */
-    bool source_whole;        /* rows are whole aligned chunks, also at edges */
-    int run_align; /* runs begin at multiples of so many bytes of the destination, wherever its buffer does */
-    bool destination_aligned; /* parts begin at multiples of `share` without more ado */
-    bool constant;            /* the units of a word of the destination lie at constants */
-    int group;                /* runs that a thread makes together, of units side by side in 4 bytes */
+    int source_align, destination_align; /* of rows and runs in bytes, <= 32; buffers that begin at words are
+                                            taken to begin at sectors */
+    bool source_whole;                   /* rows are whole aligned chunks, also at edges */
+    bool destination_aligned;            /* parts begin at multiples of `share` without more ado */
+    bool constant;                       /* the units of a word of the destination lie at constants */
+    int group; /* runs that a thread makes together, of units side by side in 4 bytes */
     int grid;  /* lanes that go along a run begin at multiples of so many bytes of it; 0: where it begins */
     bool line; /* points of a run can lie evenly in shared memory, .. */
     bool even; /* .. and do */

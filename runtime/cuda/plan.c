@@ -31,10 +31,15 @@ static double time_of(const struct xti_piece *q, const struct xti_box *b, int un
     return pow(b->time + pow(fmax(1, xti_box_sectors(q, b, unit)), 2.5), 0.4);
 }
 
-/* *b: the other box, if that is cheaper, sectors and all. */
-static void take_cheaper(const struct xti_piece *q, struct xti_box *other, int unit, struct xti_box *b)
+/* *b: the other box, if that is cheaper, sectors and all; or cut at sectors, where buffers begin anywhere:
+ * one kind of boxes for all lengths. */
+static void take_cheaper(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *other,
+                         struct xti_box *b)
 {
-    if (xti_box_lay_out(other, unit) < INFINITY && time_of(q, other, unit) < WORTH_IT * time_of(q, b, unit))
+    int unit = p->map.esize;
+    bool sectors = p->base_align < XTI_BOX_MOST_WORD && other->share > other->word;
+    if (xti_box_lay_out(other, unit) < INFINITY &&
+        (sectors || time_of(q, other, unit) < WORTH_IT * time_of(q, b, unit)))
         *b = *other;
 }
 
@@ -53,12 +58,12 @@ static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_st
     if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
         *b = split;
     if (xti_box_make(p, q, XTI_BOX_WHOLE_SECTORS, &other, NULL))
-        take_cheaper(q, &other, unit, b);
+        take_cheaper(p, q, &other, b);
     else if (b->word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
              xti_box_lay_out(&other, unit) < cost)
         *b = other;
     if (xti_box_make(p, q, XTI_BOX_SECTORS, &other, NULL))
-        take_cheaper(q, &other, unit, b);
+        take_cheaper(p, q, &other, b);
     s->box = b;
     return XT_OK;
 }
