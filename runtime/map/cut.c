@@ -55,7 +55,7 @@ static void skip(struct xti_works *l) { l->n++; }
 /* Boxes of p on each of which (row r < t) is constant, appended to out. False when more than `room` boxes
  * would be needed, or more than max_mixed mixed rows at one level (1: only nested digits). Takes p, which may
  * be NULL. */
-static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixed, enum side not,
+static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixed, enum side unwanted,
                 struct xti_works *out)
 {
     int64_t lo, hi, first, last;
@@ -65,7 +65,7 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
     if (!xti_work_range(p, xti_row(p, r), &lo, &hi))
         goto end;
     enum side side = hi < t ? BELOW : lo >= t ? ABOVE : NONE;
-    if (side != NONE && side == not ) {
+    if (side != NONE && side == unwanted) {
         skip(out);
         done = room >= 1;
         goto end;
@@ -88,16 +88,18 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
     int64_t n = p->ext[k];
     int before = out->n;
     done = true;
-    if (first > 0 && not == BELOW)
+    if (first > 0 && unwanted == BELOW)
         skip(out);
     else if (first > 0)
-        done = cut(part(&p, last == first && not == ABOVE, k, 0, first), r, t, 1, max_mixed, not, out);
-    if (last < n && not == ABOVE)
+        done =
+            cut(part(&p, last == first && unwanted == ABOVE, k, 0, first), r, t, 1, max_mixed, unwanted, out);
+    if (last < n && unwanted == ABOVE)
         skip(out);
     else if (done && last < n)
-        done = cut(part(&p, last == first, k, last, n), r, t, 1, max_mixed, not, out);
+        done = cut(part(&p, last == first, k, last, n), r, t, 1, max_mixed, unwanted, out);
     for (int64_t x = first; done && x < last; x++)
-        done = cut(part(&p, x + 1 == last, k, x, x + 1), r, t, room - (out->n - before), max_mixed, not, out);
+        done = cut(part(&p, x + 1 == last, k, x, x + 1), r, t, room - (out->n - before), max_mixed, unwanted,
+                   out);
     done = done && out->n - before <= room;
 end:
     xti_work_free(p);
