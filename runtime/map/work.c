@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { MIN_COLS = 8, MORE_ROWS = 8, SPARES_LOOKED_AT = 4 };
+enum { MIN_COLS = 8, MORE_ROWS = 8, SPARES_LOOKED_AT = 5 };
 
 static size_t col_bytes(int w) { return (size_t)w * (sizeof(int64_t) + sizeof(short) + 2); }
 static size_t row_bytes(int w) { return (size_t)w * sizeof(int64_t) + sizeof(short); }
@@ -52,16 +52,15 @@ static bool resize(struct xti_work *p, int rows, int w)
     return true;
 }
 
-/* A spare piece, with so many bytes if one is near; or NULL. */
+/* A spare piece: one of the first few that has so many bytes, else the first. NULL: there is none. */
 static struct xti_work *take_spare(struct xti_pool *pool, size_t bytes)
 {
-    struct xti_work **at = &pool->spare, *p = *at;
-    for (int i = 0; p && p->bytes < bytes; i++) {
-        at = i < SPARES_LOOKED_AT && p->next ? &p->next : &pool->spare;
-        p = *at;
-        if (at == &pool->spare)
-            break;
-    }
+    struct xti_work **at = &pool->spare;
+    for (int i = 1; i < SPARES_LOOKED_AT && *at && (*at)->bytes < bytes; i++)
+        at = &(*at)->next;
+    if (!*at || (*at)->bytes < bytes)
+        at = &pool->spare;
+    struct xti_work *p = *at;
     if (p)
         *at = p->next;
     return p;
