@@ -94,9 +94,9 @@ static void read_list(const char *arg, struct list *out)
     snprintf(out->path, sizeof out->path, "%.*s", (int)(base - arg + (int)strcspn(base, ":@")), arg);
     snprintf(out->dtype, sizeof out->dtype, "%.*s", colon ? (int)strcspn(colon + 1, "@") : 0,
              colon ? colon + 1 : "");
-    snprintf(out->name, sizeof out->name, "%.*s%s%s%s%s", (int)strcspn(base, ".:@"), base,
-             *out->dtype ? "-" : "", out->dtype, structure ? "-structure" : "",
-             out->unaligned ? "-unaligned" : "");
+    snprintf(out->name, sizeof out->name, "%.*s%s%s%s%s%.*s", (int)strcspn(base, ".:@"), base,
+             *out->dtype ? "-" : "", out->dtype, structure ? "-structure" : "", unaligned ? "-" : "",
+             unaligned ? (int)strcspn(unaligned + 1, "@") : 0, unaligned ? unaligned + 1 : "");
     out->tier = structure ? XTI_TIER_STRUCTURE : XTI_TIER_EXACT;
 }
 
