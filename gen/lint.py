@@ -7,6 +7,7 @@
   abi         sizes, places and constants of the public header are those of tests/abi.txt
   cases       the tests that tests/cases.md names are there
   names       nothing in runtime/ prints, exits or aborts; memory comes from xti_alloc
+  order       what checked arithmetic writes is not read by the other operand of & or |, which may come first
   text        no tabs, no trailing blanks, 110 columns, no #if 0, no open markers
   generated   nothing generated is committed
 """
@@ -29,6 +30,7 @@ MAY = {  # the files that may, and what
     "runtime/mpi/memory.c": {"calloc", "malloc", "free"},
     "runtime/base/mem.c": {"malloc", "calloc", "realloc", "free"},
 }
+ORDER = re.compile(r"xti_\w+64\([^;]*?&(\w+)\)\s*[&|](?![&|=])[^;]*\b\1\b")
 OPEN = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b|^#if 0")
 
 problems = []
@@ -78,6 +80,8 @@ def check_calls(path, text):
         for m in PRINTS.finditer(line):
             if m.group(1) not in MAY.get(path, ()):
                 say(path, n, f"{m.group(1)} in the library")
+    for m in ORDER.finditer(plain):
+        say(path, plain.count("\n", 0, m.start()) + 1, f"{m.group(1)} may be read before it is written")
 
 
 def check_text(path, text):

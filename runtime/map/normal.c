@@ -138,7 +138,8 @@ static bool known_merges(const struct xti_work *p, int i, int a, int b, int64_t 
 static bool merges(const int64_t *row, int a, int b, int64_t n)
 {
     int64_t inner;
-    return xti_mul64(n, row[b], &inner) & (row[a] == inner);
+    bool fits = xti_mul64(n, row[b], &inner);
+    return fits & (row[a] == inner);
 }
 
 /* Of the destination and, where it does, of the rows, without a branch for each. */

@@ -287,8 +287,10 @@ void xti_row_add(struct xti_pool *pool, int n, int64_t *row, int64_t a, const in
     int64_t part;
     bool fits = true;
     xti_pool_steps(pool, n);
-    for (int i = 0; i < n; i++)
-        fits &= xti_mul64(a, v[i], &part) & xti_add64(row[i], part, &row[i]);
+    for (int i = 0; i < n; i++) {
+        fits &= xti_mul64(a, v[i], &part);
+        fits &= xti_add64(row[i], part, &row[i]);
+    }
     if (!fits)
         xti_pool_fail(pool, XT_EOVERFLOW);
 }
@@ -417,7 +419,8 @@ void xti_dim_restrict(struct xti_work *p, int col, int64_t lo, int64_t hi)
     bool fits = true;
     for (int r = 0; lo && r < p->nr; r++) {
         int64_t *row = xti_row(p, r), part;
-        fits &= (xti_mul64(row[col], lo, &part) & xti_add64(row[0], part, &row[0])) | !p->ref[r];
+        bool product = xti_mul64(row[col], lo, &part), sum = xti_add64(row[0], part, &row[0]);
+        fits &= (product & sum) | !p->ref[r];
     }
     p->ext[col] = hi - lo;
     if (hi - lo == 1)
