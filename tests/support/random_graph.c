@@ -256,7 +256,7 @@ static xt_node do_expand(struct maker *m)
 
 static xt_node do_tile(struct maker *m)
 {
-    int64_t reps[MAX_RANK + 1];
+    int64_t reps[XT_MAX_RANK + 1];
     int n = below(m, m->info.rank + 2);
     for (int i = 0; i < n; i++)
         reps[i] = 1 + below(m, 3);
