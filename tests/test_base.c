@@ -1,6 +1,7 @@
 /* test_base.c: what everything stands on: checked arithmetic against exact arithmetic, text that is built and
  * cut, hashes, variables, topics of the log. */
 #include "base/env.h"
+#include "base/err.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -65,6 +66,45 @@ START_TEST(arithmetic_is_exact_or_says_so)
     ck_assert(xti_product(4, empty, &out) && out == 0);
     ck_assert(!xti_product(2, empty, &out));
     ck_assert(xti_product(0, empty, &out) && out == 1);
+}
+END_TEST
+
+START_TEST(what_had_no_memory_is_said_as_such)
+{
+    static const struct {
+        xt_status s;
+        const char *words, *message;
+    } row[] = {{XT_ENOMEM, "2 steps", "out of memory: 2 steps"},
+               {XT_ENOMEM, "input: out of memory", "input: out of memory"},
+               {XT_ENOMEM, "no memory for a map", "no memory for a map"},
+               {XT_EINVAL, "2 steps", "2 steps"}};
+    for (unsigned i = 0; i < sizeof row / sizeof *row; i++) {
+        struct xti_err err = {0};
+        ck_assert_int_eq(xti_fail(&err, row[i].s, "%s", row[i].words), row[i].s);
+        ck_assert_str_eq(err.e.message, row[i].message);
+    }
+    struct xti_err err = {0};
+    char longest[600];
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    for (size_t n = 0; n < sizeof longest; n++, err = (struct xti_err){0}) {
+        xti_fail(&err, XT_ENOMEM, "%s", longest + n);
+        size_t want = strlen("out of memory: ") + strlen(longest + n);
+        ck_assert_uint_eq(strlen(err.e.message), want < 511 ? want : 511);
+    }
+}
+END_TEST
+
+/* However many calls go on with what was never made. */
+START_TEST(the_first_cause_is_told_with_every_null)
+{
+    struct xti_err err = {0};
+    xti_publish(xti_fail(&err, XT_EIO, "the cause"), &err);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(xti_fail_null("xt_run", "kernel"), XT_EINVAL);
+        ck_assert_str_eq(xt_last_error()->message,
+                         "xt_run: kernel is NULL; this thread's last failure: the cause");
+    }
 }
 END_TEST
 
@@ -330,6 +370,8 @@ int main(void)
     Suite *s = suite_create("base");
     TCase *t = tcase_create("base");
     tcase_add_test(t, arithmetic_is_exact_or_says_so);
+    tcase_add_test(t, what_had_no_memory_is_said_as_such);
+    tcase_add_test(t, the_first_cause_is_told_with_every_null);
     tcase_add_test(t, text_is_escaped_for_json);
     tcase_add_test(t, shapes_are_cut_where_there_is_no_room);
     tcase_add_test(t, text_that_could_not_grow_stays_failed);

@@ -87,9 +87,10 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     xt_status s = XT_OK;
     if (o->mode < XT_MODE_AUTO || o->mode > XT_GENERIC)
         return xti_fail(err, XT_EINVAL, "xt_ctx_new: mode %d", (int)o->mode);
-    if (o->threads < 0 || o->device < 0 || o->backend < XT_AUTO || o->backend > XT_CUDA)
-        return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads %d, device %d or backend %d is out of range",
-                        o->threads, o->device, (int)o->backend);
+    if (o->backend < XT_AUTO || o->backend > XT_CUDA)
+        return xti_fail(err, XT_EINVAL, "xt_ctx_new: backend %d", (int)o->backend);
+    if (o->device < 0)
+        return xti_fail(err, XT_EINVAL, "xt_ctx_new: device %d", o->device);
     if ((s = check_environment(err)))
         return s;
     ctx->backend = o->backend;

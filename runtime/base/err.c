@@ -8,6 +8,18 @@
 static _Thread_local struct xt_error last = {XT_OK, -1, -1, 0, ""};
 static _Thread_local char last_failure[256]; /* its message, also after calls that succeeded */
 
+/* What XT_ENOMEM's words name is what there was no memory for. */
+static void say_memory(struct xt_error *e)
+{
+    static const char why[] = "out of memory: ";
+    enum { WHY = sizeof why - 1 };
+    if (e->status != XT_ENOMEM || strstr(e->message, "memory"))
+        return;
+    memmove(e->message + WHY, e->message, sizeof e->message - WHY);
+    memcpy(e->message, why, WHY);
+    e->message[sizeof e->message - 1] = 0;
+}
+
 static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, va_list ap)
 {
     if (!err || err->e.status)
@@ -17,6 +29,7 @@ static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const
     err->e.axis = axis;
     err->e.column = 0;
     vsnprintf(err->e.message, sizeof err->e.message, fmt, ap);
+    say_memory(&err->e);
     return s;
 }
 
@@ -70,7 +83,10 @@ xt_status xti_fail_null(const char *function, const char *what)
     struct xti_err err = {0};
     xti_fail(&err, XT_EINVAL, "%s: %s is NULL%s%s", function, what,
              *last_failure ? "; this thread's last failure: " : "", last_failure);
-    return xti_publish(XT_EINVAL, &err);
+    last = err.e;
+    if (!*last_failure)
+        snprintf(last_failure, sizeof last_failure, "%.255s", last.message);
+    return XT_EINVAL;
 }
 
 const struct xt_error *xt_last_error(void) { return &last; }

@@ -14,7 +14,8 @@ struct xti_err {
  * than a small copy. */
 static inline void xti_err_clear(struct xti_err *err) { err->e.status = XT_OK; }
 
-/* Records s and the message unless err already holds a failure (or is NULL). Returns s. */
+/* Records s and the message unless err already holds a failure (or is NULL). Of XT_ENOMEM the message names
+ * what there was no memory for: "out of memory: " is put before it, unless it speaks of memory. Returns s. */
 xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -23,7 +24,7 @@ xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const 
     __attribute__((format(printf, 5, 6)));
 
 /* XT_EINVAL: "FUNCTION: WHAT is NULL", and what failed before in this thread: so the call that follows an
- * xt_ctx_new whose status nobody looked at says why that failed. Published. */
+ * xt_ctx_new whose status nobody looked at says why that failed, and so does each behind it. Published. */
 xt_status xti_fail_null(const char *function, const char *what);
 
 /* Publishes err as the calling thread's xt_last_error and returns s. Every public function ends here. */

@@ -67,7 +67,7 @@ static xt_status finish_shard(struct xt_shard *p, xt_status s, struct xti_err *e
 {
     if (!s) {
         p->src_kept = xti_alloc_array((size_t)p->plan.mesh.n_inputs + 1, sizeof *p->src_kept);
-        s = p->src_kept && !xti_near_open(p) ? XT_OK : xti_fail(err, XT_ENOMEM, "a plan's memory");
+        s = p->src_kept && !xti_near_open(p) ? XT_OK : xti_fail(err, XT_ENOMEM, "a plan");
     }
     p->receive.traffic = &p->plan.receive;
     p->send.traffic = &p->plan.send;
