@@ -170,6 +170,7 @@ bad 'inputs without a name' 'inputs first x:' run 'x.T' "$dir/a.npy" -o "$dir/no
 bad 'a shape in parentheses' 'brackets' run 'x: u8(2,3); x' "$dir/a.npy" -o "$dir/none.npy"
 bad 'the start of an option' "'--output'?" run 'x; x' "$dir/a.npy" -out "$dir/none.npy"
 bad 'the start of a workload' "'head_split'?" bench head
+bad 'an arch, and no CUDA' '--arch CUDA cpu' explain 'x: u8[2]; x' --arch sm_90 --backend cpu
 bad 'no arch' '--arch DIR' emit 'x: u8[2]; x' --dir "$dir/none"
 for c in run explain emit bench pack env cache help; do
     "$xt" $c --help >"$dir/out"
@@ -307,7 +308,7 @@ if "$xt" emit 'x: f32[40,60]; x.permute(1,0)' --arch sm_90 --dir "$dir/emit" >"$
     XT_DEBUG=cache "$xt" emit 'x: f32[40,60]; x.permute(1,0)' --arch sm_90 --dir "$dir/again" \
         2>"$dir/err" >"$dir/out"
     expect 'second emit takes the cubin from disk' \
-        'grep -q "hit on disk" "$dir/err" && grep -q " disk" "$dir/out"'
+        'grep -q "hit on disk" "$dir/err" && grep -q "(disk)" "$dir/out"'
     XT_DEBUG=cache "$xt" emit 'y: i32[2,20,60]; y.reshape(40,60).transpose(0,1).reshape(4,15,40)' \
         --arch sm_90 --dir "$dir/other" 2>"$dir/err" >"$dir/out"
     expect 'another chain with the same map too' 'grep -q "hit on disk" "$dir/err"'

@@ -2,6 +2,8 @@
 
     cli_files.py build/xt      ends with "N passed, N failed"
 """
+import ctypes
+import errno
 import glob
 import os
 import pty
@@ -145,6 +147,25 @@ def pipes():
     refused("a directory", "is a directory", "x; x", ".", "-o", "o.npy")
     refused("output is a directory", "is a directory", "x; x", "a.npy", "-o", ".")
     refused("a full device", "/dev/full|No space left", "x; x", "a.npy", "-o", "/dev/full")
+
+
+def no_room():
+    """Told before the disk is full of it, where a file system can reserve room."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("probe", "wb") as f:
+        refuses = libc.fallocate(f.fileno(), 1, ctypes.c_int64(0), ctypes.c_int64(1 << 53))
+    os.remove("probe")
+    if not refuses or ctypes.get_errno() not in (errno.ENOSPC, errno.EFBIG):
+        print("skipped: a result that no disk has room for: the file system does not tell")
+        return
+    huge = f"x; x.expand(1,1,1,{1 << 53})"
+    refused("more than the disk has", "big.npy: cannot be written", huge, "one.npy", "-o", "big.npy")
+    check("nothing of it is left", not glob.glob("big.npy") and not glob.glob(".xt-*"))
+    status, _, err = run("x; x.expand(1,1,1,40000001)", "one.npy", "-o", "big.npy")
+    st = os.stat("big.npy")
+    check("what is reserved is what is written", status == 0 and st.st_size == 128 + 40000001, err)
+    check("and no more", st.st_blocks * 512 <= st.st_size + 8192, st.st_blocks)
+    os.remove("big.npy")
 
 
 def terminals():
@@ -361,7 +382,7 @@ def main():
     os.chdir(scratch)
     try:
         npy("one.npy", (1, 1, 1, 1), b"\7")
-        for part in pipes, terminals, memory, parts, destinations, modes, ends, shrinks, hostile:
+        for part in pipes, no_room, terminals, memory, parts, destinations, modes, ends, shrinks, hostile:
             if part != terminals or has_terminals():
                 part()
             check(f"{part.__name__}: nothing is left", not temps(), temps())

@@ -144,8 +144,10 @@ static int cmd_explain(int argc, char **argv)
         return explain_shard(argv[first], rank, want_json);
     if (rank)
         return fail_usage(&explain_command, "--rank is for a chain over a mesh");
+    if (arch && backend && opt.backend != XT_CUDA)
+        return fail_usage(&explain_command, "--arch is of CUDA, --backend %s is not", backend);
     opt.arch = arch;
-    if (arch && !backend)
+    if (arch)
         opt.backend = XT_CUDA;
     int status = compile(argv[first], argc - first - 1, argv + first + 1, &opt, &ctx, &k);
     if (!status && svg)
@@ -204,7 +206,7 @@ static int emit(const struct xt_kernel *k, const char *dir)
         if (write_file(path, data, bytes))
             return EXIT_BAD_INPUT;
     }
-    printf("%s %s: %s/kernel.cu kernel.ptx launch.json %s\n", info.strategy, info.origin, dir, cubin);
+    printf("%s (%s): %s/kernel.cu kernel.ptx launch.json %s\n", info.strategy, info.origin, dir, cubin);
     return 0;
 }
 

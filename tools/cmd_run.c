@@ -74,7 +74,7 @@ int job_graph(const struct job *j, struct xt_graph **out)
         memcpy(given[i].shape, a->shape, sizeof given[i].shape);
     }
     xt_status s = xt_parse(j->chain, j->n, given, out);
-    int status = s ? fail_given(j, given) : 0;
+    int status = s == XT_ENOMEM ? fail_chain(NULL, j->chain) : s ? fail_given(j, given) : 0;
     free(given);
     if (status)
         return status;

@@ -106,6 +106,18 @@ static int write_header(struct output *out, const struct npy *a)
     return output_write(out, header, npy_make_header(a, header));
 }
 
+/* Room for a file that is written in parts, so that a disk that is too small is not filled first. */
+static int reserve(const struct output *out, const struct npy *a, int64_t bytes)
+{
+    char header[NPY_HEADER_ROOM];
+    off_t size = (off_t)npy_make_header(a, header) + bytes;
+    if (!out->temp || !fallocate(out->fd, FALLOC_FL_KEEP_SIZE, 0, size))
+        return 0;
+    return errno == ENOSPC || errno == EFBIG || errno == EDQUOT
+               ? fail("%s: cannot be written: %s", out->path, strerror(errno))
+               : 0;
+}
+
 static int write_dense(struct job *j, struct output *out)
 {
     struct npy a = {.dtype = j->result.dtype, .rank = j->result.rank};
@@ -113,7 +125,11 @@ static int write_dense(struct job *j, struct output *out)
     size_t bytes = (size_t)(total < limit ? total : limit);
     memcpy(a.shape, j->result.shape, sizeof a.shape);
     void *buffer = memory(bytes, j->path);
-    int status = buffer ? write_header(out, &a) : EXIT_BAD_INPUT;
+    int status = buffer ? 0 : EXIT_BAD_INPUT;
+    if (!status && total > limit)
+        status = reserve(out, &a, total);
+    if (!status)
+        status = write_header(out, &a);
     if (!status)
         status = run_parts(j, buffer, out);
     if (buffer)

@@ -264,7 +264,7 @@ void xti_explain_tile(const struct xt_kernel *k, struct xti_str *b)
         double tiles = (double)s->bytes / (double)t.bytes;
         if (t.reads) {
             times_text(t.reads, t.read_bytes, b);
-            xti_str_add(b, " are read, ");
+            xti_str_add(b, t.reads == 1 && t.read_bytes == 1 ? " is read, " : " are read, ");
         }
         times_text(t.writes, t.write_bytes, b);
         if (tiles > 1)

@@ -213,7 +213,8 @@ void xti_explain_way(const struct xt_kernel *k, struct xti_str *b)
     if (n_steps(k) > 1 && n_steps(k) <= 256)
         others_text(k, w.what, all, b);
     if (k->backend == XT_CUDA) {
-        xti_str_addf(b, "; %" PRId64 " blocks of %d threads", k->cuda->grid, k->cuda->threads_per_block);
+        xti_str_addf(b, "; %" PRId64 " block%s of %d threads", k->cuda->grid, k->cuda->grid == 1 ? "" : "s",
+                     k->cuda->threads_per_block);
         return;
     }
     if (k->plan->step[best].store.stream)
