@@ -1,6 +1,7 @@
 """What comes in comes out: NumPy's arrays, buffers; what is refused, and in which words."""
 
 import array
+import ctypes
 import gc
 import subprocess
 import sys
@@ -157,6 +158,40 @@ def test_no_array_library_is_imported():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_every_buffer_is_an_array():
+    words = (ctypes.c_int * 4)(1, 2, 3, 4)
+    assert xt.copy(words, "x[::-1]").tolist() == [4, 3, 2, 1]
+    assert xt.copy(array.array("d", [1, 2, 3]), "x[::-1]").tolist() == [3, 2, 1]
+    assert xt.copy(xt.copy(words), "x.reshape(2,2).T").tolist() == [[1, 3], [2, 4]]
+    out = (ctypes.c_double * 3)()
+    assert xt.copy(np.arange(3.0), "x[::-1]", out=out) is out and list(out) == [2, 1, 0]
+
+
+def test_scalars_of_numpy_are_arrays_of_rank_0():
+    for v in np.float32(3), np.int8(-1), np.complex128(1 + 2j), np.bool_(True):
+        y = xt.copy(v, "x.unsqueeze(0)")
+        assert y.dtype == v.dtype and y.shape == (1,) and y[0] == v
+    assert type(xt.copy(np.float32(3))) is np.ndarray
+
+
+def test_complex_values_of_a_pad():
+    x = np.ones(1, "c16")
+    for v in 1 + 2j, -0.5j, complex("nan+infj"), complex("-inf-infj"), complex(-0.0, -0.0), 1e300j:
+        y = xt.view(x).pad((1, 0), value=v).copy()
+        assert same(y, np.array([v, 1], "c16")), v
+
+
+def test_a_view_is_iterated_and_copied_to(x):
+    v = xt.view(x)[::-1]
+    assert [same(a.copy(), b) for a, b in zip(v, x[::-1], strict=True)] == [True, True]
+    y = np.zeros((3, 2, 3, 4), "f4")
+    xt.copyto(y[0], v)
+    xt.copyto(y[1:], v)
+    assert same(y, np.broadcast_to(x[::-1], y.shape))
+    with pytest.raises(TypeError):
+        iter(xt.view(x[0, 0, 0:1]).squeeze())
+
+
 @pytest.mark.parametrize("call, error, words", [
     (lambda x: xt.copy(x, "x.permut(0,1)"), ValueError,
      "did you mean 'permute'?\n    x.permut(0,1)\n      ^"),
@@ -172,8 +207,15 @@ def test_no_array_library_is_imported():
     (lambda x: xt.copy({"a": x}, "b: f32[2,3,4]; b"), ValueError,
      "input 0 of the chain is 'b', the array's name is 'a'"),
     (lambda x: xt.copy({"a": x, "b": x}, "a: f32[2,3,4]; a"), ValueError, "the chain has 1 inputs, 2 arrays"),
-    (lambda x: xt.copy({1: x}, "x"), TypeError, ""),
-    (lambda x: xt.copy({"a b": x}, "x"), ValueError, ""),
+    (lambda x: xt.copy({1: x}, "x"), TypeError, "1 is no name that a chain has for an array"),
+    (lambda x: xt.copy({"1a": x}, "x"), ValueError, "'1a' is no name that a chain has for an array"),
+    (lambda x: xt.copy({"a b": x}, "x"), ValueError, "'a b' is no name"),
+    (lambda x: xt.copy(xt.view(x), "x"), TypeError, "nor the buffer protocol; its copy() makes one"),
+    (lambda x: xt.View(x), TypeError, "view(x) makes"),
+    (lambda x: xt.copy(bytes(1), f"x.expand({1 << 60})"), MemoryError,
+     "no memory for a result of 1152921504606846976 bytes"),
+    (lambda x: xt.compile("x: f32[2]; x", arch="sm_90", backend="cpu"), ValueError, "arch is of CUDA"),
+    (lambda x: xt.compile("x: f32[2]; x", arch="sm_1"), ValueError, "there is no architecture 'sm_1'"),
     (lambda x: xt.copy(3.5, "x"), TypeError, "float is no array"),
     (lambda x: xt.copy(np.array([x, None], object), "x"), TypeError, "references to objects"),
     (lambda x: xt.copy(np.ma.masked_array(x), "x"), TypeError, "no mask"),

@@ -75,6 +75,10 @@ PyObject *core_compile(PyObject *module, PyObject *args, PyObject *kw)
                                      &opt.measure) ||
         !read_backend(s, backend, &opt.backend))
         return NULL;
+    if (opt.arch && strcmp(backend, "auto") && opt.backend != XT_CUDA)
+        return PyErr_Format(PyExc_ValueError, "arch is of CUDA, backend '%s' is not", backend);
+    if (opt.arch)
+        opt.backend = XT_CUDA;
     const char *text = chain_text(chain);
     struct call c;
     call_start(&c);

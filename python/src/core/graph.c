@@ -42,7 +42,13 @@ static bool make_text(struct text *t, const char *chain, PyObject *names, int n)
     bool whole = declares(chain);
     for (int i = 0; names && i < n; i++) {
         Py_ssize_t len = 0;
-        if (!PyUnicode_AsUTF8AndSize(PyList_GetItem(names, i), &len))
+        PyObject *name = PyList_GetItem(names, i);
+        bool text = PyUnicode_Check(name);
+        if (!text || PyUnicode_IsIdentifier(name) != 1)
+            return PyErr_Format(text ? PyExc_ValueError : PyExc_TypeError,
+                                "%R is no name that a chain has for an array", name),
+                   false;
+        if (!PyUnicode_AsUTF8AndSize(name, &len))
             return false;
         bytes += (size_t)len;
     }

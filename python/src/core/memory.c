@@ -95,8 +95,9 @@ PyObject *memory_new(struct state *s, const struct entry *e, const struct operan
     m->data = (void *)(((uintptr_t)m->block + ALIGN - 1) / ALIGN * ALIGN);
     if (m->block)
         return (PyObject *)m;
+    PyErr_Format(PyExc_MemoryError, "no memory for a result of %zd bytes", m->bytes);
     Py_DECREF(m);
-    return PyErr_NoMemory();
+    return NULL;
 }
 
 void *memory_data(PyObject *memory) { return ((struct memory *)memory)->data; }

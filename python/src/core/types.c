@@ -16,9 +16,10 @@ static const DLPackExchangeAPI *exchange_api(PyTypeObject *t)
     return api && api->dltensor_from_py_object_no_sync ? api : NULL;
 }
 
-static bool find_kind(struct state *s, PyTypeObject *t, struct type_info *info)
+static bool find_kind(struct state *s, PyObject *o, struct type_info *info)
 {
-    PyObject *kind = PyObject_CallMethod(s->arrays, "kind_of", "O", t);
+    PyTypeObject *t = Py_TYPE(o);
+    PyObject *kind = PyObject_CallMethod(s->arrays, "kind_of", "Oi", t, PyObject_CheckBuffer(o));
     if (!kind)
         return false;
     long n = PyLong_AsLong(kind);
@@ -48,7 +49,7 @@ const struct type_info *type_of(struct state *s, PyObject *o)
         if (s->type[i].type == t)
             return &s->type[i];
     struct type_info info;
-    if (!find_kind(s, t, &info))
+    if (!find_kind(s, o, &info))
         return NULL;
     if (s->n_types == TYPES)
         return as_others(s, &info);

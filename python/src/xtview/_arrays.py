@@ -16,25 +16,20 @@ _CODES = {
 }
 
 
-def kind_of(t: type) -> int:
-    """How arrays of type t are looked at."""
+def kind_of(t: type, buffer: bool) -> int:
+    """How arrays of type t are looked at; buffer: they have the buffer protocol."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(t, numpy.ndarray):
+    if numpy is not None and issubclass(t, (numpy.ndarray, numpy.generic)):
         if issubclass(t, numpy.ma.MaskedArray):
             raise TypeError("a copy has no mask: give x.data, or x.filled()")
         return NUMPY
     if hasattr(t, "__dlpack__"):
         return DLPACK | {"torch": TORCH, "jax": IMMUTABLE, "jaxlib": IMMUTABLE}.get(_library(t), 0)
-    if hasattr(t, "__buffer__") or _is_buffer(t):
+    if buffer:
         return BUFFER
     hint = "; wrap it in numpy.array(..)" if t in (list, tuple, int, float, bool, complex) else ""
+    hint = "; its copy() makes one" if t.__module__ == "xtview._view" else hint
     raise TypeError(f"{t.__name__} is no array: it has neither __dlpack__ nor the buffer protocol{hint}")
-
-
-def _is_buffer(t: type) -> bool:
-    """Pythons before 3.12 do not say."""
-    known = ("array", "mmap", "ctypes", "_ctypes")
-    return issubclass(t, (bytes, bytearray, memoryview)) or _library(t) in known
 
 
 def _library(t: type) -> str:

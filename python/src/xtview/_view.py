@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from . import _core
@@ -34,7 +34,7 @@ def _number(v: Any) -> str:
     if isinstance(v, float):
         return repr(v)
     if isinstance(v, complex):
-        return f"{v.real!r}{v.imag:+}j"
+        return f"({v.real!r}, {v.imag!r})"
     return str(operator.index(v))
 
 
@@ -60,6 +60,8 @@ class View:
     __slots__ = ("_arrays", "_text", "_shape", "_dtype")
 
     def __init__(self, arrays: tuple[Any, ...], text: _Text = (0,)):
+        if not isinstance(arrays, tuple):
+            raise TypeError("view(x) makes the View of an array")
         self._arrays, self._text = arrays, text
         self._shape, self._dtype = _core.describe(*self._call())
 
@@ -110,6 +112,9 @@ class View:
         if not self._shape:
             raise TypeError("len() of a view of rank 0")
         return self._shape[0]
+
+    def __iter__(self) -> Iterator[View]:
+        return (self[i] for i in range(len(self)))
 
     def copy(self, out: Any = None, stream: Any = None) -> Any:
         """The array, of the library that the first one is of; or out, written."""
@@ -207,13 +212,18 @@ def copyto(dst: Any, src: Any, stream: Any = None) -> None:
     shape, given = tuple(dst.shape), tuple(src.shape)
     if len(given) > len(shape) or any(n not in (1, m) for n, m in zip(reversed(given), reversed(shape))):
         raise ValueError(f"copyto: a source of shape {given} does not fit a destination of shape {shape}")
-    _core.copy(src, "x" if given == shape else f"x.broadcast_to({_number(shape)})", dst, stream)
+    if isinstance(src, View):
+        (src if given == shape else src.broadcast_to(shape)).copy(dst, stream)
+    else:
+        _core.copy(src, "x" if given == shape else f"x.broadcast_to({_number(shape)})", dst, stream)
 
 
 def compile(
     chain: str, *arrays: Any, backend: str = "auto", arch: str | None = None, measure: bool = False
 ) -> _core.Kernel:
     """A kernel for a problem line that declares its inputs ("x: f16[16,64]; x.T"), or for a chain on these
-    arrays' layouts. k(x) and k(x, out=y) then run it on arrays of exactly those layouts."""
+    arrays' layouts. k(x) and k(x, out=y) then run it on arrays of exactly those layouts. arch: for a GPU of
+    that architecture, "sm_90", which need not be there. measure: times the plans that a CPU copy could have
+    and keeps the fastest."""
     given = None if not arrays else arrays[0] if len(arrays) == 1 else arrays
     return _core.compile(chain, given, backend, arch, measure)
