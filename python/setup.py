@@ -1,8 +1,10 @@
 """setup.py: builds libxtview.a in the repository above, by its Makefile, and links it into one extension of
-the stable ABI, so that one wheel serves Python 3.11 and all later ones. XTVIEW_LIB: a library made before."""
+the stable ABI, so that one wheel serves Python 3.11 and all later ones. XTVIEW_LIB: a library made before. A
+source distribution has what that takes in library/."""
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -10,9 +12,10 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 here = Path(__file__).resolve().parent
-root = here.parent
+root = here / "library" if (here / "library").is_dir() else here.parent
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
     sys.exit("xtview: free-threaded Pythons have no stable ABI, and xtview's tables need the GIL")
 
@@ -34,13 +37,23 @@ class Build(build_ext):
         subprocess.run(["strip", str(helper)], check=False)
 
 
+class Source(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        os.makedirs(f"{base_dir}/library", exist_ok=True)
+        shutil.copy(root / "Makefile", f"{base_dir}/library")
+        for folder in "gen include runtime templates tools".split():
+            made = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(root / folder, f"{base_dir}/library/{folder}", ignore=made)
+
+
 library = os.environ.get("XTVIEW_LIB", str(root / "build/libxtview.a"))
 core = Extension(
     "xtview._core",
     sorted(str(p.relative_to(here)) for p in (here / "src/core").glob("*.c")),
     include_dirs=[str(root / "include")],
     extra_objects=[library],
-    depends=[library, *map(str, [here / "src/core/core.h", *(root / "include/xt").glob("*.h")])],
+    depends=[library, "src/core/core.h", *map(str, (root / "include/xt").glob("*.h"))],
     libraries=["dl", "m"],
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     py_limited_api=True,
@@ -50,6 +63,6 @@ core = Extension(
 setup(
     version=version(),
     ext_modules=[core],
-    cmdclass={"build_ext": Build},
+    cmdclass={"build_ext": Build, "sdist": Source},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -53,6 +53,10 @@ if command -v cmake >/dev/null; then
     for program in copy copy_static; do
         check "$program" test "$("$dir/cmake/$program")" = "$says"
     done
+    mkdir "$dir/merged" && ln -s "$at/lib" "$dir/merged/lib"
+    check 'cmake configures by a link to lib' \
+        cmake -S examples/use -B "$dir/cmake-merged" -DCMAKE_PREFIX_PATH="$dir/merged"
+    check 'and builds' cmake --build "$dir/cmake-merged"
     sed 's/xtview 0.1/xtview 0.2/' examples/use/CMakeLists.txt >"$dir/use/CMakeLists.txt" 2>/dev/null &&
         check 'cmake refuses another version' \
             sh -c '! cmake -S "$1/use" -B "$1/no" -DCMAKE_PREFIX_PATH="$1/at"' - "$dir"
@@ -81,6 +85,9 @@ check 'values complete' test "$(complete xt run --backend c)" = 'cpu cuda'
 check 'words complete' test "$(complete xt cache '' | xargs -n 1 | grep -cx -e list -e clear -e path)" = 3
 check 'workloads complete' test "$(complete xt bench kv_ap)" = kv_append
 
+refuses() { ! DESTDIR=$dir/beside PREFIX=/usr LIBDIR=/opt/lib B=$B sh tools/package/install.sh install; }
+check 'a folder beside the prefix is refused' refuses
+check 'and nothing is written then' test ! -e "$dir/beside"
 mkdir -p "$dir/stage/opt" && mv "$at" "$dir/stage/opt/xt" && touch "$dir/stage/opt/xt/lib/another"
 check 'uninstall' install uninstall
 check 'uninstall leaves what is not its own' test -e "$dir/stage/opt/xt/lib/another"

@@ -2,8 +2,9 @@
 # install.sh: puts what was built in place, or takes it away again.
 #   install.sh install|uninstall
 # Environment: B, the build directory with package/ made by pages.py; PREFIX, DESTDIR; BINDIR, LIBDIR,
-# INCLUDEDIR, MANDIR, BASHDIR, ZSHDIR, all below PREFIX; STRIP (":": keeps debug information); MPI=no: without
-# libxtview-mpi and xt-mpi.
+# INCLUDEDIR, MANDIR, BASHDIR, ZSHDIR, LIBEXECDIR, all below PREFIX; STRIP (":": keeps debug information);
+# MPI=no: without libxtview-mpi and xt-mpi. The library looks for libexec/xtview and share/xtview one and two
+# folders above its own.
 set -eu
 B=${B:-build} DESTDIR=${DESTDIR:-} PREFIX=${PREFIX:-/usr/local} STRIP=${STRIP:-strip}
 BINDIR=${BINDIR:-$PREFIX/bin} LIBDIR=${LIBDIR:-$PREFIX/lib} INCLUDEDIR=${INCLUDEDIR:-$PREFIX/include}
@@ -24,6 +25,9 @@ below() { # a directory, seen from PREFIX
     *) echo "install.sh: $1 is not below $PREFIX" >&2 && exit 1 ;;
     esac
 }
+
+below "$LIBDIR" >/dev/null
+below "$INCLUDEDIR" >/dev/null
 
 fill() { # template, destination: paths in it are seen from the destination
     up=$(below "$(dirname "$2")" | sed 's,[^/][^/]*,..,g')
