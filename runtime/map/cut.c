@@ -65,11 +65,6 @@ static bool cut(struct xti_work *p, int r, int64_t t, int room, int64_t max_mixe
     if (!xti_work_range(p, xti_row(p, r), &lo, &hi))
         goto end;
     enum side side = hi < t ? BELOW : lo >= t ? ABOVE : NONE;
-    if (side != NONE && side == unwanted) {
-        skip(out);
-        done = room >= 1;
-        goto end;
-    }
     if (side != NONE) {
         xti_work_simplify(p, false);
         xti_works_add(out, p);
@@ -444,11 +439,13 @@ static void add_side(struct xti_works *side, struct xti_work *p)
         xti_work_free(p);
 }
 
-/* Puts p on the side of t on which its probe is, if it is on one. An empty piece goes nowhere. */
-static bool place(struct xti_work *p, int64_t t, struct xti_works *lt, struct xti_works *ge)
+/* Puts p on the side of t on which its probe is, if it is on one. An empty piece goes nowhere. False: whether
+ * it is known to be on both. */
+static bool place(struct xti_work *p, int64_t t, struct xti_works *lt, struct xti_works *ge, bool *both)
 {
     int64_t lo, hi;
-    if (!guarded_range(p, p->probe, &lo, &hi) || (lo <= hi && lo < t && hi >= t))
+    *both = guarded_range(p, p->probe, &lo, &hi);
+    if (!*both || (lo <= hi && lo < t && hi >= t))
         return false;
     xti_row_drop(p, p->probe);
     p->probe = -1;
@@ -462,13 +459,14 @@ static bool place(struct xti_work *p, int64_t t, struct xti_works *lt, struct xt
 static void side_of_box(struct xti_work *p, int64_t t, int room, struct xti_works *lt, struct xti_works *ge)
 {
     struct xti_works parts = {0};
-    if (place(p, t, lt, ge))
+    bool both;
+    if (place(p, t, lt, ge, &both))
         return;
     if (cut(xti_work_copy(p), p->probe, t, room, 1, lt ? ge ? NONE : ABOVE : BELOW, &parts)) {
         xti_work_free(p);
         while (parts.head) {
             struct xti_work *s = xti_works_pop(&parts);
-            if (!place(s, t, lt, ge))
+            if (!place(s, t, lt, ge, &both))
                 xti_work_free(s); /* only when something failed */
         }
         return;
@@ -502,28 +500,27 @@ static int only_dim(const struct xti_work *p, const int64_t *e)
 /* Puts p with lo <= x < hi on a side. Either may be NULL. */
 static void add_part(struct xti_works *side, struct xti_work *p, int col, int64_t lo, int64_t hi)
 {
-    if (!side || !p)
+    if (!p)
         return;
     xti_dim_restrict(p, col, lo, hi);
-    xti_works_add(side, p);
+    add_side(side, p);
 }
 
 /* The most frequent case at once: p has no divs and no guards, and its probe, which is on both sides of t, is
- * one dim: that is cut in two. False: it is not so. */
+ * one dim: that is cut in two. False: it is not so. Nothing here overflows: t lies between the probe's
+ * bounds, which fit. */
 static bool halve(struct xti_work *p, int64_t t, struct xti_works *lt, struct xti_works *ge)
 {
     const int64_t *e = xti_row(p, p->probe);
     int k = p->n_divs || p->n_guards ? 0 : only_dim(p, e);
-    int64_t at, a = e[k], n = p->ext[k];
-    if (!k || !(a > 0 ? xti_sub64(t, e[0], &at) : xti_sub64(e[0], t, &at)))
+    int64_t a = e[k], n = p->ext[k];
+    if (!k)
         return false;
-    at = a > 0 ? xti_ceil_div(at, a) : xti_floor_div(at, -a) + 1;
-    if (at <= 0 || at >= n)
-        return false;
+    int64_t at = a > 0 ? xti_ceil_div(t - e[0], a) : (e[0] - t) / -a + 1;
     xti_row_drop(p, p->probe);
     p->probe = -1;
     struct xti_works *front = a > 0 ? lt : ge, *back = a > 0 ? ge : lt;
-    bool is_front = front && (!front->fills || !back); /* p; the other side has a copy */
+    bool is_front = front && !front->fills; /* p; the other side has a copy */
     struct xti_works *other = is_front ? back : front;
     struct xti_work *q = !other ? NULL : other->fills ? xti_work_copy_box(p) : xti_work_copy(p);
     add_part(front, is_front ? p : q, k, 0, at);
@@ -534,10 +531,11 @@ static bool halve(struct xti_work *p, int64_t t, struct xti_works *lt, struct xt
 void xti_work_side(struct xti_work *p, int r, int64_t t, int room, struct xti_works *lt, struct xti_works *ge)
 {
     struct xti_works boxes = {0};
+    bool both;
     p->probe = (short)r;
-    if (place(p, t, lt, ge))
+    if (place(p, t, lt, ge, &both))
         return;
-    if (room >= 2 && halve(p, t, lt, ge))
+    if (both && room >= 2 && halve(p, t, lt, ge))
         return;
     xti_work_resolve(p, room, &boxes);
     while (boxes.head) {
