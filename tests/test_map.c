@@ -364,6 +364,39 @@ START_TEST(long_random_chains_copy_what_the_steps_copy)
 }
 END_TEST
 
+/* Boxes for a boundary and for a floor, few and many; in memory that the calls before have left. */
+static const struct xti_fuse_options boxes[] = {
+    {.guard_boxes = 1}, {.guard_boxes = 2}, {.guard_boxes = 64, .div_boxes = 16}, {.div_boxes = 300}};
+enum { N_BOXES = sizeof boxes / sizeof *boxes };
+
+START_TEST(chains_of_few_boxes_and_of_many_copy_what_the_steps_copy)
+{
+    struct random_graph_options o = {.max_numel = 5000, .max_ops = 12};
+    struct xti_work *spare = NULL;
+    struct tally y[N_BOXES] = {0};
+    for (int64_t i = 0; i < random_count(20000) / 20; i++) {
+        struct xt_graph *g = random_graph(3000001 + (uint64_t)i, &o);
+        for (int k = 0; k < N_BOXES; k++) {
+            struct xti_fuse_options opt = boxes[k];
+            struct xti_map m;
+            struct xti_err err = {0};
+            opt.spare = &spare;
+            ck_assert_msg(!xti_map_fuse(g, &opt, &m, &err), "%s: %s", graph_text(g), err.e.message);
+            ck_assert_msg(!xti_map_check(&m, &err), "%s: %s", graph_text(g), err.e.message);
+            count_map(&m, &y[k]);
+            check_bytes(g, &m, graph_text(g));
+            xti_map_free(&m);
+        }
+        xt_graph_free(g);
+    }
+    xti_map_spare_free(spare);
+    ck_assert_int_gt(y[0].with_guards, y[1].with_guards);
+    ck_assert_int_gt(y[1].with_guards, y[2].with_guards);
+    ck_assert_int_gt(y[1].with_divs, y[2].with_divs);
+    ck_assert_int_gt(y[2].with_divs, y[3].with_divs);
+}
+END_TEST
+
 static Suite *map_suite(void)
 {
     Suite *s = suite_create("map");
@@ -373,6 +406,7 @@ static Suite *map_suite(void)
     tcase_add_test(t, random_chains_of_all_operations_copy_what_the_steps_copy);
     tcase_add_test(t, random_chains_of_dense_views_are_affine_when_they_can_be);
     tcase_add_test(t, long_random_chains_copy_what_the_steps_copy);
+    tcase_add_test(t, chains_of_few_boxes_and_of_many_copy_what_the_steps_copy);
     suite_add_tcase(s, t);
     return s;
 }
