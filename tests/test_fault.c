@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "base/os.h"
 #include "cache/cache.h"
 #include "cache/entry.h"
 #include "support/cuda_made.h"
@@ -295,16 +296,26 @@ END_TEST
 
 enum { PROCESSES = 24, KEYS = 20 };
 
-/* How many it compiled, 100: something is wrong. */
+/* How many compiles a context has made so far. */
+static int64_t compiles_of(struct xt_ctx *ctx)
+{
+    struct xt_cache_stats stats = {.size = sizeof stats};
+    return xt_cache_get(ctx, &stats) || stats.refused || stats.store_failed ? -1 : (int64_t)stats.compiled;
+}
+
+/* How many it compiled in less than the 10 s for which another's lock is waited for; 100: something is wrong.
+ * A machine that is busy, or stops the holder of the lock, makes every process take longer. */
 static int want_all_keys(int me)
 {
+    const int64_t wait_ns = 10000000000;
     struct xt_options o = {.size = sizeof o, .backend = XT_CUDA, .cache_dir = dir};
     struct xt_compile_options c = {.size = sizeof c, .arch = "sm_90"};
-    struct xt_cache_stats stats = {.size = sizeof stats};
     struct xt_ctx *ctx;
+    int64_t quick = 0, before = 0, now = 0;
     if (xt_ctx_new(&o, &ctx))
         return 100;
-    for (int i = 0; i < KEYS; i++) {
+    for (int i = 0; i < KEYS && now >= 0; i++, before = now) {
+        int64_t began = xti_now_ns();
         char line[64];
         struct xt_graph *g;
         struct xt_kernel *k;
@@ -313,15 +324,17 @@ static int want_all_keys(int me)
             return 100;
         xt_graph_free(g);
         xt_kernel_free(k);
+        now = compiles_of(ctx);
+        quick += xti_now_ns() - began < wait_ns ? now - before : 0;
     }
-    xt_status s = xt_cache_get(ctx, &stats);
     xt_ctx_free(ctx);
-    return s || stats.refused || stats.store_failed ? 100 : (int)stats.compiled;
+    return now < 0 ? 100 : (int)quick;
 }
 
 START_TEST(many_processes_that_want_the_same_kernels_compile_each_once)
 {
     pid_t child[PROCESSES];
+    struct xti_disk *d;
     int compiled = 0;
     if (cuda_skipped())
         return;
@@ -335,9 +348,12 @@ START_TEST(many_processes_that_want_the_same_kernels_compile_each_once)
                       (unsigned)status);
         compiled += WEXITSTATUS(status);
     }
-    printf("note: %d processes, %d kernels: %d compiles\n", PROCESSES, KEYS, compiled);
-    ck_assert_int_ge(compiled, KEYS);
-    ck_assert_int_le(compiled, KEYS + KEYS / 4); /* whose lock takes longer than 10 s is not waited for */
+    ck_assert(!xti_disk_open(dir, &d, NULL));
+    printf("note: %d processes, %d kernels: %d entries, %d compiles of less than 10 s\n", PROCESSES, KEYS,
+           valid_entries(d), compiled);
+    ck_assert_int_eq(valid_entries(d), KEYS);
+    ck_assert_int_le(compiled, KEYS);
+    xti_disk_close(d);
     ck_assert_int_eq(count_temps(), 0);
 }
 END_TEST
