@@ -7,6 +7,7 @@
 
 static int tell(void *arg, int64_t done, int64_t total)
 {
+    (void)arg;
     fprintf(stderr, "%lld of %lld bytes\n", (long long)done, (long long)total);
     return 0; /* not 0: stop; the next call goes on from there */
 }

@@ -143,7 +143,7 @@ int fail_usage(const struct command *c, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(why, sizeof why, fmt, ap);
     va_end(ap);
-    return fail("%s: %s; want: xt %s %s", c->name, why, c->name, c->synopsis);
+    return fail("%s: %s; want: %s %s %s", c->name, why, say_program, c->name, c->synopsis);
 }
 
 int take_size(const char *option, const char *s, int64_t *out)

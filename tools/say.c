@@ -165,8 +165,8 @@ int fail_cut(const char *command, const char *chain, int n, char **files)
     const char *tail = length > SHOWN ? chain + length - SHOWN : chain, *dots = length > SHOWN ? ".." : "";
     const char *end = strrchr(chain, ';');
     if (end ? !end[1 + strspn(end + 1, " \t\n")] : !strpbrk(chain, " \t\n."))
-        return fail("%s: the chain ends at '%s%s': put all of it in single quotes, as in xt %s 'x; x.T'",
-                    command, dots, tail, command);
+        return fail("%s: the chain ends at '%s%s': put all of it in single quotes, as in %s %s 'x; x.T'",
+                    command, dots, tail, say_program, command);
     for (int i = 0; i < n && open_brackets(chain) > 0; i++)
         if (strcmp(files[i], "-") && access(files[i], F_OK))
             return fail(

@@ -15,9 +15,10 @@
  * Ownership   Whoever makes an object frees it. Arguments are copied: they may go after the call.
  *             Every free accepts NULL.
  * Structs     Those that a caller hands over and that may grow begin with `size`: set it to their sizeof,
- *             as in `struct xt_kernel_info info = {sizeof info};`. A program and a library of different
- *             versions then use what both know; the rest is 0. xt_shape and xt_index come in arrays, whose
- *             elements cannot grow: they stay as they are, new calls and new kinds of items add to them.
+ *             as in `struct xt_kernel_info info = {.size = sizeof info};`. A program and a library of
+ *             different versions then use what both know; the rest is 0. xt_shape and xt_index come in
+ *             arrays, whose elements cannot grow: they stay as they are, new calls and new kinds of items add
+ *             to them.
  * Threads     A context and a kernel may be used by any number of threads at once. A graph belongs to one
  *             thread at a time. No function is async-signal-safe but xt_version.
  *             CPU copies of 512 KiB and more are shared with threads of the context's own: of at most
@@ -171,7 +172,14 @@ struct xt_index {
     int64_t stop;  /* XT_SLICE: as in Python, clamped */
     int64_t step;  /* XT_SLICE: not 0 */
 };
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* g++'s opinion of a function with a struct's name, as stat has */
+#endif
 XT_API xt_node xt_index(struct xt_graph *g, xt_node x, int n, const struct xt_index *items);
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* einops: "b s (h d) -> b h s d" with a length for h or for d; new axes on the right, "h w -> h w c" with c's
  * length, or "h w -> h w 3"; "...", 1 and (). names[i] has length lengths[i], n of them.
@@ -301,7 +309,8 @@ struct xt_options {
     const char *cache_dir;        /* NULL: $XT_CACHE_DIR, $XDG_CACHE_HOME/xt or ~/.cache/xt. "": none */
     int device;                   /* CUDA ordinal when no context is current */
     xt_mode mode;                 /* default of xt_compile. XT_MODE_AUTO: $XT_JIT, else XT_ASYNC */
-    const char *pack;             /* of xt_pack. NULL: $XT_PACK, else xtview.xtpack beside the library */
+    const char *pack;             /* of xt_pack. NULL: $XT_PACK, else xtview.xtpack beside the library or in
+                                   * ../share/xtview. "": none */
     const char *helper;           /* CUDA: path of xt-cc, in which NVRTC runs. NULL: $XT_CC, else beside the
                                    * library or in ../libexec/xtview. "": NVRTC runs in this process, where it
                                    * replaces handlers of SIGINT and SIGTERM, and exits when one comes */

@@ -1,7 +1,7 @@
 /* xt_mpi.h: chains over ranks (xt_shard.h), moved by MPI. In libxtview-mpi; libxtview knows no MPI.
  *
  *     struct xt_mpi_plan *p;
- *     struct xt_end_info e = {sizeof e};
+ *     struct xt_end_info e = {.size = sizeof e};
  *     xt_mpi_plan("mesh r[4]; x: f64[4096 r,8192]; x.T -> [8192 r,4096]", MPI_COMM_WORLD, &p);
  *     xt_mpi_shape(p, XT_MPI_RESULT, &e);
  *     xt_mpi_run(p, dst, (const void *[]){src});

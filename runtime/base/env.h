@@ -8,16 +8,19 @@
 #define XTI_ENV_TABLE(X)                                                                                     \
     X(BACKEND, "cpu", "backend of a compile that names none: ref, cpu or cuda")                              \
     X(ISA, "the widest the processor has", "CPU kernels: scalar, avx2, avx512 or neon")                      \
-    X(MACHINE, "this processor's", "row of CPU plans, hints and prices: zen5, generic, ..: `xt env`")        \
+    X(MACHINE, "this processor's",                                                                           \
+      "row of CPU plans, hints and prices: zen5, generic, ..; an unknown one lists them")                    \
     X(WITHOUT, "", "CPU strategies and tricks that plans do without: joint,tile (runtime/plan/plan.h)")      \
     X(THREADS, "the processors this process may use",                                                        \
       "CPU threads a run may use; 1 keeps it on the caller's")                                               \
     X(CACHE_DIR, "$XDG_CACHE_HOME/xt or ~/.cache/xt", "directory of compiled kernels; empty: no disk cache") \
     X(NVRTC, "found on the system", "path of the libnvrtc to load")                                          \
-    X(CC, "xt-cc beside the library", "the CUDA compile helper; empty: NVRTC runs in this process")          \
+    X(CC, "xt-cc in ../libexec/xtview or beside the library",                                                \
+      "the CUDA compile helper; empty: NVRTC runs in this process")                                          \
     X(LIBCUDA, "libcuda.so.1", "path of the CUDA driver library to load")                                    \
     X(JIT, "async", "CUDA compiles: sync, async or generic (xt.h: xt_mode)")                                 \
-    X(PACK, "xtview.xtpack beside the library", "pack of CUDA kernels (xt pack); empty: none")               \
+    X(PACK, "xtview.xtpack beside the library or in ../share/xtview",                                        \
+      "pack of CUDA kernels (xt pack); empty: none")                                                         \
     X(DEBUG, "", "what to log to stderr: graph,map,plan,src,ptx,cache,time or all")                          \
     X(DUMP, "", "directory that receives source, PTX and cubin of every CUDA compile")                       \
     X(OVERRIDE, "", "directory: a NAME.cu there replaces the source of the kernel with that name")           \
