@@ -86,7 +86,7 @@ def cpu_source(templates, rows):
             extra["squares"] = kernels.SQUARES
         if name == "weave" and isa == "avx512":
             extra["indices"], extra["merges"] = kernels.weave_indices(k["op"], k["n"], k["esize"])
-            extra["index_type"] = f"int{8 * k['esize']}_t"
+            extra["index_type"] = f"int{8 * min(k['esize'], 8)}_t"
         elif name == "weave" and isa == "avx2":
             extra["masks"] = kernels.weave_masks(k["op"], k["n"], k["esize"])
         prototype = f"void {k['name']}(const struct xtk_job *j, char *d, const char *s);\n"

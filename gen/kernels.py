@@ -16,6 +16,7 @@ LANE = 16  # bytes: the shuffles of AVX stay inside lanes of that size
 LINE = 64  # bytes of a cache line
 WEAVES = {"deinterleave": [2, 3, 4, 5, 6, 7, 8], "interleave": [2, 3, 4, 5, 6, 7, 8],
           "strided": [2, 3, 4, 5, 6, 7, 8], "mirror": [3], "turn": [3]}
+WIDE_MOST = 4  # of units of 16 bytes (xti_cost_weave)
 MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 # square.c.j2, for tiles: end of the name and the parameters; what is done with line %d
 SQUARES = [
@@ -60,7 +61,8 @@ def vector_rows(isa):
             yield from (row(op, b, isa, (4 // b, v // (4 * b)), 3) for b in [1, 2, 4] if isa != "neon")
             continue
         most = 4 if isa == "neon" and op != "strided" else MAX_PARAM  # registers that vld and vst know
-        yield from (row(op, b, isa, (n, v // b), n) for n in counts if n <= most for b in WIDTHS[:-1])
+        yield from (row(op, b, isa, (n, v // b), n) for n in counts if n <= most for b in WIDTHS
+                    if b < LANE or (n <= WIDE_MOST and isa != "neon" and op != "mirror"))
 
 
 def kernels(isas):
@@ -130,15 +132,18 @@ def weave_source(op, n, elems, out, i):
 
 
 def weave_chains(op, n, esize):
-    """AVX-512: for each output the indices of a chain t = perm2(x0, i1, x1), t = perm2(t, i2, x2), .."""
-    elems = 64 // esize
+    """AVX-512: for each output the indices of a chain t = perm2(x0, i1, x1), t = perm2(t, i2, x2), ..: of
+    units, or of their halves when these have 16 bytes."""
+    halves = max(esize // 8, 1)
+    elems = 64 // esize * halves
     tables = []
     for out in range(1 if op == "strided" else n):
         chain = []
         for step in range(1, n):
             index = []
             for i in range(elems):
-                x, at = weave_source(op, n, elems, out, i)
+                x, at = weave_source(op, n, elems // halves, out, i // halves)
+                at = at * halves + i % halves
                 if x == step:
                     index.append(elems + at)
                 else:
