@@ -27,7 +27,7 @@ enum {
 
 /* What fusing one chain may take: nodes may be shared, so that a short line can ask for any amount of work. A
  * step is a number of a matrix that is read or written. */
-enum { XTI_MAX_STEPS = 1 << 26, XTI_MAX_WORK_BYTES = 24 << 20 };
+enum { XTI_MAX_STEPS = 3 << 24, XTI_MAX_WORK_BYTES = 24 << 20 };
 /* What the rest of a copy, a node that is passed and a finished piece take as well, in such steps. */
 enum { XTI_COPY_STEPS = 128, XTI_NODE_STEPS = 16, XTI_PIECE_STEPS = 512 };
 
