@@ -141,7 +141,14 @@ static const struct {
     {"x: u8[16,64,3]; x[:, ::2].permute(2,0,1)",                              "strided"}, /* small */
     {"x: u8[144115188075855872,60]; x.permute(1,0)",                          "transpose"}, /* huge */
     {"x: u8[2,4194304]; x.flip(1) -> [2,4194304]:[9223372036850581503,1]",    "reverse"},
-    {"x: f32[2048,8]; x.permute(1,0)",                                        "deinterleave"},
+    {"x: f32[2048,7]; x.permute(1,0)",                                        "deinterleave"},
+    {"x: f32[2048,8]; x.permute(1,0)",                                        "transpose"}, /* in the cache */
+    {"x: f32[4000000,8]; x.permute(1,0)",                                     "deinterleave"},
+    {"x: c128[2048,3]; x.permute(1,0)",                                       "deinterleave"},
+    {"x: u8[5000,64,3]; x.permute(0,2,1)",                                    "deinterleave"},
+    {"x: u8[5000,60,3]; x.permute(0,2,1)",                                    "mosaic"}, /* no vector */
+    {"x: u8[5000,3,60]; x.permute(0,2,1)",                                    "mosaic"},
+    {"x: f64[800,5,6]; x.permute(0,2,1)",                                     "transpose"},
     {"x: f32[64,64,9]; x.permute(2,0,1)",                                     "transpose"},
     {"x: u8[12,64,64]; x.permute(1,2,0)",                                     "transpose"},
     {"x: u8[64,64,12]; x.permute(2,0,1)",                                     "transpose"},
@@ -191,6 +198,24 @@ START_TEST(a_processor_has_its_row_and_an_unknown_one_the_careful_one)
     ck_assert(m->prices);
     ck_assert_ptr_null(xti_machine_named("zen"));
     ck_assert_str_eq(xti_machine_careful->name, "generic");
+}
+END_TEST
+
+/* In the cache, where the processor has good gathers. */
+START_TEST(small_squares_are_gathered)
+{
+    static const struct {
+        const char *line, *strategy;
+    } row[] = {{"x: f64[800,5,6]; x.permute(0,2,1)", "gather"},
+               {"x: f64[80,12,20]; x.permute(0,2,1)", "transpose"},
+               {"x: c128[800,5,6]; x.permute(0,2,1)", "transpose"}};
+    struct xti_target t = cpu;
+    t.machine = xti_machine_named("emerald");
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct xti_plan p = plan_of(row[i].line, &t);
+        ck_assert_str_eq(xti_plan_strategy(&p), row[i].strategy);
+        free_plan(&p);
+    }
 }
 END_TEST
 
@@ -874,6 +899,7 @@ int main(void)
     tcase_set_timeout(t, 300);
     tcase_add_loop_test(t, a_destination_inside_a_line_may_have_a_plan_of_its_own, 0,
                         sizeof begins / sizeof *begins);
+    tcase_add_test(t, small_squares_are_gathered);
     tcase_add_loop_test(t, a_chain_gets_its_strategy, 0, sizeof chosen / sizeof *chosen);
     tcase_add_test(t, every_strategy_is_chosen_by_some_chain);
     tcase_add_test(t, where_no_kernel_turns_pixels_they_go_through_a_buffer);

@@ -14,7 +14,8 @@ void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target
     of.d = (uintptr_t)d;
     of.s = (uintptr_t)s;
     if (xti_mosaic_table(&of, &m)) {
-        xti_mosaic_fetches(&of, &m);
+        if (step->bytes > target->l2_bytes / 2) /* else it is near */
+            xti_mosaic_fetches(&of, &m);
         job.mosaic = &m;
     }
     xti_run_nest(step, xti_kernel_of(step, target), &job, d, s, share);

@@ -25,11 +25,6 @@ struct nest {
     struct level *level; /* [n_loops + 1] */
 };
 
-static int64_t *extent_of(struct nest *t, int cuts)
-{
-    return cuts == XTI_CUTS_ROW ? &t->job.rows : cuts == XTI_CUTS_COL ? &t->job.cols : &t->extent[cuts];
-}
-
 /* Points by which the first block has to be shorter so that the second begins on a destination line. */
 static int64_t padding(const struct xti_loop *l, const char *d)
 {
@@ -74,7 +69,10 @@ static void place(struct nest *t, int k)
     int64_t at = point_of(t, k, v->i);
     if (l->cuts != XTI_CUTS_NONE) {
         int64_t next = point_of(t, k, v->i + 1), hi = next < t->extent[k] ? next : t->extent[k];
-        *extent_of(t, l->cuts) = (hi - at) * (l->each ? l->each : 1);
+        int64_t *extent = l->cuts == XTI_CUTS_ROW   ? &t->job.rows
+                          : l->cuts == XTI_CUTS_COL ? &t->job.cols
+                                                    : &t->extent[l->cuts];
+        *extent = (hi - at) * (l->each ? l->each : 1);
         if (l->cuts == XTI_CUTS_COL && !l->each) {
             t->job.before = at;
             t->job.after = t->extent[k] - hi;

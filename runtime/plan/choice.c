@@ -9,29 +9,16 @@
 
 /* What is tried: each decision turned by itself, then those that often go together. Where a decision does not
  * apply the plan is the model's again, and is left out. */
+/* clang-format off */
 static const struct xti_choice tried[] = {
-    {0},
-    {.first = 1},
-    {.first = -1},
-    {.stream = 1},
-    {.stream = -1},
-    {.order = XTI_ORDER_SOURCE},
-    {.order = XTI_ORDER_DESTINATION},
-    {.order = XTI_ORDER_SUM},
-    {.rows = 2},
-    {.rows = -2},
-    {.cols = 2},
-    {.cols = -2},
-    {.rows = 2, .cols = 2},
-    {.rows = 2, .cols = -2},
-    {.rows = -2, .cols = 2},
-    {.rows = -2, .cols = -2},
-    {.stream = 1, .order = XTI_ORDER_DESTINATION},
-    {.stream = 1, .order = XTI_ORDER_SUM},
-    {.stream = -1, .order = XTI_ORDER_SOURCE},
-    {.stream = -1, .rows = 2},
-    {.stream = -1, .cols = 2},
+    {0}, {.first = 1}, {.first = -1}, {.stream = 1}, {.stream = -1},
+    {.order = XTI_ORDER_SOURCE}, {.order = XTI_ORDER_DESTINATION}, {.order = XTI_ORDER_SUM},
+    {.rows = 2}, {.rows = -2}, {.cols = 2}, {.cols = -2},
+    {.rows = 2, .cols = 2}, {.rows = 2, .cols = -2}, {.rows = -2, .cols = 2}, {.rows = -2, .cols = -2},
+    {.stream = 1, .order = XTI_ORDER_DESTINATION}, {.stream = 1, .order = XTI_ORDER_SUM},
+    {.stream = -1, .order = XTI_ORDER_SOURCE}, {.stream = -1, .rows = 2}, {.stream = -1, .cols = 2},
 };
+/* clang-format on */
 enum { N_TRIED = sizeof tried / sizeof *tried, MOST_BLOCKS = 2 };
 
 /* Then each strategy that comes next, and each trick that a plan does without. */

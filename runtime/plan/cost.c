@@ -199,15 +199,10 @@ bool xti_cost_halves(const struct xti_plan *p, const struct xti_step *step)
            p->bytes_written <= t->l1_bytes / 2;
 }
 
-static bool begins_on_lines(const struct xti_step *step)
-{
-    return step->row.d % XTI_LINE == 0 && step->col.s % XTI_LINE == 0;
-}
-
 /* Squares of wide units, too, are put into an order by the kernel, where rows of both sides begin on lines;
  * elsewhere squares share lines with their neighbours. */
 bool xti_cost_one_call(const struct xti_step *step)
 {
     enum { NARROW = 2 };
-    return step->store.squares && step->unit > NARROW && begins_on_lines(step);
+    return step->store.squares && step->unit > NARROW && (step->row.d | step->col.s) % XTI_LINE == 0;
 }

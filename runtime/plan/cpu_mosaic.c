@@ -77,13 +77,6 @@ static void mosaic_of(const struct xti_plan *p, const struct xti_nest *t, struct
         take_even(x);
 }
 
-/* Rows and tiles of the destination are whole lines, and columns are all alike. */
-static bool whole_lines(const struct xti_sides *x)
-{
-    const struct xti_loop *last = &x->t.dim[x->col.dim[x->col.n_dims - 1]];
-    return !xti_sides_ragged(x) && last->n % x->col.take == 0;
-}
-
 /* Between the units of the source a page may lie, which is not to be read. */
 static bool has_gaps(const struct xti_nest *t)
 {
@@ -164,8 +157,8 @@ static bool picked(const struct xti_plan *p, const struct xti_nest *t)
  * do that are gathered one by one, and more than a part of a square or of a gather by one instruction. */
 static int windows_worth_near(const struct xti_plan *p, const struct xti_nest *t)
 {
-    enum { ONE_BY_ONE = 32, OTHERS = 4, NARROW = 2 };
-    return t->unit <= NARROW && picked(p, t) ? ONE_BY_ONE / t->unit : OTHERS;
+    enum { ONE_BY_ONE = 32, OTHERS = 8, NARROW = 2 };
+    return (t->unit <= NARROW && picked(p, t) ? ONE_BY_ONE : OTHERS) / t->unit;
 }
 
 int xti_mosaic_most(const struct xti_plan *p, const struct xti_nest *t, int windows)
@@ -217,14 +210,15 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     mosaic_of(p, t, &x);
     if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
-    if (!xti_sides_list_fits(&x) || (xti_cost_stream(p) && !whole_lines(&x)))
+    const struct xti_loop *last = &x.t.dim[x.col.dim[x.col.n_dims - 1]];
+    if (!xti_sides_list_fits(&x) || (xti_cost_stream(p) && (xti_sides_ragged(&x) || last->n % x.col.take)))
         return xti_refuse(why, "rows of the destination are no whole lines");
     int most = windows_worth(p, t), n = most ? windows(&x, most) : 0;
     if (!most)
         return xti_refuse(why, "tiles of long rows serve");
     if (!n)
         return xti_refuse(why, "lines lie in more than %d windows", most);
-    if (!xti_mosaic_serves(p, t->unit) && picked(p, t))
+    if (xti_cost_stream(p) && !xti_mosaic_serves(p, t->unit) && picked(p, t))
         return xti_refuse(why, "units of %lld B are gathered", (long long)t->unit);
     *t->windows = n;
     return true;

@@ -6,7 +6,6 @@
 #include "plan/loops.h"
 
 enum {
-    WEAVE_MIN_COLS = 8,       /* below it the rows of 2..8 units cost more than moving the units */
     STREAM_COLS_BYTES = 1024, /* of the columns in a block of a streaming transpose */
     BLOCK_BYTES = 512,        /* of both in one through the cache, .. */
     AHEAD_BLOCK_BYTES = 2048, /* .. where lines are fetched ahead of stores */
@@ -16,17 +15,25 @@ enum {
 
 /* ---- planes to pixels, and back */
 
+/* Of fewer pixels than a vector has all units would be moved one by one. */
+static const int vector_bytes[XTI_ISA_COUNT] = {
+    [XTI_ISA_AVX2] = 32, [XTI_ISA_AVX512] = 64, [XTI_ISA_NEON] = 32};
+
 /* So few planes are woven, whose pixels follow each other on both sides. */
 static bool weaves(const struct xti_plan *p, const struct xti_nest *t, const struct xti_loop *planes,
                    const struct xti_loop *pixels, int64_t step, struct xti_why *why)
 {
+    enum { MANY = 8 };
     int most = xti_cost_weave(&p->target, t->unit, pixels->n * t->unit);
     if (planes->n > most)
         return xti_refuse(why, "%lld planes > %d", (long long)planes->n, most);
+    if (planes->n >= MANY && planes->s && planes->n * t->unit % XTI_LANE == 0 && !xti_cost_stream(p))
+        return xti_refuse(why, "%lld planes make up squares", (long long)planes->n);
     if (step != planes->n * t->unit)
         return xti_refuse(why, "the pixels of %lld do not follow each other", (long long)planes->n);
-    return pixels->n >= WEAVE_MIN_COLS ||
-           xti_refuse(why, "%lld pixels < %d", (long long)pixels->n, WEAVE_MIN_COLS);
+    int vector = vector_bytes[p->target.isa];
+    return pixels->n * t->unit >= vector ||
+           xti_refuse(why, "%lld pixels of %d B fill no vector", (long long)pixels->n, t->unit);
 }
 
 bool xti_interleave_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -54,10 +61,25 @@ bool xti_deinterleave_applies(const struct xti_plan *p, const struct xti_nest *t
 void xti_deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     step->param = (int)xti_nest_cs(t)->n;
+    /* Short rows go through the cache (weave.c.j2): those that share lines one after the other. */
+    enum { SHORT = 4 * XTI_LINE };
+    int64_t row = xti_nest_cd(t)->n * t->unit;
+    if (!step->choice.order && row < SHORT && (row | xti_nest_bits(t, t->cd)) % XTI_LINE)
+        step->choice.order = XTI_ORDER_DESTINATION;
     xti_step_along(p, t, XTI_CPU_DEINTERLEAVE, t->cs, t->cd, false, step);
 }
 
 /* ---- transposes */
+
+/* In the cache calls for so few units take longer than gather instructions. */
+static bool gathered_near(const struct xti_plan *p, const struct xti_nest *t, int64_t rows, int64_t cols)
+{
+    enum { SMALL = 256, SQUARE = 32 };
+    int gathers = p->target.machine->habits.gathers;
+    return gathers && t->unit >= gathers && t->unit < XTI_LANE && p->target.isa == XTI_ISA_AVX512 &&
+           !xti_cost_stream(p) && rows * cols / t->unit < SMALL && (rows | cols) % SQUARE &&
+           xti_gather_applies(p, t, NULL);
+}
 
 bool xti_transpose_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
@@ -66,7 +88,7 @@ bool xti_transpose_applies(const struct xti_plan *p, const struct xti_nest *t, s
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     int64_t rows = cs->n * t->unit, cols = cd->n * t->unit;
     bool lanes = t->unit == XTI_LANE && cs->d % XTI_LINE == 0 && cols >= XTI_LINE;
-    if (!lanes && xti_gather_few(p, t, rows))
+    if (!lanes && (xti_gather_few(p, t, rows) || gathered_near(p, t, rows, cols)))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)rows);
     return xti_cost_squares(t->unit, rows, cols) ||
            xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)cs->n, (long long)cd->n,

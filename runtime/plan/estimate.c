@@ -92,7 +92,7 @@ static bool ragged(const struct xti_step *step, const struct box *b)
 {
     int64_t width = step->stage.serves ? 1 : xti_step_col_bytes(step);
     int64_t all = step->d_byte | b->cols * width | (step->row.n > 1 ? step->row.d : 0);
-    for (int i = 0; i < step->n_loops; i++)
+    for (int i = 0; i < step->n_loops + step->list.row_dims; i++)
         all |= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].d : 0;
     return all % XTI_LINE;
 }
@@ -125,8 +125,11 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
         sum->stored[c] += b.stream ? 0 : parts * t.stored[c];
     }
     *(b.stream ? &sum->streamed : &sum->written) += t.destination;
-    if (b.stream && rows && ragged(step, &b))
-        sum->write += TWICE * b.calls * (double)b.rows * price->split;
+    /* Of rows that tiles cut, all parts but the first and the last leave as lines. */
+    bool tile = step->kernel == XTI_CPU_TILE;
+    if (b.stream && (rows || tile) && ragged(step, &b))
+        sum->write += TWICE * b.calls * (double)b.rows * price->split *
+                      (tile ? (double)b.cols / (double)step->col.n : 1);
     sum->jumps += t.jumps;
     sum->kept += XTI_LINE * ((reads ? t.source : 0) + (b.stream ? 0 : t.destination));
 }

@@ -258,13 +258,6 @@ static xt_status rewrite(struct xti_plan *p, const struct rows *r, struct xti_jo
     return XT_OK;
 }
 
-static bool may_join(const struct xti_plan *p)
-{
-    const struct xti_map *m = &p->map;
-    bool dense = m->numel && m->numel == m->dst_hi - m->dst_lo + 1;
-    return xti_may(&p->target, XTI_JOINT) && dense && xti_cost_stream(p) && m->n_pieces > 1;
-}
-
 /* Short rows gain by a buffer; longer ones where the source is far from the order of the destination, as far
  * as the steps are known without it. */
 static bool serves(const struct xti_plan *p)
@@ -285,7 +278,9 @@ xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
     const struct xti_map old = p->map;
     struct xti_joint j = {0};
     struct rows r;
-    if (!may_join(p) || !list_parts(&p->map, &j, &fill) || !find_rows(&p->map, &j, fill, &r))
+    bool dense = old.numel && old.numel == old.dst_hi - old.dst_lo + 1;
+    if (!xti_may(&p->target, XTI_JOINT) || !dense || old.n_pieces < 2 || !xti_cost_stream(p) ||
+        !list_parts(&p->map, &j, &fill) || !find_rows(&p->map, &j, fill, &r))
         return XT_OK;
     xt_status s = rewrite(p, &r, &j, fill, err);
     if (!s && !serves(p)) {

@@ -3,11 +3,6 @@
 
 #include "base/num.h"
 
-static bool is_width(int64_t bytes)
-{
-    return bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16;
-}
-
 /* Takes the contiguous innermost dim out of the loops. */
 static void take_run(struct xti_nest *t)
 {
@@ -18,7 +13,8 @@ static void take_run(struct xti_nest *t)
         t->run *= last->n;
         t->n_dims--;
     }
-    t->unit = fill ? t->esize : is_width(t->run) ? (int)t->run : 0;
+    bool width = t->run <= XTI_LANE && !(t->run & (t->run - 1));
+    t->unit = fill ? t->esize : width ? (int)t->run : 0;
 }
 
 bool xti_nest_copies(const struct xti_piece *x, struct xti_why *why)

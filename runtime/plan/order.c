@@ -14,14 +14,6 @@ int64_t xti_step_row_bytes(const struct xti_step *step)
     return (step->col.n - 1) * step->col.d + xti_step_col_bytes(step);
 }
 
-/* The nest with all of its destination strides positive again. */
-static void flip_back(struct xti_nest *t)
-{
-    for (int i = 0; i < t->n_dims; i++)
-        if (t->dim[i].d < 0)
-            xti_nest_flip(t, i);
-}
-
 /* A contiguous run. Divs and guards tell its elements apart, nothing else does. */
 static void columns_of_run(const struct xti_nest *t, struct xti_step *step)
 {
@@ -58,7 +50,9 @@ void xti_order_step(const struct xti_nest *nest, struct xti_step *step)
 {
     struct xti_nest t;
     xti_nest_copy(nest, &t);
-    flip_back(&t);
+    for (int i = 0; i < t.n_dims; i++) /* the destination's strides are positive again */
+        if (t.dim[i].d < 0)
+            xti_nest_flip(&t, i);
     step->general = !xti_piece_affine(t.piece);
     step->s_byte = t.s_byte;
     step->d_byte = t.d_byte;

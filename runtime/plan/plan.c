@@ -210,23 +210,29 @@ static const struct xti_strategy *main_strategy(const struct xti_plan *p)
     return p->n_steps ? p->strategies + __builtin_ctzll(xti_cost_main(p)) : NULL;
 }
 
-/* A plan past the second cache that is priced at several times what its lines cost asks its rivals. */
+/* A plan past the second cache that is priced at several times what its lines cost asks its rivals: with
+ * streaming stores, or without, by what comes next, by a gather. */
 static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
     double dear = p->target.machine->habits.well_priced ? 1.75 : 3;
     const struct xti_strategy *main = main_strategy(p);
     bool stream = xti_cost_stream(p);
-    struct xti_choice turned = {.stream = stream ? -1 : 1}, next = {.without = xti_cost_main(p)};
+    enum { ALONE = 2 }; /* memcpy and fills, whose pieces have no other */
+    int gather = (int)(xti_strategy_made_by(p, xti_gather_make) - p->strategies);
+    const struct xti_choice rival[] = {{.stream = stream ? -1 : 1},
+                                       {.without = xti_cost_main(p)},
+                                       {.without = (UINT64_C(1) << gather) - (1 << ALONE)}};
     struct xti_estimate e;
     if (!xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
         p->target.isa == XTI_ISA_SCALAR || main->rivals == XTI_RIVALS_NONE)
         return XT_OK;
     xti_plan_estimate(p, &e);
     double seconds = e.seconds / dear;
-    if (seconds <= e.least[true])
-        return XT_OK;
-    xt_status s = seconds > e.least[!stream] ? take_cheaper(p, m, turned, &seconds, err) : XT_OK;
-    return s || main->rivals == XTI_RIVALS_STREAM ? s : take_cheaper(p, m, next, &seconds, err);
+    xt_status s = XT_OK;
+    for (int i = 0; i < (main->rivals == XTI_RIVALS_STREAM ? 1 : 3) && !s; i++)
+        if (seconds > e.least[i ? stream : !stream])
+            s = take_cheaper(p, m, rival[i], &seconds, err);
+    return s;
 }
 
 static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,

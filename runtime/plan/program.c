@@ -76,20 +76,16 @@ static void fetched_to(const struct xti_plan *p, struct xti_str *b)
 
 /* ---- leaf */
 
-#define MODE(member, word)                                                                                   \
-    {                                                                                                        \
-        offsetof(struct xti_step, member), word                                                              \
-    }
 static const struct {
     size_t member; /* a bool */
     const char *word;
 } modes[] = {
-    MODE(store.stream, "stream"),
-    MODE(store.prefetch_writes, "fetch writes"),
-    MODE(store.squares, "squares of lines"),
-    MODE(store.halves, "vectors of 256 bits"),
-    MODE(store.unstaged, "unstaged"),
-    MODE(visit.gaps, "with gaps"),
+    {offsetof(struct xti_step, store.stream), "stream"},
+    {offsetof(struct xti_step, store.prefetch_writes), "fetch writes"},
+    {offsetof(struct xti_step, store.squares), "squares of lines"},
+    {offsetof(struct xti_step, store.halves), "vectors of 256 bits"},
+    {offsetof(struct xti_step, store.unstaged), "unstaged"},
+    {offsetof(struct xti_step, visit.gaps), "with gaps"},
 };
 
 static void leaf_text(const struct xti_plan *p, const struct xti_step *s, struct xti_str *b)

@@ -165,19 +165,14 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
         step->loop[step->n_loops + i] = list[i];
 }
 
-static bool side_has(const struct xti_side *a, int dim)
-{
-    for (int i = 0; i < a->n_dims; i++)
-        if (a->dim[i] == dim)
-            return true;
-    return false;
-}
-
 bool xti_sides_ragged(const struct xti_sides *x)
 {
+    bool col[XTI_MAX_DIMS] = {false};
     int64_t bits = x->col.bytes;
+    for (int i = 0; i < x->col.n_dims; i++)
+        col[x->col.dim[i]] = true;
     for (int i = 0; i < x->t.n_dims; i++)
-        bits |= side_has(&x->col, i) ? 0 : x->t.dim[i].d;
+        bits |= col[i] ? 0 : x->t.dim[i].d;
     return bits % XTI_LINE;
 }
 

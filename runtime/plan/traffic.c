@@ -217,12 +217,9 @@ static void grow_side(struct walk *w, const struct xti_step *step, int cuts)
  * where it goes through them line by line of the columns, or its columns. */
 static void walk_kernel(struct walk *w, const struct xti_step *step)
 {
-    static const bool squares[XTI_CPU_OP_COUNT] = {[XTI_CPU_TRANSPOSE] = true,
-                                                   [XTI_CPU_TILE] = true,
-                                                   [XTI_CPU_TURN] = true,
-                                                   [XTI_CPU_INTERLEAVE] = true,
-                                                   [XTI_CPU_DEINTERLEAVE] = true};
-    bool square = squares[step->kernel];
+    const uint32_t squares = 1u << XTI_CPU_TRANSPOSE | 1u << XTI_CPU_TILE | 1u << XTI_CPU_TURN |
+                             1u << XTI_CPU_INTERLEAVE | 1u << XTI_CPU_DEINTERLEAVE;
+    bool square = squares >> step->kernel & 1;
     hold(w, step, XTI_CUTS_COL, XTI_LINE / step->unit);
     if (square)
         hold(w, step, XTI_CUTS_ROW, XTI_LINE / step->unit);
