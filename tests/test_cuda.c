@@ -657,13 +657,20 @@ END_TEST
 /* The layout of a box is chosen by this count. */
 START_TEST(wavefronts_of_a_box_are_those_that_are_counted)
 {
-    static const char *const lines[] = {
-        "x: u8[512,512]; x.permute(1,0)",       "x: f16[480,336]; x.permute(1,0)",
-        "x: f32[96,96,24]; x.permute(2,1,0)",   "x: f32[512,5,5]; x.permute(0,2,1)",
-        "x: f64[4,64,320,3]; x.flip(2)",        "x: f16[16,16,16,16]; x.permute(3,1,2,0)",
-        "x: f32[64,2048]; x[:, ::5]",           "x: u8[64,24,40]; x.permute(0,2,1)",
-        "x: f32[512,509]; x.permute(1,0)",      "x: f64[256,768]; x.reshape(256,96,8).permute(2,0,1)",
-        "x: f16[2,40,48,5]; x.permute(0,3,2,1)"};
+    static const char *const lines[] = {"x: u8[512,512]; x.permute(1,0)",
+                                        "x: f16[480,336]; x.permute(1,0)",
+                                        "x: f32[96,96,24]; x.permute(2,1,0)",
+                                        "x: f32[512,5,5]; x.permute(0,2,1)",
+                                        "x: f64[4,64,320,3]; x.flip(2)",
+                                        "x: f16[16,16,16,16]; x.permute(3,1,2,0)",
+                                        "x: f32[64,2048]; x[:, ::5]",
+                                        "x: u8[64,24,40]; x.permute(0,2,1)",
+                                        "x: f32[512,509]; x.permute(1,0)",
+                                        "x: f64[256,768]; x.reshape(256,96,8).permute(2,0,1)",
+                                        "x: f16[2,40,48,5]; x.permute(0,3,2,1)",
+                                        "x: f32[507,507]; x.permute(1,0)",
+                                        "x: f32[506,505]; x.permute(1,0)",
+                                        "x: f64[255,253]; x.permute(1,0)"};
     int n = 0;
     if (cuda_skipped())
         return;

@@ -30,6 +30,9 @@ enum {
 
 /* What twice as many wavefronts as there need to be count where a processor has time for them. */
 static const double CONFLICTS = 0.4;
+/* Wavefronts of words where threads take turns, over those where they do not: less is worth the eight
+ * selections of each word (bench/notes/h200.md: of all that is counted wavefronts come next to sectors). */
+static const double WORTH_TURNS = 0.75;
 
 /* ---- digits */
 
@@ -111,16 +114,17 @@ static void put_digits(const struct digits *d, int64_t i, int lane, struct reque
     }
 }
 
-/* Of a run within its first word, as if all strides that are no multiples of that were odd: then all these
- * share a layout, and a kernel. Of runs that go from row to row not by 1: units of neighbouring runs would
- * meet in no bank, as with most others they do. */
-static int64_t units_within(const struct xti_box *b, const struct request *r, int lane, int64_t of)
+/* Of a run within its first word: by the strides, or as if all that are no multiples of that were odd: then
+ * all these share a layout, and a kernel. Of runs that go from row to row not by 1: units of neighbouring
+ * runs would meet in no bank, as with most others they do. */
+static int64_t units_within(const struct xti_box *b, bool known, const struct request *r, int lane,
+                            int64_t of)
 {
     int64_t at = 0, odd = b->n_b == 1 && xti_box_is_row(&b->dim[0]) ? 3 : 1;
     for (int j = 0; j < b->n; j++)
         if (!b->dim[j].in_b && b->dim[j].d % of)
-            at += odd * r->point[j][lane];
-    return at % of;
+            at += (known ? b->dim[j].d % of : odd) * r->point[j][lane];
+    return (at % of + of) % of;
 }
 
 static void ask_for_chunks(const struct xti_box *b, int64_t first, struct request *r)
@@ -137,8 +141,17 @@ static void ask_for_chunks(const struct xti_box *b, int64_t first, struct reques
     }
 }
 
-/* The k-th unit of each lane's word. */
-static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int k, struct request *r)
+/* The unit that thread e gathers k-th. */
+static int64_t unit_of_thread(const struct xti_box *b, int unit, int64_t e, int64_t k)
+{
+    const struct xti_box_stagger *g = &b->stagger;
+    int64_t units = b->word / unit;
+    return g->quarters ? (k + (e >> g->lanes) * g->step * (units / g->quarters)) % units : k;
+}
+
+/* The k-th unit of each lane's word. known: by the strides. */
+static void ask_for_units(const struct xti_box *b, int unit, bool known, int64_t first, int k,
+                          struct request *r)
 {
     int64_t units = b->word / unit, outs = b->outs / b->group;
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
@@ -148,22 +161,24 @@ static void ask_for_units(const struct xti_box *b, int unit, int64_t first, int 
     memset(r, 0, sizeof *r);
     int64_t most = b->grid ? outs * b->lanes : outs * b->vectors; /* runs that go along together */
     for (; r->lanes < WARP && first + r->lanes < b->steps.active && first + r->lanes < most; r->lanes++) {
-        int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units + k;
+        int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units +
+                                              unit_of_thread(b, unit, e, k);
         put_digits(&run, e / b->lanes % outs, r->lanes, r);
         if (b->grid) /* not the first sector, of which few lanes have a unit */
-            point += (b->vectors > b->lanes ? b->lanes : 0) - units_within(b, r, r->lanes, b->grid / unit);
+            point +=
+                (b->vectors > b->lanes ? b->lanes : 0) - units_within(b, known, r, r->lanes, b->grid / unit);
         else if (!b->destination_aligned)
-            point += last->back * last->d - units_within(b, r, r->lanes, b->share / unit);
+            point += last->back * last->d - units_within(b, known, r, r->lanes, b->share / unit);
         put_digits(&points, point < 0 ? 0 : point, r->lanes, r);
     }
 }
 
-static void ask(const struct xti_box *b, int unit, struct probes *p)
+static void ask(const struct xti_box *b, int unit, bool known, struct probes *p)
 {
     int units = b->word / unit;
     p->n = p->first = p->chunk_lanes = p->unit_lanes = 0;
     for (int w = 0; w < PROBES; w++) {
-        ask_for_units(b, unit, w * WARP, w * 5 % units, &p->request[p->n]);
+        ask_for_units(b, unit, known, w * WARP, w * 5 % units, &p->request[p->n]);
         p->unit_lanes += p->request[p->n].lanes;
         p->n += p->request[p->n].lanes > 0;
     }
@@ -286,7 +301,7 @@ static struct xti_box_waves count_probes(const struct xti_box *b, int unit, stru
 struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit)
 {
     struct probes p;
-    ask(b, unit, &p);
+    ask(b, unit, true, &p);
     return count_probes(b, unit, &p, INFINITY);
 }
 
@@ -510,6 +525,7 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
     choose_steps(b, unit);
     b->constant = is_constant(b, unit);
     b->together = y->spread && stays_together(b, unit);
+    b->stagger = (struct xti_box_stagger){0};
     choose_table(b, unit);
 }
 
@@ -586,7 +602,8 @@ static double gather_instructions(const struct xti_box *b, int unit)
                                                                             : 4) *
                                                                   b->word / 4.0
                                                             : units;
-    return moved + (b->constant ? 0 : units) + (b->spread ? 6 * (b->together ? 1 : units) : 0);
+    return moved + 2 * b->stagger.quarters + (b->constant ? 0 : units) +
+           (b->spread ? 6 * (b->together ? 1 : units) : 0);
 }
 
 double xti_box_instructions(const struct xti_box *b, int unit)
@@ -664,6 +681,7 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
 struct found {
     struct layout y;
     int64_t lanes;
+    struct xti_box_stagger stagger;
     double price, time;
 };
 
@@ -677,13 +695,129 @@ static bool search_layouts(struct xti_box *b, int unit, int n, const struct layo
         if (b->bytes > SHARED_BYTES)
             continue;
         if (!p.n || even != b->even)
-            ask(b, unit, &p);
+            ask(b, unit, false, &p);
         even = b->even;
         double cost = price(b, unit, &p, best->price, &ideal);
         if (cost < best->price)
-            *best = (struct found){list[i], b->lanes, cost, INFINITY};
+            *best = (struct found){list[i], b->lanes, {0}, cost, INFINITY};
     }
     return ideal;
+}
+
+/* Places of a word's units must be known each by itself, and kept from word to word. */
+static bool may_stagger(const struct xti_box *b, int unit)
+{
+    int64_t units = b->word / unit;
+    return b->word == 16 && units > 1 && b->steps.still && (!b->turns || units <= 4) && !b->grid &&
+           !b->table && !b->spread;
+}
+
+/* The i-th way to go through quarters in turn, those that cost least first; false: there are no more. */
+static bool next_stagger(int i, int unit, struct xti_box_stagger *g)
+{
+    static const int step[] = {2, 1, 3};
+    enum { LANES = 5 };
+    g->quarters = unit < 8 ? 4 : 2;
+    g->step = unit < 8 ? step[i / LANES % 3] : 1;
+    g->lanes = i % LANES;
+    return i < LANES * (unit < 8 ? 3 : 1);
+}
+
+/* Wavefronts of words of the destination, by the strides, `each` units of a word; or more than `enough`. */
+static int count_word_waves(const struct xti_box *b, int unit, int each, int enough, int *ideal)
+{
+    int waves = 0, units = b->word / unit, bytes = unit * b->group;
+    *ideal = 0;
+    for (int i = 0; i < PROBES * each && waves <= enough; i++) {
+        int w = i % PROBES;
+        struct request r;
+        ask_for_units(b, unit, true, w * WARP, (w * 5 + i / PROBES) % units, &r);
+        waves += count_waves(b, &r, base_of(b), bytes, enough - waves);
+        *ideal += groups_of(&r, bytes);
+    }
+    return waves;
+}
+
+/* Chooses for the strides at hand. Returns the wavefronts of a few words; *without: if none took turns. */
+static int choose_stagger(struct xti_box *b, int unit, int each, int *without)
+{
+    struct xti_box_stagger g, best = {unit < 8 ? 4 : 2, 0, 0};
+    int ideal;
+    b->stagger = best;
+    int least = *without = count_word_waves(b, unit, each, INT_MAX, &ideal);
+    for (int i = 0; least > ideal && next_stagger(i, unit, &g); i++) {
+        int all;
+        b->stagger = g;
+        int waves = count_word_waves(b, unit, each, least - 1, &all);
+        best = waves < least ? g : best;
+        least = waves < least ? waves : least;
+    }
+    b->stagger = best;
+    return least;
+}
+
+static bool strides_are_free(const struct xti_box *b, int unit)
+{
+    bool free = false;
+    for (int j = 0; j < b->n; j++)
+        free |= b->dim[j].ragged ||
+                (!b->destination_aligned && !b->dim[j].in_b && b->dim[j].d % (b->share / unit));
+    return free;
+}
+
+/* Strides that stand for any others, of rows and between runs: units, modulo those of a chunk or of a part.
+ * False: there are no more. */
+static bool next_strides(int i, const struct xti_box *alike, int unit, struct xti_box *b)
+{
+    static const int8_t strides[][2] = {{1, 1}, {1, 3}, {3, 1}, {3, 3}, {5, 1}, {1, 2}, {3, 2}, {5, 5}};
+    enum { N = sizeof strides / sizeof *strides };
+    *b = *alike;
+    for (int j = 0; j < b->n && i < N; j++) {
+        struct xti_box_dim *d = &b->dim[j];
+        if (!d->in_b && d->d % (b->share / unit))
+            d->d = strides[i][1];
+        d->shared += d->ragged ? strides[i][0] * unit % 16 - odd_bytes(unit) : 0;
+    }
+    for (int j = 1; j < b->n_b && b->even; j++)
+        b->dim[j].shared = evenly(b, j);
+    return i < N;
+}
+
+/* Are turns worth it for the strides that share a kernel, taken together? */
+static bool worth_turns(const struct xti_box *b, int unit)
+{
+    struct xti_box other = *b;
+    int with = 0, without = 0, of;
+    if (!strides_are_free(b, unit)) {
+        with = choose_stagger(&other, unit, b->word / unit, &without);
+        return with <= WORTH_TURNS * without;
+    }
+    for (int i = 0; next_strides(i, b, unit, &other); i++) {
+        with += choose_stagger(&other, unit, 1, &of);
+        without += of;
+    }
+    return with <= WORTH_TURNS * without;
+}
+
+static void search_stagger(struct xti_box *b, int unit, struct found *best)
+{
+    struct xti_box_stagger g;
+    struct probes p;
+    bool ideal;
+    b->lanes = best->lanes;
+    lay_out(b, unit, &best->y);
+    if (!may_stagger(b, unit) || !worth_turns(b, unit))
+        return;
+    best->price = INFINITY;
+    for (int i = 0; next_stagger(i, unit, &g); i++) {
+        b->stagger = g;
+        ask(b, unit, false, &p);
+        double cost = price(b, unit, &p, best->price, &ideal);
+        if (cost < best->price) {
+            best->price = cost;
+            best->stagger = g;
+        }
+    }
 }
 
 static struct found search(struct xti_box *b, int unit)
@@ -697,6 +831,8 @@ static struct found search(struct xti_box *b, int unit)
         b->lanes = lanes[k];
         ideal = search_layouts(b, unit, n_layouts, list, &best);
     }
+    if (best.price < INFINITY)
+        search_stagger(b, unit, &best);
     return best;
 }
 
@@ -787,7 +923,9 @@ static void keep(const struct facts *f, uint64_t hash, const struct found *found
 
 static double time_of(const struct xti_box *b, int unit)
 {
-    struct xti_box_waves w = xti_box_count_waves(b, unit);
+    struct probes p;
+    ask(b, unit, false, &p);
+    struct xti_box_waves w = count_probes(b, unit, &p, INFINITY);
     double sixteens = unit / 16.0;
     for (int j = 0; j < b->n; j++)
         sixteens *= (double)b->dim[j].t;
@@ -807,6 +945,7 @@ double xti_box_lay_out(struct xti_box *b, int unit)
         if (found.price < INFINITY) {
             alike.lanes = found.lanes;
             lay_out(&alike, unit, &found.y);
+            alike.stagger = found.stagger;
             found.time = time_of(&alike, unit);
         }
         keep(&f, hash, &found);
@@ -814,10 +953,14 @@ double xti_box_lay_out(struct xti_box *b, int unit)
     b->lanes = found.lanes;
     b->time = found.time;
     lay_out(b, unit, &found.y);
+    b->stagger = found.stagger;
     for (int j = 0; j < b->n; j++)
         if (b->even && j && j < b->n_b)
             b->dim[j].shared = evenly(b, j);
         else
             b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
+    int without;
+    if (b->stagger.quarters) /* numbers, no facts of the structure */
+        choose_stagger(b, unit, strides_are_free(b, unit) ? 1 : b->word / unit, &without);
     return found.price;
 }

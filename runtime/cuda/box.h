@@ -30,6 +30,13 @@ struct xti_box_steps {
     bool still;
 };
 
+/* Threads gather the quarters of their words of the destination in turn, so that those side by side meet in
+ * no bank: thread t begins with quarter (t >> lanes) * step, modulo `quarters`; of units of 8 bytes there are
+ * two. quarters 0: all begin with the first. */
+struct xti_box_stagger {
+    int quarters, lanes, step;
+};
+
 struct xti_box {
     int n; /* dims: those of the destination's run, then others, innermost first */
     struct xti_box_dim dim[XTI_CUDA_BOX_DIMS];
@@ -47,7 +54,8 @@ struct xti_box {
     int64_t row_parts;          /* of rows of more chunks than there are threads: loaded one after another */
     bool row_still;             /* that one begins as far within its first chunk */
     struct xti_box_steps steps; /* from word to word */
-    int shifts;                 /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
+    struct xti_box_stagger stagger;
+    int shifts; /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
     int source_align, destination_align; /* of rows and runs in bytes, <= 32; buffers that begin at words are
                                             taken to begin at sectors */
     bool source_whole;                   /* rows are whole aligned chunks, also at edges */
@@ -101,7 +109,7 @@ bool xti_box_fits(const struct xti_box *b, int unit);
 double xti_box_lay_out(struct xti_box *b, int unit);
 
 /* Wavefronts of shared memory that all of the box takes, and the least that so many requests could, counted
- * exactly for its first warps. */
+ * exactly for its first warps, by its strides. */
 struct xti_box_waves {
     double taken, ideal;
 };

@@ -307,6 +307,12 @@ static void define_places(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_TABLE", b->table);
     xti_write_constant(w, "XT_TURNS", b->turns ? b->dim[0].t + b->dim[0].back : 0);
     xti_write_constant(w, "XT_TABLE_AT", b->table_at);
+    bool staggered = b->stagger.quarters && (b->stagger.step || w->e->tier == XTI_TIER_STRUCTURE);
+    xti_write_constant(w, "XT_QUARTERS", staggered ? b->stagger.quarters : 0);
+    if (!staggered)
+        return;
+    xti_write_number(w, "XT_STAGGER_LANES", b->stagger.lanes);
+    xti_write_number(w, "XT_STAGGER_STEP", b->stagger.step);
 }
 
 static void tile_define(struct xti_writer *w)
@@ -347,4 +353,4 @@ const struct xti_family xti_cuda_tile = {
     "XT_ACTIVE XT_STILL XT_SPREAD XT_EVERY "
     "XT_TOGETHER XT_ROOM XT_CHUNK_STORE XT_TABLE XT_TURNS XT_TABLE_AT XT_FILLED XT_UNCUT XT_BRIM XT_GROUP "
     "XT_GRID "
-    "XT_GROUP_TO XT_PARTS XT_NUMBERED XT_RUN_DIMS XT_ROW_DIMS"};
+    "XT_GROUP_TO XT_PARTS XT_NUMBERED XT_RUN_DIMS XT_ROW_DIMS XT_QUARTERS XT_STAGGER_LANES XT_STAGGER_STEP"};

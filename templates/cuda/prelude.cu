@@ -157,6 +157,19 @@ XT_FN xt_b16 xt_reverse_b8(const xt_b16 v)
 }
 XT_FN xt_b16 xt_reverse_b16(const xt_b16 v) { return v; }
 
+/* Word k becomes word k + by, modulo 4. */
+XT_FN xt_b16 xt_rotate(const xt_b16 v, const int by)
+{
+    xt_b16 a, r;
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        a.w[k] = by & 1 ? v.w[(k + 3) % 4] : v.w[k];
+    XT_UNROLL
+    for (int k = 0; k < 4; k++)
+        r.w[k] = by & 2 ? a.w[k ^ 2] : a.w[k];
+    return r;
+}
+
 /* Sixteen bytes of units. */
 XT_FN xt_b16 xt_join_b1(const xt_b1 *unit)
 {

@@ -42,7 +42,9 @@
  * - byte a of the rows and gaps that these places are of is at a + (a >> XT_EVERY) * XT_SPREAD, stored
  *   XT_CHUNK_STORE bytes at a time; XT_TOGETHER: the units of a word lie as far from its first one as if
  *   that were at 0
- * - XT_ROOM: there are registers for the addresses of a word's units */
+ * - XT_ROOM: there are registers for the addresses of a word's units
+ * - XT_QUARTERS: threads gather so many parts of their words in turn, so that those side by side meet in no
+ *   bank: thread t begins with part (t >> XT_STAGGER_LANES) * XT_STAGGER_STEP. 0: all begin with the first */
 #define XT_PLACE    XT_PASTE(XT_BODY, _place)
 #define XT_ROW(i)   XT_PASTE(XT_BODY, _row)(t, i)
 #define XT_OUT(i)   XT_PASTE(XT_BODY, _out)(t, i)
@@ -97,12 +99,17 @@
 /* The j-th step of a thread: of the distances between places the one that it is. */
 #define XT_HOP(j, turn, turn2, hop, hop2, other) ((j) % (turn) ? (hop) : (j) % (turn2) ? (hop2) : (other))
 
-/* The k-th unit of a word; at[0], or at[k]: of a word that lies `next` bytes before this one, its byte of
- * shared memory or, where there are registers for it, its address. Where a run turns: from unit at[1] on,
- * at[2] bytes further. */
+/* The k-th unit that is taken of a word; at[k], or of each part the first: of a word that lies `next` bytes
+ * before this one, its byte of shared memory or, where there are registers for it, its address. Where a run
+ * turns: from unit at[1] on, at[2] bytes further. */
 #define XT_TURNING (XT_TURNS && !XT_ROOM)
-#define XT_ATS     (XT_BOX ? 1 : XT_TURNING ? 3 : XT_K)
-#if XT_ROOM && XT_NUMBERED
+#define XT_ATS     (XT_BOX ? XT_K / XT_PART : XT_TURNING ? 3 : XT_K)
+/* Units of a part of a word; the k-th unit of a word that is gathered from part `begin` on. */
+#define XT_PART    (XT_QUARTERS ? XT_K / (XT_QUARTERS + !XT_QUARTERS) : XT_K)
+#define XT_TAKE(k, begin)                                                                                    \
+    (XT_QUARTERS ? (((k) / XT_PART + (begin)) & (XT_QUARTERS - 1)) * XT_PART + (k) % XT_PART : (k))
+#define XT_KEPT    (XT_ROOM && (XT_NUMBERED || XT_QUARTERS)) /* addresses */
+#if XT_KEPT
 #define XT_SPOTS      xt_size
 #define XT_SPOT_AT(a) (__cvta_generic_to_shared(shared) + (a))
 #elif XT_ROOM
@@ -116,7 +123,8 @@
 XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *shared, const int next,
                                    const XT_SPOTS *at, const int k)
 {
-    const int unit = XT_BOX || XT_TURNING ? XT_POINT(k).shared : 0;
+    const int unit = XT_BOX ? XT_POINT(k % XT_PART).shared : XT_TURNING ? XT_POINT(k).shared : 0;
+    const int mine = XT_BOX ? k / XT_PART : k % XT_ATS;
 #if XT_TURNING
     const int near = at[0] + next, far = near + at[2];
     if (XT_SPREAD)
@@ -125,22 +133,22 @@ XT_FN const unsigned char *XT_SLOT(const xt_index *t, const unsigned char *share
 #elif XT_TOGETHER
     return shared + XT_SPOT(at[0] + next) + XT_SPOT(unit);
 #elif XT_SPREAD
-    return shared + XT_SPOT(at[k % XT_ATS] + next + unit);
+    return shared + XT_SPOT(at[mine] + next + unit);
 #elif XT_TABLE
-    return shared + next + at[k % XT_ATS];
-#elif XT_ROOM && XT_NUMBERED
-    return (const unsigned char *)__cvta_shared_to_generic(at[k % XT_ATS] + (next + unit));
+    return shared + next + at[mine];
+#elif XT_KEPT
+    return (const unsigned char *)__cvta_shared_to_generic(at[mine] + (next + unit));
 #elif XT_ROOM
-    return at[k % XT_ATS] + (next + unit);
+    return at[mine] + (next + unit);
 #else
-    return shared + at[k % XT_ATS] + (next + unit);
+    return shared + at[mine] + (next + unit);
 #endif
 }
 
-/* out[g]: a word of the g-th units of its slots in shared memory. A slot is a unit, or so many as are
- * side by side in 4 bytes and belong to as many runs. */
+/* out[g]: a word of the g-th units of its slots in shared memory, taken from part `begin` on. A slot is a
+ * unit, or so many as are side by side in 4 bytes and belong to as many runs. */
 XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int next,
-                     const XT_SPOTS *at, xt_b16 *out)
+                     const XT_SPOTS *at, const int begin, xt_b16 *out)
 {
     const unsigned char *slot[XT_K];
     XT_UNROLL
@@ -173,6 +181,9 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
             XT_OF(set, XT_UNIT)(out, k, *(const XT_B(XT_UNIT) *)slot[k % XT_K]);
 #endif
     }
+    XT_UNROLL
+    for (int g = 0; g < XT_GROUP && XT_QUARTERS; g++)
+        out[g] = xt_rotate(out[g], XT_QUARTERS == 2 ? 2 * begin : begin);
 }
 #endif
 
@@ -441,6 +452,11 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     if (!XT_LOOP && !XT_ENDED && XT_ACTIVE < XT_THREADS && threadIdx.x >= XT_ACTIVE)
         return;
     XT_SPOTS at[XT_ATS];
+#if XT_QUARTERS
+    const int quarter = (int)(threadIdx.x >> XT_STAGGER_LANES) * XT_STAGGER_STEP & (XT_QUARTERS - 1);
+#else
+    const int quarter = 0;
+#endif
     int p = 0, skip = 0, part = XT_NONE; /* of the word, that the box has */
     int left0 = 0, left1 = 0; /* points of windows from a thread's first run on */
     long long ahead = 0, far = 0, far2 = 0; /* bytes to it, on to the next one */
@@ -470,23 +486,26 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             const int turn = (int)(XT_TURNS - (point - XT_QUOTIENT(point, XT_TURNS) * XT_TURNS));
             const int jump =
                 XT_POINT(point + turn).shared - XT_POINT(point).shared - XT_POINT(1).shared * turn;
-            at[0] = XT_SPOT_AT(place + XT_POINT(point).shared);
+            const XT_SPOTS near = XT_SPOT_AT(place + XT_POINT(point).shared);
+            at[0] = near;
 #if XT_TURNING
             at[1] = turn;
             at[2] = jump;
 #endif
             XT_UNROLL
-            for (int k = 1; k < XT_ATS && !XT_TURNING; k++)
-                at[k] = at[0] + XT_POINT(k).shared + (k < turn ? 0 : jump);
+            for (int k = XT_QUARTERS == 0; k < XT_ATS && !XT_TURNING; k++)
+                at[k] = near + XT_POINT(XT_TAKE(k, quarter)).shared + (XT_TAKE(k, quarter) < turn ? 0 : jump);
 #else
             XT_UNROLL
             for (int k = 0; k < XT_ATS && !XT_TABLE; k++)
-                at[k] = XT_SPOT_AT(place + XT_POINT(point + k).shared);
+                at[k] = XT_BOX ? XT_SPOT_AT(place + XT_POINT(point).shared) +
+                                     XT_POINT(XT_TAKE(k * XT_PART, quarter)).shared
+                               : XT_SPOT_AT(place + XT_POINT(point + XT_TAKE(k, quarter)).shared);
 #endif
             /* kept: compilers would find them anew for each word */
             XT_UNROLL
-            for (int k = 0; k < XT_ATS && XT_STILL && (!XT_BOX || XT_SPREAD || (XT_ROOM && XT_NUMBERED)); k++)
-#if XT_ROOM && XT_NUMBERED
+            for (int k = 0; k < XT_ATS && XT_STILL && (!XT_BOX || XT_SPREAD || XT_KEPT); k++)
+#if XT_KEPT
                 asm("" : "+l"(at[k]));
 #elif !XT_ROOM
                 asm("" : "+r"(at[k]));
@@ -556,7 +575,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         const int next = b.shared + (XT_TABLE ? a.shared : XT_POINT(j * XT_POINT_STEP).shared);
         if (XT_ALIKE || XT_UNCUT || (begin >= 0 && begin + XT_K <= points)) {
             xt_b16 word[XT_GROUP];
-            XT_GATHER(t, shared, next, at, word);
+            XT_GATHER(t, shared, next, at, quarter, word);
             XT_UNROLL
             for (int g = 0; g < XT_GROUP; g++)
                 *(XT_B(XT_WORD) *)(out + g * XT_BYTES_OF(XT_GROUP_TO)) = XT_OF(low, XT_WORD)(word[g]);
@@ -564,7 +583,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         }
 #if XT_TABLE
         xt_b16 word;
-        XT_GATHER(t, shared, next, at, &word);
+        XT_GATHER(t, shared, next, at, quarter, &word);
         xt_store_part(out, word, (begin < 0 ? -begin : 0) * XT_UNIT,
                       XT_LEAST(XT_K, points - begin) * XT_UNIT);
         continue;
@@ -625,5 +644,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_SLOT
 #undef XT_TURNING
 #undef XT_ATS
+#undef XT_PART
+#undef XT_TAKE
+#undef XT_KEPT
 #undef XT_SPOTS
 #undef XT_SPOT_AT

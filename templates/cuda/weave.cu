@@ -126,6 +126,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst,
         const int k = i / XT_FETCHED, c = i % XT_FETCHED,
                   place = XT_MIX(XT_SEAT(lane) * XT_FETCHED, XT_FETCHED);
         word[i] = stage[k * 32 * XT_FETCHED + XT_NEXT(place, c, XT_FETCHED)];
+        /* loaded whole: parts that are wanted alone would meet in banks */
+        asm("" : "+r"(word[i].w[0]), "+r"(word[i].w[1]), "+r"(word[i].w[2]), "+r"(word[i].w[3]));
     }
     __syncwarp(); /* no lane writes there again before all have read; nor is a read put off */
 #elif !XT_INSIDE
