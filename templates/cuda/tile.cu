@@ -85,7 +85,7 @@
 #define XT_ROWS_ALIKE (XT_ROW_STEP && XT_ROW_STILL)
 #define XT_ROWS_HOP (XT_NUMBERED || (XT_GRID && XT_EACH)) /* distances are kept, too */
 #define XT_ROWS_ONWARD                                                                                       \
-    (XT_ROW_STEP && ((XT_ROWS_HOP && XT_LOADS > 2) || (XT_ROW_STILL && XT_ROW_DIMS == 1 && XT_SHIFTS == 2)))
+    (XT_ROW_STEP && ((XT_ROWS_HOP && XT_LOADS > 2) || (XT_ROW_STILL && XT_ROW_DIMS == 1 && XT_SHIFTS)))
 #define XT_EACH     (XT_SHIFTS == 2 && !XT_ROW_STILL)
 #define XT_ROWS_FOLD (XT_ROWS_ALIKE && (XT_ROWS_CUT0 || XT_ROWS_CUT1))
 #define XT_RUNS_FOLD (XT_RUN_STEP && (XT_RUNS_CUT0 || XT_RUNS_CUT1))
