@@ -106,7 +106,8 @@ static int add_passed(const struct xti_map *m, const struct xti_target *t, struc
         forced.choice.without = t->choice.without | pass.without;
         if (xti_plan_make(m, &forced, &p, NULL))
             return -1;
-        pass.without |= xti_cost_main(&p);
+        if (p.n_steps)
+            pass.without |= UINT64_C(1) << (xti_cost_main(&p)->strategy - p.strategies);
         xti_plan_free(&p);
         n = add(m, t, pass, c, n);
     }

@@ -119,12 +119,12 @@ const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const str
     return s;
 }
 
-uint64_t xti_cost_main(const struct xti_plan *p)
+const struct xti_step *xti_cost_main(const struct xti_plan *p)
 {
     const struct xti_step *best = NULL;
     for (int i = 0; i < p->n_steps; i++)
         best = !best || p->step[i].bytes > best->bytes ? &p->step[i] : best;
-    return best ? (uint64_t)1 << (best->strategy - p->strategies) : 0;
+    return best;
 }
 
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes)

@@ -32,8 +32,8 @@ int64_t xti_cost_panel_rows(const struct xti_target *t);
 
 /* ---- which kernel */
 
-/* The strategy that writes most of a plan, as a set of struct xti_choice; 0: nothing is written. */
-uint64_t xti_cost_main(const struct xti_plan *p);
+/* The step that writes most; NULL: there is none. */
+const struct xti_step *xti_cost_main(const struct xti_plan *p);
 
 /* Whether so many bytes on either side make up squares of a transpose. */
 bool xti_cost_squares(int unit, int64_t rows_bytes, int64_t cols_bytes);

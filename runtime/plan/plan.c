@@ -205,31 +205,29 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
     return XT_OK;
 }
 
-static const struct xti_strategy *main_strategy(const struct xti_plan *p)
-{
-    return p->n_steps ? p->strategies + __builtin_ctzll(xti_cost_main(p)) : NULL;
-}
-
 /* A plan past the second cache that is priced at several times what its lines cost asks its rivals: with
  * streaming stores, or without, by what comes next, by a gather. */
 static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
-    double dear = p->target.machine->habits.well_priced ? 1.75 : 3;
-    const struct xti_strategy *main = main_strategy(p);
-    bool stream = xti_cost_stream(p);
-    enum { ALONE = 2 }; /* memcpy and fills, whose pieces have no other */
-    int gather = (int)(xti_strategy_made_by(p, xti_gather_make) - p->strategies);
-    const struct xti_choice rival[] = {{.stream = stream ? -1 : 1},
-                                       {.without = xti_cost_main(p)},
-                                       {.without = (UINT64_C(1) << gather) - (1 << ALONE)}};
-    struct xti_estimate e;
+    enum { SHORT = 4 * XTI_LINE, ALONE = 2 /* memcpy and fills, whose pieces have no other strategy */ };
+    const struct xti_step *main = xti_cost_main(p);
+    enum xti_rivals rivals = main ? main->strategy->rivals : XTI_RIVALS_NONE;
+    int64_t row = main ? main->col.n * main->unit : 0;
     if (!xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
-        p->target.isa == XTI_ISA_SCALAR || main->rivals == XTI_RIVALS_NONE)
+        p->target.isa == XTI_ISA_SCALAR || rivals == XTI_RIVALS_NONE ||
+        (rivals == XTI_RIVALS_SHORT && (row >= SHORT || row % XTI_LINE == 0)))
         return XT_OK;
+    bool stream = xti_cost_stream(p);
+    uint64_t gather = UINT64_C(1) << (xti_strategy_made_by(p, xti_gather_make) - p->strategies);
+    const struct xti_choice rival[] = {{.stream = stream ? -1 : 1},
+                                       {.without = UINT64_C(1) << (main->strategy - p->strategies)},
+                                       {.without = gather - (1 << ALONE)}};
+    struct xti_estimate e;
     xti_plan_estimate(p, &e);
-    double seconds = e.seconds / dear;
+    double seconds = e.seconds / (p->target.machine->habits.well_priced ? 1.75 : 3);
     xt_status s = XT_OK;
-    for (int i = 0; i < (main->rivals == XTI_RIVALS_STREAM ? 1 : 3) && !s; i++)
+    int gathers = p->target.machine->habits.gathers, n = gathers && main->unit >= gathers ? 3 : 2;
+    for (int i = 0; i < (rivals == XTI_RIVALS_STREAM ? 1 : n) && !s; i++)
         if (seconds > e.least[i ? stream : !stream])
             s = take_cheaper(p, m, rival[i], &seconds, err);
     return s;
@@ -282,5 +280,5 @@ void xti_plan_free(struct xti_plan *p)
 
 const char *xti_plan_strategy(const struct xti_plan *p)
 {
-    return p->n_steps ? main_strategy(p)->name : "empty";
+    return p->n_steps ? xti_cost_main(p)->strategy->name : "empty";
 }

@@ -284,6 +284,7 @@ typedef void xti_strategy_make(const struct xti_plan *p, const struct xti_nest *
 enum xti_rivals {
     XTI_RIVALS_ALL,    /* without the strategy; with streaming stores, or without */
     XTI_RIVALS_STREAM, /* the latter: what stands behind moves units one by one */
+    XTI_RIVALS_SHORT,  /* where rows are short and share lines; others are written whole */
     XTI_RIVALS_NONE    /* lines are read and written whole */
 };
 struct xti_strategy {
