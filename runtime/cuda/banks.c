@@ -1,6 +1,6 @@
 /* banks.c: where the rows of a box lie in shared memory, and which lanes of a warp go together, so that they
- * meet in no bank: see box.h. A chunk of 16 bytes is stored whole, a word of the destination is gathered unit
- * by unit; some ways to keep rows apart are tried, and wavefronts counted for the first warps. Layer 4. */
+ * meet in no bank: see box.h. Some ways to keep rows apart are tried, and their wavefronts counted (waves.h).
+ * Layer 4. */
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
@@ -8,16 +8,11 @@
 
 #include "base/hash.h"
 #include "base/num.h"
-#include "cuda/box.h"
+#include "cuda/waves.h"
 
 enum {
-    WARP = 32,
-    BANKS = 32,
-    WORD = 4,
     LINE = 128,
     SECTOR = 32,
-    PROBES = 4,
-    MOST_WAVES = WARP * WARP, /* of a request: fewer by far */
     SHARED_BYTES = 48 << 10,
     LEAST_RUNS = 4,
     OFTEN = 3,
@@ -34,275 +29,9 @@ static const double CONFLICTS = 0.4;
  * selections of each word (bench/notes/h200.md: of all that is counted wavefronts come next to sectors). */
 static const double WORTH_TURNS = 0.75;
 
-/* ---- digits */
-
-bool xti_box_is_row(const struct xti_box_dim *d) { return !d->in_a && d->s; }
-
-static bool takes_part(enum xti_box_of f, const struct xti_box_dim *d)
-{
-    return f == XTI_BOX_ROW ? xti_box_is_row(d) : f == XTI_BOX_RUN ? !d->in_b : d->in_b;
-}
-
-int xti_box_digits(const struct xti_box *b, enum xti_box_of f, const struct xti_box_dim **digit)
-{
-    int n = 0;
-    for (int j = 0; j < b->n; j++) {
-        if (!takes_part(f, &b->dim[j]) || (f == XTI_BOX_POINT && b->even && j))
-            continue;
-        int k = n++;
-        for (; f == XTI_BOX_RUN && k && xti_abs64(digit[k - 1]->s) > xti_abs64(b->dim[j].s); k--)
-            digit[k] = digit[k - 1];
-        digit[k] = &b->dim[j];
-    }
-    return n;
-}
-
-int64_t xti_box_points(const struct xti_box *b, enum xti_box_of f, const struct xti_box_dim *d, int k)
-{
-    return f == XTI_BOX_RUN ? d->t / (k ? 1 : b->group) : d->t + d->back;
-}
-
-static int64_t read_points(const struct xti_box_dim *d) { return d->t + d->back; }
-
-static int log2_of(int64_t n)
-{
-    int k = 0;
-    while ((INT64_C(1) << k) < n)
-        k++;
-    return k;
-}
-
-/* ---- what warps ask for */
-
-/* Lanes that ask together: of each its point in each dim, and bytes more. All that says where they lie has 16
- * bits, as shared memory is smaller: a vector of the processor holds many lanes. */
-struct request {
-    int lanes;
-    bool chunks; /* of rows, which begin within their first one */
-    uint16_t point[XTI_CUDA_BOX_DIMS][WARP];
-    uint16_t more[WARP];
-};
-
-struct probes {
-    int n, first; /* which is counted first */
-    int chunk_lanes, unit_lanes;
-    struct request request[2 * PROBES];
-};
-
-/* The digits of a number, fastest first: how many values, of which dim, times what. */
-struct digits {
-    int n, dim[XTI_CUDA_BOX_DIMS], times[XTI_CUDA_BOX_DIMS];
-    int64_t points[XTI_CUDA_BOX_DIMS];
-};
-
-static void list_digits(const struct xti_box *b, enum xti_box_of f, struct digits *d)
-{
-    const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
-    d->n = xti_box_digits(b, f, order);
-    for (int k = 0; k < d->n; k++) {
-        d->dim[k] = (int)(order[k] - b->dim);
-        d->points[k] = k + 1 < d->n ? xti_box_points(b, f, order[k], k) : INT64_MAX;
-        d->times[k] = f == XTI_BOX_RUN && !k ? b->group : 1;
-    }
-}
-
-static void put_digits(const struct digits *d, int64_t i, int lane, struct request *r)
-{
-    for (int k = 0; k < d->n; k++) {
-        r->point[d->dim[k]][lane] = (uint16_t)(i % d->points[k] * d->times[k]);
-        i /= d->points[k];
-    }
-}
-
-/* Of a run within its first word: by the strides, or as if all that are no multiples of that were odd: then
- * all these share a layout, and a kernel. Of runs that go from row to row not by 1: units of neighbouring
- * runs would meet in no bank, as with most others they do. */
-static int64_t units_within(const struct xti_box *b, bool known, const struct request *r, int lane,
-                            int64_t of)
-{
-    int64_t at = 0, odd = b->n_b == 1 && xti_box_is_row(&b->dim[0]) ? 3 : 1;
-    for (int j = 0; j < b->n; j++)
-        if (!b->dim[j].in_b && b->dim[j].d % of)
-            at += (known ? b->dim[j].d % of : odd) * r->point[j][lane];
-    return (at % of + of) % of;
-}
-
-static void ask_for_chunks(const struct xti_box *b, int64_t first, struct request *r)
-{
-    struct digits row;
-    list_digits(b, XTI_BOX_ROW, &row);
-    memset(r, 0, sizeof *r);
-    r->chunks = true;
-    for (; r->lanes < WARP && first + r->lanes < b->rows * b->chunks && first + r->lanes < b->row_active;
-         r->lanes++) {
-        int64_t e = first + r->lanes;
-        put_digits(&row, e / b->chunks, r->lanes, r);
-        r->more[r->lanes] = (uint16_t)(e % b->chunks * 16);
-    }
-}
-
-/* The unit that thread e gathers k-th. */
-static int64_t unit_of_thread(const struct xti_box *b, int unit, int64_t e, int64_t k)
-{
-    const struct xti_box_stagger *g = &b->stagger;
-    int64_t units = b->word / unit;
-    return g->quarters ? (k + (e >> g->lanes) * g->step * (units / g->quarters)) % units : k;
-}
-
-/* The k-th unit of each lane's word. known: by the strides. */
-static void ask_for_units(const struct xti_box *b, int unit, bool known, int64_t first, int k,
-                          struct request *r)
-{
-    int64_t units = b->word / unit, outs = b->outs / b->group;
-    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    struct digits run, points;
-    list_digits(b, XTI_BOX_RUN, &run);
-    list_digits(b, XTI_BOX_POINT, &points);
-    memset(r, 0, sizeof *r);
-    int64_t most = b->grid ? outs * b->lanes : outs * b->vectors; /* runs that go along together */
-    for (; r->lanes < WARP && first + r->lanes < b->steps.active && first + r->lanes < most; r->lanes++) {
-        int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units +
-                                              unit_of_thread(b, unit, e, k);
-        put_digits(&run, e / b->lanes % outs, r->lanes, r);
-        if (b->grid) /* not the first sector, of which few lanes have a unit */
-            point +=
-                (b->vectors > b->lanes ? b->lanes : 0) - units_within(b, known, r, r->lanes, b->grid / unit);
-        else if (!b->destination_aligned)
-            point += last->back * last->d - units_within(b, known, r, r->lanes, b->share / unit);
-        put_digits(&points, point < 0 ? 0 : point, r->lanes, r);
-    }
-}
-
-static void ask(const struct xti_box *b, int unit, bool known, struct probes *p)
-{
-    int units = b->word / unit;
-    p->n = p->first = p->chunk_lanes = p->unit_lanes = 0;
-    for (int w = 0; w < PROBES; w++) {
-        ask_for_units(b, unit, known, w * WARP, w * 5 % units, &p->request[p->n]);
-        p->unit_lanes += p->request[p->n].lanes;
-        p->n += p->request[p->n].lanes > 0;
-    }
-    for (int w = 0; w < PROBES; w++) {
-        ask_for_chunks(b, w * WARP, &p->request[p->n]);
-        p->chunk_lanes += p->request[p->n].lanes;
-        p->n += p->request[p->n].lanes > 0;
-    }
-}
-
-/* ---- wavefronts */
-
 static int64_t spread(const struct xti_box *b, int64_t at)
 {
     return b->spread ? at + (at >> b->every) * b->spread : at;
-}
-
-/* Rows that run backwards begin at their end. */
-static int64_t base_of(const struct xti_box *b)
-{
-    int64_t base = 0;
-    for (int j = 0; j < b->n; j++)
-        if (b->dim[j].in_a && b->dim[j].s < 0)
-            base -= (read_points(&b->dim[j]) - 1) * b->dim[j].shared;
-    return base;
-}
-
-/* Where each lane's bytes lie, `base` first. */
-static void list_places(const struct xti_box *b, const struct request *r, int64_t base, uint16_t at[WARP])
-{
-    for (int l = 0; l < WARP; l++)
-        at[l] = (uint16_t)base;
-    for (int j = 0; j < b->n; j++) {
-        uint16_t bytes = (uint16_t)b->dim[j].shared;
-        for (int l = 0; l < WARP; l++)
-            at[l] = (uint16_t)(at[l] + (uint32_t)r->point[j][l] * bytes);
-    }
-    for (int l = 0; l < WARP && b->dim[0].skew; l++)
-        at[l] = (uint16_t)(at[l] + (r->point[0][l] >> b->dim[0].skew) * b->dim[0].skew_bytes);
-    uint16_t kept = r->chunks && b->shifts == 2 ? 0xfff0 : 0xffff;
-    for (int l = 0; l < WARP; l++)
-        at[l] = (uint16_t)((at[l] & kept) + r->more[l]);
-    for (int l = 0; l < WARP && b->spread; l++)
-        at[l] = (uint16_t)(at[l] + (at[l] >> b->every) * b->spread);
-}
-
-/* The largest number of different words in one bank, or one that is more than `enough`. */
-static int most_in_a_bank(const uint16_t *word, int n, int banks, int enough)
-{
-    uint16_t known[BANKS][WARP];
-    int have[BANKS] = {0}, most = 0;
-    for (int l = 0; l < n && most <= enough; l++) {
-        int bank = word[l] & (banks - 1), i = 0;
-        while (i < have[bank] && known[bank][i] != word[l])
-            i++;
-        known[bank][i] = word[l];
-        have[bank] += i == have[bank];
-        most = have[bank] > most ? have[bank] : most;
-    }
-    return most;
-}
-
-/* Lanes that go together: 64-bit requests are served a half warp at a time, 128-bit ones a quarter warp. */
-static int together_of(int bytes) { return bytes < WORD ? WARP : LINE / bytes; }
-
-static int groups_of(const struct request *r, int bytes)
-{
-    return (r->lanes + together_of(bytes) - 1) / together_of(bytes);
-}
-
-/* Their words begin at multiples of their bytes, and take so many banks side by side. More than `enough`: at
- * least so many. */
-static int count_waves(const struct xti_box *b, const struct request *r, int64_t base, int bytes, int enough)
-{
-    int together = together_of(bytes), shift = log2_of(LINE / together), waves = 0;
-    uint16_t at[WARP];
-    list_places(b, r, base, at);
-    for (int l = 0; l < WARP; l++)
-        at[l] = (uint16_t)(at[l] >> shift);
-    for (int first = 0; first < r->lanes && waves <= enough; first += together) {
-        int n = r->lanes - first < together ? r->lanes - first : together;
-        uint32_t met = 0, again = 0;
-        for (int l = first; l < first + n; l++) {
-            uint32_t bank = UINT32_C(1) << (at[l] & (together - 1));
-            again |= met & bank;
-            met |= bank;
-        }
-        waves += again ? most_in_a_bank(at + first, n, together, enough - waves) : 1;
-    }
-    return waves;
-}
-
-/* Of each of its requests at least one for each group of lanes; counting ends where more than `most` are
- * taken, which the requests that ended it last time show soonest. */
-static struct xti_box_waves count_probes(const struct xti_box *b, int unit, struct probes *p, double most)
-{
-    struct xti_box_waves w = {0, 0};
-    double chunks = (double)(b->rows * b->chunks) / p->chunk_lanes * (16 / b->store_bytes),
-           words = (double)(b->outs / b->group * b->vectors) / p->unit_lanes * (b->word / unit);
-    int64_t base = base_of(b);
-    int bytes[] = {unit * b->group, b->store_bytes};
-    for (int i = 0; i < p->n; i++) {
-        const struct request *r = &p->request[i];
-        w.ideal += (r->chunks ? chunks : words) * groups_of(r, bytes[r->chunks]);
-    }
-    w.taken = w.ideal;
-    for (int k = 0; k < p->n && w.taken <= most; k++) {
-        int i = (p->first + k) % p->n;
-        const struct request *r = &p->request[i];
-        double each = r->chunks ? chunks : words, left = (most - w.taken) / each;
-        int groups = groups_of(r, bytes[r->chunks]),
-            enough = left < MOST_WAVES ? (int)left + groups + 1 : INT_MAX;
-        w.taken += each * (count_waves(b, r, r->chunks ? 0 : base, bytes[r->chunks], enough) - groups);
-        if (w.taken > most)
-            p->first = i;
-    }
-    return w;
-}
-
-struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit)
-{
-    struct probes p;
-    ask(b, unit, true, &p);
-    return count_probes(b, unit, &p, INFINITY);
 }
 
 /* ---- steps */
@@ -425,7 +154,7 @@ static bool stays_together(const struct xti_box *b, int unit)
     bool runs = xti_box_digits(b, XTI_BOX_RUN, order) > 0, fits = false;
     for (int j = 0; j < b->n; j++) {
         const struct xti_box_dim *d = &b->dim[j];
-        int64_t points = read_points(d), goes = runs && d == order[0] ? b->group : 1;
+        int64_t points = xti_box_read_points(d), goes = runs && d == order[0] ? b->group : 1;
         goes = !d->in_b ? goes : units < points ? units : points;
         if (points % goes || (d->in_a && d->s < 0))
             return false;
@@ -458,7 +187,7 @@ static int64_t table_cost(int64_t units) { return 5 * units; }
 
 static bool may_turn(const struct xti_box *b, int64_t units)
 {
-    return !b->constant && !b->dim[0].skew && read_points(&b->dim[0]) >= units;
+    return !b->constant && !b->dim[0].skew && xti_box_read_points(&b->dim[0]) >= units;
 }
 
 /* Where places would be computed again for each word of several runs, they are looked up in a table of two
@@ -466,13 +195,13 @@ static bool may_turn(const struct xti_box *b, int64_t units)
 static void choose_table(struct xti_box *b, int unit)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    int64_t units = b->word / unit, columns = last->d * read_points(last) / units + 4,
+    int64_t units = b->word / unit, columns = last->d * xti_box_read_points(last) / units + 4,
             bytes = columns * units * 2 * 4;
     bool serves = !b->constant && !lie_alike(b) && b->group == 1 && b->outs >= LEAST_RUNS &&
                   !(may_turn(b, units) && turn_cost(b, units) <= table_cost(units));
     if (b->grid) {
         serves = !b->even;
-        columns = last->d * read_points(last);
+        columns = last->d * xti_box_read_points(last);
         bytes = columns * 4;
     }
     b->table = serves && bytes <= TABLE_BYTES && b->bytes + bytes <= SHARED_BYTES ? (int)columns : 0;
@@ -492,7 +221,7 @@ static int64_t within_chunk(const struct xti_box_dim *d, int unit)
 /* From point to point of dim j of a run whose points lie evenly. */
 static int64_t evenly(const struct xti_box *b, int j)
 {
-    return b->dim[j - 1].shared * read_points(&b->dim[j - 1]);
+    return b->dim[j - 1].shared * xti_box_read_points(&b->dim[j - 1]);
 }
 
 /* A stride that stands for all odd ones. */
@@ -512,10 +241,10 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
         d->ragged = b->shifts == 2 && within_chunk(d, unit);
         bool goes_on = b->even && j && j < b->n_b;
         d->shared = goes_on ? evenly(b, j) : at + (d->ragged ? odd_bytes(unit) : 0);
-        d->skew = j == 0 && units > 1 && y->word ? log2_of(units) : 0;
+        d->skew = j == 0 && units > 1 && y->word ? xti_log2(units) : 0;
         d->skew_bytes = d->skew ? y->grain * y->word : 0;
-        at = (at + (d->ragged && !goes_on ? 16 : 0)) * read_points(d) +
-             (d->skew ? (read_points(d) - 1) / units * d->skew_bytes : 0);
+        at = (at + (d->ragged && !goes_on ? 16 : 0)) * xti_box_read_points(d) +
+             (d->skew ? (xti_box_read_points(d) - 1) / units * d->skew_bytes : 0);
         at += n++ == y->after ? y->grain * y->dim : 0;
     }
     b->every = y->every;
@@ -635,17 +364,17 @@ double xti_box_instructions(const struct xti_box *b, int unit)
  * what a processor has no time for. Where it has time, conflicts count a little. A word that asks for less
  * than a line does so with lines that others ask for. INFINITY: no less than `least`, found without counting
  * all wavefronts. */
-static double price(const struct xti_box *b, int unit, struct probes *p, double least, bool *ideal)
+static double price(const struct xti_box *b, int unit, struct xti_probes *p, double least, bool *ideal)
 {
     double share = b->word / 16.0, sixteens = (double)(b->outs * b->vectors) * share,
            work = pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5), least_lines = 4 * share,
            lines = b->outs > b->group && b->lanes * b->word < LINE ? 32.0 / (double)b->lanes : least_lines,
-           more = (lines - least_lines) / 4 / WARP / share;
+           more = (lines - least_lines) / 4 / XTI_WARP / share;
     *ideal = false;
     if (work + CONFLICTS >= least)
         return INFINITY;
     double most = isinf(least) ? least : sixteens * (pow(least - work, 1 / 2.5) * 16 / 9.3 - more);
-    struct xti_box_waves w = count_probes(b, unit, p, most);
+    struct xti_box_waves w = xti_waves_count(b, unit, p, most);
     if (w.taken > most)
         return INFINITY;
     *ideal = w.taken <= w.ideal && lines <= least_lines && !b->spread &&
@@ -664,7 +393,7 @@ static int list_lanes(const struct xti_box *b, int64_t lanes[MOST_LANES])
         while (l < XTI_CUDA_THREADS && 2 * l * b->outs <= XTI_CUDA_THREADS)
             l *= 2;
         lanes[n++] = l;
-        while ((l *= 2) <= WARP)
+        while ((l *= 2) <= XTI_WARP)
             if (b->vectors % l == 0)
                 lanes[n++] = l;
         return n;
@@ -688,14 +417,14 @@ struct found {
 /* Of n layouts those for b->lanes. True: no other lanes can be better. */
 static bool search_layouts(struct xti_box *b, int unit, int n, const struct layout *list, struct found *best)
 {
-    struct probes p = {0};
+    struct xti_probes p = {0};
     bool ideal = false, even = false;
     for (int i = 0; i < n && !ideal; i++) {
         lay_out(b, unit, &list[i]);
         if (b->bytes > SHARED_BYTES)
             continue;
         if (!p.n || even != b->even)
-            ask(b, unit, false, &p);
+            xti_waves_ask(b, unit, false, &p);
         even = b->even;
         double cost = price(b, unit, &p, best->price, &ideal);
         if (cost < best->price)
@@ -723,32 +452,17 @@ static bool next_stagger(int i, int unit, struct xti_box_stagger *g)
     return i < LANES * (unit < 8 ? 3 : 1);
 }
 
-/* Wavefronts of words of the destination, by the strides, `each` units of a word; or more than `enough`. */
-static int count_word_waves(const struct xti_box *b, int unit, int each, int enough, int *ideal)
-{
-    int waves = 0, units = b->word / unit, bytes = unit * b->group;
-    *ideal = 0;
-    for (int i = 0; i < PROBES * each && waves <= enough; i++) {
-        int w = i % PROBES;
-        struct request r;
-        ask_for_units(b, unit, true, w * WARP, (w * 5 + i / PROBES) % units, &r);
-        waves += count_waves(b, &r, base_of(b), bytes, enough - waves);
-        *ideal += groups_of(&r, bytes);
-    }
-    return waves;
-}
-
 /* Chooses for the strides at hand. Returns the wavefronts of a few words; *without: if none took turns. */
 static int choose_stagger(struct xti_box *b, int unit, int each, int *without)
 {
     struct xti_box_stagger g, best = {unit < 8 ? 4 : 2, 0, 0};
     int ideal;
     b->stagger = best;
-    int least = *without = count_word_waves(b, unit, each, INT_MAX, &ideal);
+    int least = *without = xti_waves_of_words(b, unit, each, INT_MAX, &ideal);
     for (int i = 0; least > ideal && next_stagger(i, unit, &g); i++) {
         int all;
         b->stagger = g;
-        int waves = count_word_waves(b, unit, each, least - 1, &all);
+        int waves = xti_waves_of_words(b, unit, each, least - 1, &all);
         best = waves < least ? g : best;
         least = waves < least ? waves : least;
     }
@@ -802,7 +516,7 @@ static bool worth_turns(const struct xti_box *b, int unit)
 static void search_stagger(struct xti_box *b, int unit, struct found *best)
 {
     struct xti_box_stagger g;
-    struct probes p;
+    struct xti_probes p;
     bool ideal;
     b->lanes = best->lanes;
     lay_out(b, unit, &best->y);
@@ -811,7 +525,7 @@ static void search_stagger(struct xti_box *b, int unit, struct found *best)
     best->price = INFINITY;
     for (int i = 0; next_stagger(i, unit, &g); i++) {
         b->stagger = g;
-        ask(b, unit, false, &p);
+        xti_waves_ask(b, unit, false, &p);
         double cost = price(b, unit, &p, best->price, &ideal);
         if (cost < best->price) {
             best->price = cost;
@@ -923,9 +637,9 @@ static void keep(const struct facts *f, uint64_t hash, const struct found *found
 
 static double time_of(const struct xti_box *b, int unit)
 {
-    struct probes p;
-    ask(b, unit, false, &p);
-    struct xti_box_waves w = count_probes(b, unit, &p, INFINITY);
+    struct xti_probes p;
+    xti_waves_ask(b, unit, false, &p);
+    struct xti_box_waves w = xti_waves_count(b, unit, &p, INFINITY);
     double sixteens = unit / 16.0;
     for (int j = 0; j < b->n; j++)
         sixteens *= (double)b->dim[j].t;

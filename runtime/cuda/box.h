@@ -99,7 +99,7 @@ const struct xti_box_dim *xti_box_find(const struct xti_box *b, int dim);
 /* Boxes along a window's dim. */
 int64_t xti_box_count(const struct xti_box *b, int window, int unit);
 
-/* ---- places in shared memory (banks.c) */
+/* ---- places in shared memory (banks.c, waves.c) */
 
 /* Is there room for the rows, as close as they can lie? */
 bool xti_box_fits(const struct xti_box *b, int unit);
