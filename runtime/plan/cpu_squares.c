@@ -71,14 +71,14 @@ void xti_deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, s
 
 /* ---- transposes */
 
-/* In the cache calls for so few units take longer than gather instructions. */
+/* In the cache many calls for few units take longer than gather instructions. */
 static bool gathered_near(const struct xti_plan *p, const struct xti_nest *t, int64_t rows, int64_t cols)
 {
-    enum { SMALL = 256, SQUARE = 32 };
+    enum { SMALL = 256, SQUARE = 32, MANY = 16 * SMALL };
     int gathers = p->target.machine->habits.gathers;
     return gathers && t->unit >= gathers && t->unit < XTI_LANE && p->target.isa == XTI_ISA_AVX512 &&
-           !xti_cost_stream(p) && rows * cols / t->unit < SMALL && (rows | cols) % SQUARE &&
-           xti_gather_applies(p, t, NULL);
+           !xti_cost_stream(p) && t->bytes >= MANY && rows * cols / t->unit < SMALL &&
+           (rows | cols) % SQUARE && xti_gather_applies(p, t, NULL);
 }
 
 bool xti_transpose_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)

@@ -228,7 +228,7 @@ static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struc
     xt_status s = XT_OK;
     int gathers = p->target.machine->habits.gathers, n = gathers && main->unit >= gathers ? 3 : 2;
     for (int i = 0; i < (rivals == XTI_RIVALS_STREAM ? 1 : n) && !s; i++)
-        if (seconds > e.least[i ? stream : !stream])
+        if (seconds > e.least[true] && (i || seconds > e.least[!stream]))
             s = take_cheaper(p, m, rival[i], &seconds, err);
     return s;
 }
