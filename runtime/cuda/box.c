@@ -436,8 +436,8 @@ static bool worth_it(const struct xti_piece *q, const struct sides *x, int unit,
         return xti_refuse(why, "one unit again and again");
     /* rows of less than a line are read in longer runs, if the source goes on behind them otherwise than the
      * destination, or within a sector */
-    bool goes_on = x->n_a > 1 && x->a[0] == 0 && xti_abs64(inner->s) == 1 &&
-                   (x->a[1] != 1 || inner->n * unit % SECTOR);
+    bool goes_on =
+        x->n_a > 1 && x->a[0] == 0 && xti_abs64(inner->s) == 1 && (x->a[1] != 1 || inner->n * unit % SECTOR);
     if (xti_abs64(inner->s) <= 1 && inner->n * unit >= (goes_on ? RUN_BYTES : SECTOR))
         return xti_refuse(why, "rows of %lld bytes", (long long)(inner->n * unit));
     int64_t step = (int64_t)xti_abs64(x->dim[x->a[0]].s);

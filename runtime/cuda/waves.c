@@ -40,7 +40,7 @@ int xti_box_digits(const struct xti_box *b, enum xti_box_of f, const struct xti_
 
 int64_t xti_box_points(const struct xti_box *b, enum xti_box_of f, const struct xti_box_dim *d, int k)
 {
-    return f == XTI_BOX_RUN ? d->t / (k ? 1 : b->group) : d->t + d->back;
+    return f == XTI_BOX_RUN ? d->t / (k ? 1 : b->group) : xti_box_read_points(d);
 }
 
 /* ---- what warps ask for */

@@ -12,8 +12,7 @@ enum {
     SLOW_SHARE = 8            /* so may the steps be that write an eighth of the bytes */
 };
 
-/* Stores of whole lines need all of the destination's lines to be whole. */
-static bool dense(const struct xti_map *m) { return m->numel && m->numel == m->dst_hi - m->dst_lo + 1; }
+bool xti_assemble_dense(const struct xti_map *m) { return m->numel && m->numel == m->dst_hi - m->dst_lo + 1; }
 
 static bool fits(const struct xti_plan *p)
 {
@@ -99,7 +98,7 @@ static bool pays(const struct xti_plan *p)
     for (int i = 0; i < p->n_steps; i++)
         if (p->step[i].stage.serves || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
             return false;
-    if (!xti_may(&p->target, XTI_MERGE) || !xti_cost_stream(p) || !dense(&p->map) || !fits(p))
+    if (!xti_may(&p->target, XTI_MERGE) || !xti_cost_stream(p) || !xti_assemble_dense(&p->map) || !fits(p))
         return false;
     for (int i = 0; i < p->n_steps; i++) {
         struct xti_step step = reordered(p, &p->step[i], room);

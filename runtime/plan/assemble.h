@@ -8,4 +8,7 @@
  * p->assembled. (assemble.c) */
 xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err);
 
+/* Whether all of the destination's lines are written whole, as stores of whole lines want. */
+bool xti_assemble_dense(const struct xti_map *m);
+
 #endif

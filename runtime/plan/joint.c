@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "plan/assemble.h"
 #include "plan/buffered.h"
 #include "plan/cost.h"
 
@@ -278,9 +279,8 @@ xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
     const struct xti_map old = p->map;
     struct xti_joint j = {0};
     struct rows r;
-    bool dense = old.numel && old.numel == old.dst_hi - old.dst_lo + 1;
-    if (!xti_may(&p->target, XTI_JOINT) || !dense || old.n_pieces < 2 || !xti_cost_stream(p) ||
-        !list_parts(&p->map, &j, &fill) || !find_rows(&p->map, &j, fill, &r))
+    if (!xti_may(&p->target, XTI_JOINT) || !xti_assemble_dense(&old) || old.n_pieces < 2 ||
+        !xti_cost_stream(p) || !list_parts(&p->map, &j, &fill) || !find_rows(&p->map, &j, fill, &r))
         return XT_OK;
     xt_status s = rewrite(p, &r, &j, fill, err);
     if (!s && !serves(p)) {

@@ -13,8 +13,7 @@ static void take_run(struct xti_nest *t)
         t->run *= last->n;
         t->n_dims--;
     }
-    bool width = t->run <= XTI_LANE && !(t->run & (t->run - 1));
-    t->unit = fill ? t->esize : width ? (int)t->run : 0;
+    t->unit = fill ? t->esize : t->run <= XTI_LANE && !(t->run & (t->run - 1)) ? (int)t->run : 0;
 }
 
 bool xti_nest_copies(const struct xti_piece *x, struct xti_why *why)
