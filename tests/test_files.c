@@ -808,6 +808,7 @@ START_TEST(a_child_of_the_host_keeps_no_later_run_away)
     ck_assert_int_eq(run_once("x; x.T", in, out, &o, &resumed), XT_ESTOPPED);
     o.progress = NULL;
     xt_status s = run_once("x; x.T", in, out, &o, &resumed);
+    ck_assert_int_gt(t.child, 0);
     kill(t.child, SIGKILL);
     ck_assert_int_eq(s, XT_OK);
     waitpid(t.child, NULL, 0);
