@@ -122,7 +122,13 @@ START_TEST(a_variable_that_nobody_understands_is_refused_by_its_name)
         {"XT_ISA", "sse9", "'sse9' is not scalar, avx2, avx512 or neon"},
         {"XT_MACHINE", "abacus", "'abacus' is none of "},
         {"XT_JIT", "soon", "'soon' is not sync, async or generic"},
+        {"XT_WITHOUT", "walls", "'walls' has a name that is no strategy or trick"},
         {"XT_THREADS", "many", "'many' is not a number"},
+        {"XT_MEASURE", "yes", "'yes' is not a number"},
+        {"XT_CHECK", "true", "'true' is not a number"},
+        {"XT_FAIL_ALLOC", "1st", "'1st' is not a number"},
+        {"XT_DEBUG", "map,caches",
+         "'map,caches' has a name that is not graph, map, plan, src, ptx, cache, time"},
     };
     struct xt_options o = {.size = sizeof o, .cache_dir = ""};
     struct xt_ctx *ctx;
@@ -141,8 +147,8 @@ END_TEST
 /* post: XT_DEBUG tells of each compile, its graph, its map, its plan, and on stderr alone. */
 START_TEST(a_compile_is_told_of_when_it_is_asked_for)
 {
-    static const char *const want[] = {"graph: x: f32[4,6]; x.permute(1,0)\n", "map: affine ", "piece 0: ",
-                                       "plan: ", "; refused:\n"};
+    static const char *const want[] = {"graph: x: f32[4,6]; x.permute(1,0)\n", "map: affine ",
+                                       "piece 0: ", "plan: ", "; refused:\n"};
     char said[8192] = "";
     FILE *to = tmpfile();
     int saved = dup(2);

@@ -294,17 +294,27 @@ START_TEST(topics_of_the_log_are_a_list)
 {
     static const struct {
         const char *debug;
-        bool map, cache;
-    } rows[] = {{"", false, false},          {"all", true, true},       {"map", true, false},
-                {"cache", false, true},      {"map,cache", true, true}, {"graph,,cache", false, true},
-                {"maps,cach", false, false}, {"al", false, false},      {"alls,map", true, false},
-                {"Map", false, false},       {",map,", true, false}};
+        bool map, cache, understood;
+    } rows[] = {{"", false, false, true},
+                {"all", true, true, true},
+                {"map", true, false, true},
+                {"cache", false, true, true},
+                {"map,cache", true, true, true},
+                {"graph,,cache", false, true, true},
+                {"maps,cach", false, false, false},
+                {"al", false, false, false},
+                {"alls,map", true, false, false},
+                {"map,alls", true, false, false},
+                {"Map", false, false, false},
+                {",map,", true, false, true},
+                {"graph,map,plan,src,ptx,cache,time", true, true, true}};
     unsetenv("XT_DEBUG");
-    ck_assert(!xti_log_any() && !xti_log_on(XTI_LOG_MAP));
+    ck_assert(!xti_log_any() && !xti_log_on(XTI_LOG_MAP) && xti_log_understood());
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         setenv("XT_DEBUG", rows[i].debug, 1);
         ck_assert_msg(xti_log_any() && xti_log_on(XTI_LOG_MAP) == rows[i].map &&
-                          xti_log_on(XTI_LOG_CACHE) == rows[i].cache,
+                          xti_log_on(XTI_LOG_CACHE) == rows[i].cache &&
+                          xti_log_understood() == rows[i].understood,
                       "'%s'", rows[i].debug);
     }
 }

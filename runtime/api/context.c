@@ -56,6 +56,24 @@ static xt_status unknown_machine(const char *name, struct xti_err *err)
     return s;
 }
 
+/* What is no number gives back either default. */
+static xt_status check_numbers(struct xti_err *err)
+{
+    static const struct {
+        enum xti_env id;
+        const char *name;
+    } number[] = {{XTI_ENV_THREADS, "XT_THREADS"},
+                  {XTI_ENV_MEASURE, "XT_MEASURE"},
+                  {XTI_ENV_CHECK, "XT_CHECK"},
+                  {XTI_ENV_FAIL_ALLOC, "XT_FAIL_ALLOC"}};
+    for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+        const char *s = xti_env(number[i].id);
+        if (s && *s && xti_env_int(number[i].id, 0) != xti_env_int(number[i].id, 1))
+            return xti_fail(err, XT_EINVAL, "%s: '%s' is not a number", number[i].name, s);
+    }
+    return XT_OK;
+}
+
 /* A variable that is set to what nobody understands would silently do nothing. */
 static xt_status check_environment(struct xti_err *err)
 {
@@ -72,11 +90,12 @@ static xt_status check_environment(struct xti_err *err)
     const char *without = xti_env(XTI_ENV_WITHOUT);
     if (without && !xti_choice_without(without, &set))
         return xti_fail(err, XT_EINVAL, "XT_WITHOUT: '%s' has a name that is no strategy or trick", without);
-    /* What is no number gives back either default. */
-    if (xti_env_int(XTI_ENV_THREADS, 0) != xti_env_int(XTI_ENV_THREADS, 1) && xti_env(XTI_ENV_THREADS) &&
-        *xti_env(XTI_ENV_THREADS))
-        return xti_fail(err, XT_EINVAL, "XT_THREADS: '%s' is not a number", xti_env(XTI_ENV_THREADS));
-    return XT_OK;
+    if (!xti_log_understood())
+        return xti_fail(
+            err, XT_EINVAL,
+            "XT_DEBUG: '%s' has a name that is not graph, map, plan, src, ptx, cache, time or all",
+            xti_env(XTI_ENV_DEBUG));
+    return check_numbers(err);
 }
 
 static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti_err *err)

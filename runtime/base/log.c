@@ -11,16 +11,36 @@ static const char *const topic[] = {"graph", "map", "plan", "src", "ptx", "cache
 
 bool xti_log_any(void) { return xti_env(XTI_ENV_DEBUG) != NULL; }
 
+static bool names(const char *s, size_t n, const char *name)
+{
+    return n == strlen(name) && !memcmp(s, name, n);
+}
+
 bool xti_log_on(enum xti_log what)
 {
     const char *s = xti_env(XTI_ENV_DEBUG);
     while (s && *s) {
         size_t n = strcspn(s, ",");
-        if ((n == 3 && !memcmp(s, "all", 3)) || (n == strlen(topic[what]) && !memcmp(s, topic[what], n)))
+        if (names(s, n, "all") || names(s, n, topic[what]))
             return true;
         s += n + (s[n] == ',');
     }
     return false;
+}
+
+bool xti_log_understood(void)
+{
+    const char *s = xti_env(XTI_ENV_DEBUG);
+    while (s && *s) {
+        size_t n = strcspn(s, ",");
+        bool known = !n || names(s, n, "all");
+        for (size_t i = 0; i < sizeof topic / sizeof *topic && !known; i++)
+            known = names(s, n, topic[i]);
+        if (!known)
+            return false;
+        s += n + (s[n] == ',');
+    }
+    return true;
 }
 
 void xti_logf(enum xti_log what, const char *fmt, ...)
