@@ -382,6 +382,8 @@ static const struct {
     {"x: f32[6]; x.roll(2,0)", {{"the largest of 2 pieces, 66.7 % of the result, from [2]", 1}}},
     {"x: f32[2,3]; y: f32[2,3]; stack(0, x, y) -> [2,2,3]:[3,12,1]+4",
      {{"50.0 % of the result, from [0,0,0]", 1}, {"50.0 % of the result, from [1,0,0]", 1}}},
+    {"x: u8[64]; x.expand(64,64)", {{"one copy: 4096 bytes read from 64 bytes, 4096 bytes written\n", 0}}},
+    {"x: u8[1,12]; x[:, 2:].unfold(1,3,1)", {{"one copy: 24 bytes read from 10 bytes, 24 bytes", 0}}},
     {"x: f32[4,4]; x.tril(0)",
      {{"one copy: 40 bytes read, 64 bytes written\n", 0}, {"divisions or conditions say where", 1}}},
 };

@@ -403,7 +403,8 @@ struct xt_kernel_info {
     const char *signature;      /* 32 hex digits: equal signature and arch, same map */
     const char *origin;         /* CUDA code: "built", "memory", "disk" or "pack"; CPU: "built in" */
     int n_pieces;
-    int64_t bytes_read;         /* elements loaded x element size; of huge masks at most this */
+    int64_t bytes_read;         /* of the result's elements that come from inputs: one that is repeated counts
+                                 * each time; of huge masks at most this */
     int64_t bytes_written;
     int64_t dst_min_bytes;      /* a destination buffer needs at least this many bytes */
     const char *way;            /* the strategy in plain words: "a plain copy", "a transpose" */

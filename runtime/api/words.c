@@ -52,6 +52,16 @@ static void libraries_text(const struct xti_cost_of_steps *s, double moved, stru
     times_text(&s->pytorch, moved, "", b);
 }
 
+/* Of all inputs from the first element that is read to the last. */
+static double source_bytes(const struct xti_map *m)
+{
+    double elements = 0;
+    for (int i = 0; i < m->n_srcs; i++)
+        if (m->src_hi[i] >= m->src_lo[i])
+            elements += (double)m->src_hi[i] - (double)m->src_lo[i] + 1;
+    return elements * m->esize;
+}
+
 void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
 {
     struct xti_cost_of_steps steps;
@@ -68,7 +78,12 @@ void xti_explain_saved(const struct xt_kernel *k, struct xti_str *b)
         xti_str_addf(b, "%d operations in ", steps.operations);
     xti_str_add(b, "one copy: ");
     xti_add_bytes((double)info.bytes_read, b);
-    xti_str_add(b, " read, ");
+    xti_str_add(b, " read");
+    if (source_bytes(k->map) < (double)info.bytes_read) {
+        xti_str_add(b, " from ");
+        xti_add_bytes(source_bytes(k->map), b);
+    }
+    xti_str_add(b, ", ");
     xti_add_bytes((double)info.bytes_written, b);
     xti_str_add(b, " written");
     libraries_text(&steps, (double)info.bytes_read + (double)info.bytes_written, b);
