@@ -29,5 +29,5 @@ with tempfile.TemporaryDirectory() as d:
 
     try:
         xt.run("x; x.T", f"{d}/none.npy", f"{d}/back.npy", progress=False)
-    except RuntimeError as e:
+    except OSError as e:
         print(str(e).replace(d, "DIR"))

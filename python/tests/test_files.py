@@ -21,7 +21,7 @@ def test_files_of_both_kinds(tmp_path):
 
 def test_what_goes_wrong_is_said(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros((4, 4), "f4"))
-    with pytest.raises(RuntimeError, match="No such file"):
+    with pytest.raises(OSError, match="No such file"):
         xt.run("x; x", tmp_path / "none.npy", tmp_path / "o.npy")
     with pytest.raises(ValueError, match="did you mean"):
         xt.run("x; x.permut(1,0)", tmp_path / "a.npy", tmp_path / "o.npy")

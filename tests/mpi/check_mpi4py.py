@@ -35,4 +35,9 @@ try:
     wrong += 1
 except ValueError as e:
     wrong += f"the mesh has {n + 1} ranks, the communicator {n}" not in str(e)
+try:
+    mpi.plan(f"mesh r[{n}]; x: f64[{37 + (me > 0)}]; x", comm)
+    wrong += n > 1
+except RuntimeError as e:
+    wrong += n == 1 or "rank" not in str(e)
 sys.exit(comm.allreduce(wrong) != 0)

@@ -8,11 +8,12 @@ static PyObject *exception_of(xt_status s)
         return PyExc_MemoryError;
     case XT_EDTYPE:
         return PyExc_TypeError;
+    case XT_EIO:
+        return PyExc_OSError;
     case XT_EDEVICE:
     case XT_ENODEVICE:
     case XT_EFORKED:
     case XT_ECOMPILE:
-    case XT_EIO:
     case XT_EINTERNAL:
     case XT_EMISMATCH:
     case XT_EPEER:
@@ -24,8 +25,6 @@ static PyObject *exception_of(xt_status s)
     }
 }
 
-/* The library's sentence; with a chain, the chain and a caret under the place. skip: bytes that were put
- * before the chain. */
 void raise_last(const char *chain, size_t skip)
 {
     struct xt_error e = *xt_last_error();

@@ -40,7 +40,8 @@ def run(line, *paths, mem="256M", chunks=(), zarr_format=0, restart=False, progr
     Files are .npy or directories of plain zarr chunks, of any size; at most `mem` of memory and page cache
     are used. chunks, zarr_format (2 or 3): of a zarr result. progress(done, total), in bytes, is called some
     times a second; None: a bar of tqdm, if it is installed; False: none. What was ended, by Ctrl-C, too, goes
-    on with the next call of the same line and files; restart=True begins anew."""
+    on with the next call of the same line and files; restart=True begins anew. OSError: a file cannot be read
+    or written."""
     tell, bar = _bar() if progress is None and sys.stderr else (progress or None, None)
     try:
         run_files(line, paths, _bytes(mem), tuple(chunks), zarr_format, bool(restart), tell)

@@ -51,10 +51,15 @@ def _lib() -> Any:
     return _loaded[0]
 
 
+# Of enum xt_status what is no fault of the arguments: the same exceptions as those of the package.
+_RAISES = {-6: TypeError, -11: MemoryError, -17: OSError,
+           **dict.fromkeys((-12, -13, -14, -16, -18, -19, -20, -21), RuntimeError)}
+
+
 def _check(status: int) -> None:
     if status:
         message = _lib().xt_last_error().contents.message.decode(errors="replace")
-        raise ValueError(message)
+        raise _RAISES.get(status, ValueError)(message)
 
 
 def _handle(comm: Any) -> Any:
