@@ -39,7 +39,6 @@ struct xti_box_stagger {
 
 struct xti_box {
     int n; /* dims: those of the destination's run, then others, innermost first */
-    struct xti_box_dim dim[XTI_CUDA_BOX_DIMS];
     int n_b, n_cuts, window[XTI_CUDA_BOX_CUTS]; /* window: index of the dim */
     int64_t soff, doff;                         /* with dims turned round, */
     uint64_t turned;                            /* bit i: dim i of the piece is */
@@ -73,6 +72,7 @@ struct xti_box {
     int table, table_at; /* columns of a table of the places of a run's points, and its byte; 0: none */
     int64_t bytes;       /* of shared memory */
     double time;         /* estimated: of wavefronts and instructions for 16 bytes, to the power of 2.5 */
+    struct xti_box_dim dim[XTI_CUDA_BOX_DIMS]; /* a step's box has room for the first n alone */
 };
 
 /* What words are to be: so many bytes; of as many as there can be, where boxes begin at sectors of each run;
@@ -85,6 +85,9 @@ enum { XTI_BOX_SECTORS = 0, XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16, XTI_
  * begin at sectors. False, with the reason: there is none worth it. */
 bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, struct xti_box *b,
                   struct xti_why *why);
+
+/* Is the family of boxes one for the piece? *b: its box of words as wide as runs are aligned. (tile.c) */
+bool xti_cuda_first_box(const struct xti_cuda_plan *p, int piece, struct xti_box *b, struct xti_why *why);
 
 /* Sectors that all boxes ask for, over those of as many bytes side by side, both ways; estimated. */
 double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int unit);

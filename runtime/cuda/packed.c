@@ -1,8 +1,6 @@
 /* packed.c: see packed.h. Skeleton packed.cu. Layer 4. */
 #include "cuda/packed.h"
 
-#include <stdio.h>
-
 #include "cuda/family.h"
 #include "cuda/predict.h"
 
@@ -118,13 +116,6 @@ static void index_records(struct xti_writer *w)
     xti_write_digit(w, v.row_blocks, "*u");
 }
 
-static void constant(struct xti_writer *w, const char *name, int k, int64_t v)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%s%d", name, k);
-    xti_write_constant(w, text, v);
-}
-
 static void define_part(struct xti_writer *w, const struct xti_packed *v, int k)
 {
     const struct xti_rows *r = w->s->rows;
@@ -132,21 +123,18 @@ static void define_part(struct xti_writer *w, const struct xti_packed *v, int k)
     static const struct xti_segment none;
     const struct xti_segment *g = there ? &r->segment[k] : &none;
     int64_t units = there ? xti_cuda_segment_units(w->p, g) : 0, words = units - 16 / w->p->map.esize + 1;
-    char name[32];
-    constant(w, "XT_BEGIN", k, g->begin);
-    constant(w, "XT_END", k, g->end);
-    constant(w, "XT_STRIDE", k, v->part[k].stride);
-    constant(w, "XT_LOADS", k, v->part[k].loads);
-    constant(w, "XT_PLACE", k, v->part[k].at);
+    xti_write_constant_of(w, "XT_BEGIN", k, g->begin);
+    xti_write_constant_of(w, "XT_END", k, g->end);
+    xti_write_constant_of(w, "XT_STRIDE", k, v->part[k].stride);
+    xti_write_constant_of(w, "XT_LOADS", k, v->part[k].loads);
+    xti_write_constant_of(w, "XT_PLACE", k, v->part[k].at);
     if (!there) {
-        constant(w, "XT_UNITS", k, 0);
-        constant(w, "XT_WORDS", k, 0);
+        xti_write_constant_of(w, "XT_UNITS", k, 0);
+        xti_write_constant_of(w, "XT_WORDS", k, 0);
         return;
     }
-    snprintf(name, sizeof name, "XT_UNITS%d", k);
-    xti_write_number(w, name, units);
-    snprintf(name, sizeof name, "XT_WORDS%d", k);
-    xti_write_number(w, name, words > 0 ? words : 0);
+    xti_write_number_of(w, "XT_UNITS", k, units);
+    xti_write_number_of(w, "XT_WORDS", k, words > 0 ? words : 0);
 }
 
 static void define(struct xti_writer *w)

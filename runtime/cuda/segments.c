@@ -2,8 +2,6 @@
  * not share an alignment. Skeleton segments.cu. Layer 4. */
 #include "cuda/segments.h"
 
-#include <stdio.h>
-
 #include "cuda/family.h"
 
 enum { WARP = 32 };
@@ -186,13 +184,9 @@ static void index_rows(struct xti_writer *w)
 }
 
 /* Units that a side's first one lies behind a multiple of 16 bytes: known where buffers are aligned so. */
-static void define_skew(struct xti_writer *w, const char *name, const char *pointer, int64_t bytes)
-{
-    if (w->p->base_align == 16)
-        xti_write_number(w, name, bytes % 16 / w->p->map.esize);
-    else
-        xti_write_text(w, "#define %s XT_SKEW_OF(%s)\n", name, pointer);
-}
+static int64_t skew_of(const struct xti_cuda_plan *p, int64_t bytes) { return bytes % 16 / p->map.esize; }
+
+static bool skew_is_known(const struct xti_cuda_plan *p) { return p->base_align == 16; }
 
 /* Units that a chunk's first one lies behind its word's begin in segment k's source. */
 static int64_t turn_of(const struct xti_cuda_plan *p, const struct xti_rows *r, int k)
@@ -210,22 +204,18 @@ static void define_segment(struct xti_writer *w, int k)
     const struct xti_segment *g = &r->segment[k];
     int64_t units = xti_cuda_segment_units(w->p, g), group = 16 / w->p->map.esize, words = units - group + 1,
             behind = (r->lanes * (r->along - 1) + 1) * group;
-    char name[32];
-    snprintf(name, sizeof name, "XT_BEGIN%d", k);
-    xti_write_number(w, name, g->begin);
-    snprintf(name, sizeof name, "XT_END%d", k);
-    xti_write_number(w, name, g->end);
-    snprintf(name, sizeof name, "XT_WORDS%d", k);
-    xti_write_number(w, name, words > 0 ? words : 0);
-    snprintf(name, sizeof name, "XT_INNER%d", k);
-    xti_write_number(w, name, words > behind ? words - behind : 0);
-    snprintf(name, sizeof name, "XT_UNITS%d", k);
-    xti_write_number(w, name, units);
-    snprintf(name, sizeof name, "XT_TURN%d", k);
+    xti_write_number_of(w, "XT_BEGIN", k, g->begin);
+    xti_write_number_of(w, "XT_END", k, g->end);
+    xti_write_number_of(w, "XT_WORDS", k, words > 0 ? words : 0);
+    xti_write_number_of(w, "XT_INNER", k, words > behind ? words - behind : 0);
+    xti_write_number_of(w, "XT_UNITS", k, units);
     if (r->steady)
-        xti_write_number(w, name, turn_of(w->p, r, k));
-    snprintf(name, sizeof name, "XT_SKEW%d", k);
-    define_skew(w, name, "from", w->p->origin.src_bytes[w->p->map.piece[g->piece].src]);
+        xti_write_number_of(w, "XT_TURN", k, turn_of(w->p, r, k));
+    if (skew_is_known(w->p))
+        xti_write_number_of(w, "XT_SKEW", k,
+                            skew_of(w->p, w->p->origin.src_bytes[w->p->map.piece[g->piece].src]));
+    else
+        xti_write_text(w, "#define XT_SKEW%d XT_SKEW_OF(from)\n", k);
 }
 
 static void define(struct xti_writer *w)
@@ -248,7 +238,10 @@ static void define(struct xti_writer *w)
     xti_write_number(w, "XT_POINTS", r->items);
     xti_write_number(w, "XT_CHUNKS", r->chunks);
     xti_write_number(w, "XT_LENGTH", r->length);
-    define_skew(w, "XT_SKEW", "dst", w->p->origin.dst_bytes);
+    if (skew_is_known(w->p))
+        xti_write_number(w, "XT_SKEW", skew_of(w->p, w->p->origin.dst_bytes));
+    else
+        xti_write_text(w, "#define XT_SKEW XT_SKEW_OF(dst)\n");
     for (int k = 0; k < r->n_segments; k++)
         define_segment(w, k);
 }

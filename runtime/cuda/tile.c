@@ -1,7 +1,6 @@
 /* tile.c: pieces whose two sides run along different dims, by a box in shared memory (box.h). Any dims,
  * extents, signs and alignments. Skeleton tile.cu. Layer 4. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "cuda/box.h"
 #include "cuda/family.h"
@@ -10,15 +9,20 @@
  * the last one. */
 enum { SMALL_INDEX = 1 << 15, INDEX_SLACK = 1 << 12, LINE_BYTES = 128, LONG_BYTES = 512 };
 
-static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
+bool xti_cuda_first_box(const struct xti_cuda_plan *p, int piece, struct xti_box *b, struct xti_why *why)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
-    struct xti_box b;
     if (!xti_cuda_is_row(p, piece, why))
         return false;
     if (q->src < 0 || !q->n_dims)
         return xti_refuse(why, q->src < 0 ? "no source" : "one unit");
-    return xti_box_make(p, q, XTI_BOX_LEAST_WORD, &b, why);
+    return xti_box_make(p, q, XTI_BOX_LEAST_WORD, b, why);
+}
+
+static bool tile_applies(const struct xti_cuda_plan *p, int piece, struct xti_why *why)
+{
+    struct xti_box b;
+    return xti_cuda_first_box(p, piece, &b, why);
 }
 
 static void tile_make(const struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s)
@@ -84,20 +88,6 @@ static void tile_index(struct xti_writer *w)
 
 /* ---- what tile.cu wants to know */
 
-static void numbered(struct xti_writer *w, const char *name, int i, int64_t v)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%s%d", name, i);
-    xti_write_number(w, text, v);
-}
-
-static void constant(struct xti_writer *w, const char *name, int i, int64_t v)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%s%d", name, i);
-    xti_write_constant(w, text, v);
-}
-
 static void define_windows(struct xti_writer *w, const struct xti_box *b)
 {
     static const struct xti_box_dim none = {.n = 1, .t = 1, .cut = -1};
@@ -105,16 +95,16 @@ static void define_windows(struct xti_writer *w, const struct xti_box *b)
     for (int c = 0; c < XTI_CUDA_BOX_CUTS; c++) {
         const struct xti_box_dim *d = c < b->n_cuts ? &b->dim[b->window[c]] : &none;
         bool reversed = d->in_a && d->s < 0;
-        constant(w, "XT_T", c, d->t);
-        constant(w, "XT_BACK", c, d->back);
-        numbered(w, "XT_N", c, d->n);
-        numbered(w, "XT_LAST", c, c < b->n_cuts ? xti_box_count(b, c, w->p->map.esize) - 1 : 0);
-        numbered(w, "XT_S", c, d->s);
-        numbered(w, "XT_D", c, d->d);
-        constant(w, "XT_WHOLE", c, d->n % d->t == 0 && !d->back);
-        constant(w, "XT_REV", c, reversed);
-        constant(w, "XT_LREV", c, reversed ? -d->shared : 0);
-        constant(w, "XT_ACUT", c, d->in_a ? (int64_t)xti_abs64(d->s) : 0);
+        xti_write_constant_of(w, "XT_T", c, d->t);
+        xti_write_constant_of(w, "XT_BACK", c, d->back);
+        xti_write_number_of(w, "XT_N", c, d->n);
+        xti_write_number_of(w, "XT_LAST", c, c < b->n_cuts ? xti_box_count(b, c, w->p->map.esize) - 1 : 0);
+        xti_write_number_of(w, "XT_S", c, d->s);
+        xti_write_number_of(w, "XT_D", c, d->d);
+        xti_write_constant_of(w, "XT_WHOLE", c, d->n % d->t == 0 && !d->back);
+        xti_write_constant_of(w, "XT_REV", c, reversed);
+        xti_write_constant_of(w, "XT_LREV", c, reversed ? -d->shared : 0);
+        xti_write_constant_of(w, "XT_ACUT", c, d->in_a ? (int64_t)xti_abs64(d->s) : 0);
     }
 }
 
@@ -146,15 +136,6 @@ static void define_rows(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_SHIFTS", b->shifts);
 }
 
-/* Where rows are ragged, what is modulo 16 is no fact of the structure. */
-static void write_shared(struct xti_writer *w, const char *name, const struct xti_box_dim *d)
-{
-    if (d->ragged)
-        xti_write_number(w, name, d->shared);
-    else
-        xti_write_constant(w, name, d->shared);
-}
-
 static void define_runs(struct xti_writer *w, const struct xti_box *b)
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
@@ -176,7 +157,10 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_DALIGNED", b->destination_aligned);
     /* where the distance of rows is a parameter, places are rather kept than computed for each word */
     xti_write_constant(w, "XT_BOX", b->constant && !(b->dim[0].ragged && w->e->tier == XTI_TIER_STRUCTURE));
-    write_shared(w, "XT_BACK_SHARED", last);
+    if (last->ragged)
+        xti_write_number(w, "XT_BACK_SHARED", last->shared);
+    else
+        xti_write_constant(w, "XT_BACK_SHARED", last->shared);
     xti_write_constant(w, "XT_EVEN",
                        last->cut < 0 || last->d * last->t == b->vectors * (b->word / w->p->map.esize));
     int64_t point = last->d * w->p->map.esize;
@@ -245,13 +229,14 @@ static void put_functions(struct xti_writer *w, const struct xti_box *b)
 {
     static const char *const name[] = {"_row", "_out", "_point"};
     for (int j = 0; j < b->n; j++) {
-        char pitch[32];
-        snprintf(pitch, sizeof pitch, "XT_PITCH%d", j);
-        write_shared(w, pitch, &b->dim[j]);
+        if (b->dim[j].ragged) /* what is modulo 16 is no fact of the structure */
+            xti_write_number_of(w, "XT_PITCH", j, b->dim[j].shared);
+        else
+            xti_write_constant_of(w, "XT_PITCH", j, b->dim[j].shared);
         if (xti_box_is_row(&b->dim[j]))
-            numbered(w, "XT_SOURCE", j, b->dim[j].s);
+            xti_write_number_of(w, "XT_SOURCE", j, b->dim[j].s);
         if (!b->dim[j].in_b)
-            numbered(w, "XT_TO", j, b->dim[j].d);
+            xti_write_number_of(w, "XT_TO", j, b->dim[j].d);
     }
     xti_write_text(w, "struct XT_PASTE(XT_BODY, _place) {\n    xt_index units;\n    int shared;\n"
                       "    unsigned int x0, x1;\n};\n");
@@ -271,7 +256,6 @@ static void write_turns(struct xti_writer *w, const char *name, enum xti_box_of 
 {
     const struct xti_box *b = w->s->box;
     const struct xti_box_dim *order[XTI_CUDA_BOX_DIMS];
-    char second[32];
     int n = xti_box_digits(b, f, order), found = 0;
     int64_t turn[2] = {1, 1}, all = 1;
     for (int k = 0; k < n && step && found < 2; k++) {
@@ -281,9 +265,8 @@ static void write_turns(struct xti_writer *w, const char *name, enum xti_box_of 
             continue;
         turn[found++] = all *= points / part;
     }
-    snprintf(second, sizeof second, "%s2", name);
     xti_write_constant(w, name, turn[0]);
-    xti_write_constant(w, second, found < 2 ? turn[0] : turn[1]);
+    xti_write_constant_of(w, name, 2, found < 2 ? turn[0] : turn[1]);
 }
 
 static void define_places(struct xti_writer *w, const struct xti_box *b)

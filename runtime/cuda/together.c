@@ -100,7 +100,11 @@ static bool fit(const struct frame *f, const struct xti_piece *q, struct fitted 
 {
     int i = f->n_dims - 1, j = outer_dims(q) - 1;
     struct xti_dim a = {1, 0, 0}, b = {1, 0, 0};
-    *o = (struct fitted){.run = run_of(q), .n_runs = 1, .at = {q->doff}, .soff = {q->soff}};
+    o->finer.n_dims = 0; /* what is behind its dims, and behind the runs, is never read */
+    o->run = run_of(q);
+    o->n_runs = 1;
+    o->at[0] = q->doff;
+    o->soff[0] = q->soff;
     for (;;) {
         if (a.n == 1 && i >= 0)
             a = f->dim[i--];
@@ -406,8 +410,10 @@ static int64_t units_of(const struct xti_cuda_plan *p, int i) { return xti_piece
 
 xt_status xti_cuda_find_rows(struct xti_cuda_plan *p, const struct xti_rows **of, struct xti_err *err)
 {
-    struct search s = {.p = p, .of = of};
+    struct search s; /* long; try_rows sets the rest */
     bool tried[MOST_PIECES] = {0};
+    s.p = p;
+    s.of = of;
     if (p->map.n_pieces > MOST_PIECES)
         return XT_OK;
     for (;;) {

@@ -4,7 +4,7 @@
 #include "cuda/weave.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "cuda/family.h"
 #include "cuda/predict.h"
@@ -25,7 +25,10 @@ static int power_in(int64_t n) { return (int)((n | 16) & -(n | 16)); }
 void xti_weave_parts(const struct xti_cuda_plan *p, int piece, const struct xti_rows *r,
                      struct xti_woven *parts)
 {
-    *parts = (struct xti_woven){.n = 1};
+    parts->n = 1; /* parts behind the n-th, and dims behind a part's, are never read */
+    parts->record = 0;
+    parts->ground = false;
+    memset(parts->begin, 0, sizeof parts->begin);
     if (!r) {
         parts->part[0] = *xti_cuda_piece(p, piece);
         return;
@@ -365,11 +368,8 @@ static int inverse_of(int odd) { return odd * odd * odd % 16; }
 static void define_extent(struct xti_writer *w, int k, int64_t units)
 {
     int64_t words = units - (16 / w->p->map.esize - 1);
-    char name[32];
-    snprintf(name, sizeof name, "XT_EXTENT%d", k);
-    xti_write_number(w, name, units);
-    snprintf(name, sizeof name, "XT_WORDS%d", k);
-    xti_write_number(w, name, words > 0 ? words : 0);
+    xti_write_number_of(w, "XT_EXTENT", k, units);
+    xti_write_number_of(w, "XT_WORDS", k, words > 0 ? words : 0);
 }
 
 static void weave_define(struct xti_writer *w)

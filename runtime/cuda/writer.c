@@ -25,21 +25,16 @@ void xti_emit_number(const struct xti_cuda_plan *p, int64_t v, struct xti_str *b
         xti_str_addf(b, "%" PRIu64 "ull", (uint64_t)v);
 }
 
-/* Seven bits a byte, the last one below 128: no fact is the beginning of another. */
-void xti_write_fact(struct xti_writing *e, uint64_t v)
+void xti_write_large_fact(struct xti_writing *e, uint64_t v)
 {
-    struct xti_str *b = e->structure;
     char byte[10];
     size_t n = 0;
-    if (!b)
+    if (!e->structure)
         return;
     for (; v > 127; v >>= 7)
         byte[n++] = (char)(v | 128);
     byte[n++] = (char)v;
-    if (n == 1 && !b->failed && b->cap - b->n > 1) /* most facts are small */
-        b->s[b->n++] = byte[0];
-    else
-        xti_str_addn(b, byte, n);
+    xti_str_addn(e->structure, byte, n);
 }
 
 static void say(struct xti_writer *w, const char *text)
@@ -280,12 +275,27 @@ static void put_index_function(struct xti_writer *w)
 void xti_write_constant(struct xti_writer *w, const char *name, int64_t v)
 {
     xti_write_fact(w->e, (uint64_t)v);
-    xti_write_text(w, "#define %s %" PRId64 "\n", name, v);
+    if (w->e->text)
+        xti_write_text(w, "#define %s %" PRId64 "\n", name, v);
+}
+
+void xti_write_constant_of(struct xti_writer *w, const char *name, int k, int64_t v)
+{
+    xti_write_fact(w->e, (uint64_t)v);
+    if (w->e->text)
+        xti_write_text(w, "#define %s%d %" PRId64 "\n", name, k, v);
 }
 
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v)
 {
     xti_write_text(w, "#define %s ", name);
+    put(w, v);
+    say(w, "\n");
+}
+
+void xti_write_number_of(struct xti_writer *w, const char *name, int k, int64_t v)
+{
+    xti_write_text(w, "#define %s%d ", name, k);
     put(w, v);
     say(w, "\n");
 }

@@ -89,6 +89,9 @@ void xti_write_entry(struct xti_writing *e, const char *name);
  * want a number as a constant, or divide by it (see xti_write_digit). */
 void xti_write_constant(struct xti_writer *w, const char *name, int64_t v);
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v);
+/* NAME<k>: the name is put together only where text is wanted. */
+void xti_write_constant_of(struct xti_writer *w, const char *name, int k, int64_t v);
+void xti_write_number_of(struct xti_writer *w, const char *name, int k, int64_t v);
 /* A number of which the structure knows whether it is 0; then it is the constant. */
 void xti_write_optional(struct xti_writer *w, const char *name, int64_t v);
 /* A number of which the structure knows whether `of`, a power of two and a constant, divides it; then
@@ -106,8 +109,17 @@ void xti_write_sum(struct xti_writer *w, const char *out, int64_t c, const int64
 
 /* Text of at most 255 bytes. What decides it is a constant, or a fact of the structure. */
 void xti_write_text(struct xti_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A fact of the structure: any number >= 0. */
-void xti_write_fact(struct xti_writing *e, uint64_t v);
+/* A fact of the structure: any number >= 0, seven bits a byte, the last one below 128: no fact is the
+ * beginning of another. Most are small. */
+void xti_write_large_fact(struct xti_writing *e, uint64_t v);
+static inline void xti_write_fact(struct xti_writing *e, uint64_t v)
+{
+    struct xti_str *b = e->structure;
+    if (v < 128 && b && !b->failed && b->cap - b->n > 1)
+        b->s[b->n++] = (char)v;
+    else
+        xti_write_large_fact(e, v);
+}
 
 /* "12u" or "12ull", as the plan's index is 32 or 64 bits wide; negative numbers wrap. */
 void xti_emit_number(const struct xti_cuda_plan *p, int64_t v, struct xti_str *b);
