@@ -45,19 +45,27 @@ void xti_any_source(const struct xti_cuda_plan *p, struct xti_str *b)
 struct writer {
     const struct xti_cuda_plan *p;
     int width, most; /* bytes of a number; how many fit */
-    struct xti_any *any;
-    int room, used; /* launches there is room for; numbers in the last one */
-    int last;       /* where its last record begins */
+    int n;           /* launches */
+    struct xti_str launches, numbers;
+    int last; /* where the last record of the last launch begins */
 };
 
-static struct xti_any_launch *current(const struct writer *w) { return &w->any->launch[w->any->n - 1]; }
-
-static void set(struct writer *w, int at, uint64_t v)
+static struct xti_any_launch *current(const struct writer *w)
 {
-    memcpy(current(w)->numbers + w->width * at, &v, (size_t)w->width); /* lowest byte first */
+    return (struct xti_any_launch *)(void *)w->launches.s + w->n - 1;
 }
 
-static void put(struct writer *w, int64_t v) { set(w, w->used++, (uint64_t)v); }
+/* Numbers of the last launch. */
+static int used(const struct writer *w) { return (int)(w->numbers.n - current(w)->at) / w->width; }
+
+static void set(struct writer *w, int i, uint64_t v)
+{
+    if (!w->numbers.failed)
+        memcpy(w->numbers.s + current(w)->at + (size_t)(w->width * i), &v, (size_t)w->width);
+}
+
+/* Lowest byte first. */
+static void put(struct writer *w, int64_t v) { xti_str_addn(&w->numbers, &v, (size_t)w->width); }
 
 static void put_all(struct writer *w, int n, const int64_t *v)
 {
@@ -92,7 +100,8 @@ static void put_rows(struct writer *w, const struct xti_piece *q)
         put(w, q->div[k].c);
         put_all(w, q->n_dims, q->div[k].x);
         put_all(w, k, q->div[k].q);
-        w->used += q->n_divs - k;
+        for (int i = k; i < q->n_divs; i++)
+            put(w, 0);
         put_divisor(w, q->div[k].den);
     }
     for (int k = 0; k < q->n_guards; k++) {
@@ -106,15 +115,14 @@ static void put_rows(struct writer *w, const struct xti_piece *q)
 static void put_piece(struct writer *w, const struct xti_piece *q)
 {
     struct xti_any_launch *l = current(w);
-    if (w->used > 1)
-        set(w, w->last + 1, (uint64_t)w->used);
-    w->last = w->used;
+    if (used(w) > 1)
+        set(w, w->last + 1, (uint64_t)used(w));
+    w->last = used(w);
     l->blocks += blocks_of(q);
     const int64_t head[HEAD] = {l->blocks,   0,          xti_piece_numel(q),       q->n_dims, q->n_divs,
                                 q->n_guards, q->src < 0, q->src < 0 ? 0 : q->soff, q->doff};
     put_all(w, HEAD, head);
-    memcpy(l->numbers + w->width * w->used, q->value, 16);
-    w->used += 16 / w->width;
+    xti_str_addn(&w->numbers, q->value, 16);
     for (int i = 0; i < q->n_dims; i++) {
         put_divisor(w, q->dim[i].n);
         put(w, q->src < 0 ? 0 : q->dim[i].s);
@@ -125,21 +133,13 @@ static void put_piece(struct writer *w, const struct xti_piece *q)
     set(w, 0, (uint64_t)l->blocks);
 }
 
-static xt_status begin_launch(struct writer *w, int src, struct xti_err *err)
+static bool begin_launch(struct writer *w, int src)
 {
-    if (!w->any || w->any->n == w->room) {
-        int room = w->room ? 4 * w->room : 1, n = w->any ? w->any->n : 0;
-        struct xti_any *more = xti_realloc(w->any, sizeof *more + (size_t)room * sizeof more->launch[0]);
-        if (!more)
-            return xti_fail(err, XT_ENOMEM, "numbers of %d launches", room);
-        more->n = n;
-        w->any = more;
-        w->room = room;
-    }
-    w->any->n++;
-    *current(w) = (struct xti_any_launch){.src = src};
-    w->used = 1;
-    return XT_OK;
+    const struct xti_any_launch l = {.src = src, .at = w->numbers.n};
+    xti_str_addn(&w->launches, &l, sizeof l);
+    w->n += !w->launches.failed;
+    put(w, 0); /* its blocks */
+    return !w->launches.failed;
 }
 
 /* The pieces of one source; those of none (fills) go with the first. */
@@ -154,33 +154,58 @@ static xt_status put_source(struct writer *w, int src, bool fills, struct xti_er
         if (1 + n > w->most)
             return xti_fail(err, XT_EUNSUPPORTED, "piece %d: %d numbers do not fit in %d bytes of parameters",
                             i, n, XTI_ANY_PARAM_BYTES);
-        if ((!begun || w->used + n > w->most) && begin_launch(w, src, err))
-            return err ? err->e.status : XT_ENOMEM;
+        if ((!begun || used(w) + n > w->most) && !begin_launch(w, src))
+            return xti_fail(err, XT_ENOMEM, "numbers of %d launches", w->n);
         begun = true;
         put_piece(w, q);
+        current(w)->bytes = w->numbers.n - current(w)->at;
     }
     return XT_OK;
 }
 
+/* All in one block. NULL: no memory. */
+static struct xti_any *pack(const struct writer *w)
+{
+    bool failed = w->launches.failed || w->numbers.failed;
+    struct xti_any *any = failed ? NULL : xti_alloc(sizeof *any + w->launches.n + w->numbers.n);
+    if (!any)
+        return NULL;
+    any->entry = __builtin_ctz((unsigned)w->p->map.esize);
+    any->n = w->n;
+    any->numbers = (unsigned char *)memcpy((char *)any->launch + w->launches.n, w->numbers.s, w->numbers.n);
+    memcpy(any->launch, w->launches.s, w->launches.n);
+    return any;
+}
+
+void xti_any_param(const struct xti_any *any, const struct xti_any_launch *l,
+                   unsigned char param[XTI_ANY_PARAM_BYTES])
+{
+    memcpy(param, any->numbers + l->at, l->bytes);
+    memset(param + l->bytes, 0, XTI_ANY_PARAM_BYTES - l->bytes);
+}
+
 static xt_status make_one(struct xti_cuda_plan *p, int width, struct xti_err *err)
 {
-    struct xti_any *nothing = NULL;
-
-    struct writer w = {.p = p, .width = width};
+    _Alignas(struct xti_any_launch) char launches[4 * sizeof(struct xti_any_launch)];
+    char numbers[1024];
+    struct xti_any *any = NULL, *nothing = NULL;
+    struct writer w = {.p = p, .width = width, .most = XTI_ANY_PARAM_BYTES / width};
     struct xti_err why = {0};
     xt_status s = XT_OK;
-    w.most = XTI_ANY_PARAM_BYTES / w.width;
+    w.launches = XTI_STR_ON(launches);
+    w.numbers = XTI_STR_ON(numbers);
     for (int i = 0; i < (p->map.n_srcs ? p->map.n_srcs : 1) && !s; i++)
         s = put_source(&w, i, i == 0, &why);
-    if (!s && !w.any)
+    if (!s && !w.n)
         s = xti_fail(&why, XT_EINTERNAL, "a plan without pieces");
-    if (s) {
-        xti_free(w.any);
+    if (!s && !(any = pack(&w)))
+        s = xti_fail(&why, XT_ENOMEM, "numbers of %d launches", w.n);
+    xti_str_free(&w.launches);
+    xti_str_free(&w.numbers);
+    if (s)
         return xti_fail(err, s, "%s", why.e.message);
-    }
-    w.any->entry = __builtin_ctz((unsigned)p->map.esize);
-    if (!atomic_compare_exchange_strong(&p->any, &nothing, w.any))
-        xti_free(w.any);
+    if (!atomic_compare_exchange_strong(&p->any, &nothing, any))
+        xti_free(any);
     return XT_OK;
 }
 

@@ -11,17 +11,23 @@ enum {
     XTI_ANY_PARAM_BYTES = 4080 /* with two pointers what every driver takes */
 };
 
-/* One launch; a plan wants one a source, more when its pieces are many. */
+/* One launch; a plan wants one a source, more when its pieces are many. Its numbers, a kernel's parameter but
+ * for the zeros behind them, are few as a rule: a launch puts them into a parameter's room. */
 struct xti_any_launch {
     int src; /* number of the map's source; 0 where only values are written */
     int64_t blocks, grid;
-    unsigned char numbers[XTI_ANY_PARAM_BYTES];
+    size_t at, bytes; /* its part of `numbers` */
 };
 struct xti_any {
     int entry; /* log2 of the unit's bytes */
     int n;
+    const unsigned char *numbers; /* behind the launches */
     struct xti_any_launch launch[];
 };
+
+/* The parameter of a launch. */
+void xti_any_param(const struct xti_any *any, const struct xti_any_launch *l,
+                   unsigned char param[XTI_ANY_PARAM_BYTES]);
 
 /* The source that runs p and p->elem, its name, and what follows that in the names of its entries. */
 void xti_any_source(const struct xti_cuda_plan *p, struct xti_str *b);

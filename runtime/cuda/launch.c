@@ -56,7 +56,9 @@ static xt_status launch_any(const struct call *c)
         uintptr_t dst = c->dst, src = dst; /* read where nothing is */
         if (l->src < p->map.n_srcs)
             src = (uintptr_t)c->src[p->origin.src_of[l->src]] + (uintptr_t)p->origin.src_bytes[l->src];
-        void *param[] = {&dst, &src, (void *)(uintptr_t)l->numbers};
+        unsigned char numbers[XTI_ANY_PARAM_BYTES];
+        xti_any_param(any, l, numbers);
+        void *param[] = {&dst, &src, numbers};
         r = c->module->api->launch(c->module->entry[any->entry], (unsigned)l->grid, 1, 1, XTI_CUDA_THREADS, 1,
                                    1, 0, c->stream, param, NULL);
     }
@@ -179,7 +181,9 @@ static void put_any_launches(const struct xti_cuda_plan *p, const char *name, st
             put_pointer("src", p->origin.src_of[l->src], p->origin.src_bytes[l->src], b);
         else
             put_pointer("dst", -1, p->origin.dst_bytes, b);
-        put_bytes(l->numbers, sizeof l->numbers, b);
+        unsigned char numbers[XTI_ANY_PARAM_BYTES];
+        xti_any_param(any, l, numbers);
+        put_bytes(numbers, sizeof numbers, b);
         xti_str_add(b, "]}");
     }
     xti_str_add(b, "]");
