@@ -332,7 +332,7 @@ static xt_status make_memory_key(struct request *r, struct xti_str *key, struct 
     if (r->tier == XTI_TIER_STRUCTURE)
         s = xti_cuda_structure(r->k->cuda, key, err);
     else if (r->tier == XTI_TIER_ANY)
-        xti_str_add(key, r->name);
+        xti_str_add(key, xti_any_name(r->k->cuda));
     else if (!(s = describe(r, err)))
         xti_str_addn(key, r->key.s, r->key.n);
     return s ? s : key->failed ? xti_fail(err, XT_ENOMEM, "kernel key") : XT_OK;
@@ -405,11 +405,13 @@ xt_status xti_code_find(struct xt_ctx *ctx, const struct xt_kernel *k, enum xti_
     bool building = false;
     struct xti_str memory_key = XTI_STR_ON(room);
     *out = NULL;
-    xt_status s = name_entry(&r, err);
+    xt_status s = tier == XTI_TIER_EXACT ? name_entry(&r, err) : XT_OK;
     if (!s)
         s = make_memory_key(&r, &memory_key, err);
     if (!s)
         s = xti_memo_get(ctx->codes, memory_key.s, memory_key.n, NULL, NULL, &there, &building, err);
+    if (!s && !there && tier != XTI_TIER_EXACT) /* what is there has its name */
+        s = name_entry(&r, err);
     if (there) {
         *out = there;
         *origin = "memory";

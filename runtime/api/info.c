@@ -82,7 +82,7 @@ const char *xti_kernel_strategy(const struct xt_kernel *k)
 void xti_kernel_refusals(const struct xt_kernel *k, struct xti_str *b)
 {
     if (k->backend == XT_CUDA)
-        xti_str_add(b, k->cuda->refused.s ? k->cuda->refused.s : "");
+        xti_cuda_refusals(k->cuda, b);
     else
         xti_plan_refusals(k->plan, b);
 }

@@ -573,8 +573,11 @@ static void make_alike(struct xti_box *b, int unit)
 
 /* All of a box that a search goes by. */
 struct facts {
+    int n;
     int32_t fact[9 + 7 * XTI_CUDA_BOX_DIMS];
 };
+
+static size_t bytes_of(const struct facts *f) { return (size_t)f->n * sizeof *f->fact; }
 
 static void list_facts(const struct xti_box *b, int unit, struct facts *f)
 {
@@ -589,7 +592,6 @@ static void list_facts(const struct xti_box *b, int unit, struct facts *f)
                              b->shifts + 4 * b->destination_aligned + 8 * (b->destination_align >= SECTOR) +
                                  16 * b->line + b->grid + 64 * (b->destination_align >= XTI_BOX_MOST_WORD)};
     int n = 0;
-    memset(f, 0, sizeof *f);
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         f->fact[n++] = (int32_t)whole[i];
     for (int j = 0; j < b->n; j++) {
@@ -598,6 +600,7 @@ static void list_facts(const struct xti_box *b, int unit, struct facts *f)
         for (size_t i = 0; i < sizeof own / sizeof *own; i++)
             f->fact[n++] = (int32_t)own[i];
     }
+    f->n = n;
 }
 
 /* Lengths of a sequence share a few boxes: of the last ones the layouts are kept. Who cannot have the lock
@@ -605,8 +608,8 @@ static void list_facts(const struct xti_box *b, int unit, struct facts *f)
 static struct {
     pthread_mutex_t lock;
     unsigned next;
+    uint64_t hash[KNOWN_LAYOUTS]; /* 0: none */
     struct known {
-        uint64_t hash; /* 0: none */
         struct facts facts;
         struct found found;
     } known[KNOWN_LAYOUTS];
@@ -619,7 +622,7 @@ static bool recall(const struct facts *f, uint64_t hash, struct found *found)
         return false;
     for (int i = 0; i < KNOWN_LAYOUTS && !there; i++) {
         const struct known *k = &kept.known[i];
-        there = k->hash == hash && !memcmp(&k->facts, f, sizeof *f);
+        there = kept.hash[i] == hash && k->facts.n == f->n && !memcmp(k->facts.fact, f->fact, bytes_of(f));
         if (there)
             *found = k->found;
     }
@@ -631,7 +634,12 @@ static void keep(const struct facts *f, uint64_t hash, const struct found *found
 {
     if (pthread_mutex_trylock(&kept.lock))
         return;
-    kept.known[kept.next++ % KNOWN_LAYOUTS] = (struct known){hash, *f, *found};
+    unsigned i = kept.next++ % KNOWN_LAYOUTS;
+    struct known *k = &kept.known[i];
+    kept.hash[i] = hash;
+    k->facts.n = f->n;
+    memcpy(k->facts.fact, f->fact, bytes_of(f));
+    k->found = *found;
     pthread_mutex_unlock(&kept.lock);
 }
 
@@ -653,7 +661,7 @@ double xti_box_lay_out(struct xti_box *b, int unit)
     struct found found;
     make_alike(&alike, unit);
     list_facts(&alike, unit, &f);
-    uint64_t hash = xti_hash64(&f, sizeof f) | 1;
+    uint64_t hash = xti_hash64(f.fact, bytes_of(&f)) | 1;
     if (!recall(&f, hash, &found)) {
         found = search(&alike, unit);
         if (found.price < INFINITY) {

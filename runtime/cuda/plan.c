@@ -43,46 +43,52 @@ static void take_cheaper(const struct xti_cuda_plan *p, const struct xti_piece *
         *b = *other;
 }
 
-/* The cheapest of a box of words as wide as runs are aligned; one whose parts of runs are whole sectors, or
- * else of wide words; one of units whose lanes begin at sectors; and one of rows in parts. */
-static xt_status keep_box(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
+/* The cheapest of a box of words as wide as runs are aligned, `first`; one whose parts of runs are whole
+ * sectors, or else of wide words; one of units whose lanes begin at sectors; and one of rows in parts. */
+static xt_status keep_box(struct xti_cuda_plan *p, int piece, const struct xti_box *first,
+                          struct xti_cuda_step *s, struct xti_err *err)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
-    struct xti_box *b = xti_arena_alloc(&p->map.arena, sizeof *b), other;
+    struct xti_box b = *first, split = *first, other;
     int unit = p->map.esize;
-    if (!b)
-        return xti_fail(err, XT_ENOMEM, "CUDA plan: box");
-    xti_box_make(p, q, XTI_BOX_LEAST_WORD, b, NULL);
-    struct xti_box split = *b;
-    double cost = xti_box_lay_out(b, unit);
+    double cost = xti_box_lay_out(&b, unit);
     if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
-        *b = split;
+        b = split;
     if (xti_box_make(p, q, XTI_BOX_WHOLE_SECTORS, &other, NULL))
-        take_cheaper(p, q, &other, b);
-    else if (b->word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
+        take_cheaper(p, q, &other, &b);
+    else if (b.word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
              xti_box_lay_out(&other, unit) < cost)
-        *b = other;
+        b = other;
     if (xti_box_make(p, q, XTI_BOX_SECTORS, &other, NULL))
-        take_cheaper(p, q, &other, b);
-    s->box = b;
-    return XT_OK;
+        take_cheaper(p, q, &other, &b);
+    s->box = xti_arena_dup(&p->map.arena, &b, offsetof(struct xti_box, dim) + (size_t)b.n * sizeof *b.dim);
+    return s->box ? XT_OK : xti_fail(err, XT_ENOMEM, "CUDA plan: box");
 }
 
 static xt_status choose(struct xti_cuda_plan *p, int piece, struct xti_cuda_step *s, struct xti_err *err)
 {
-    for (int f = 0; f < XTI_CUDA_FAMILY_COUNT; f++) {
-        struct xti_why why = {""};
-        if (xti_cuda_families[f]->applicable(p, piece, &why)) {
-            s->family = (enum xti_cuda_family)f;
-            if (f == XTI_CUDA_TILE && keep_box(p, piece, s, err))
-                return XT_ENOMEM;
-            xti_cuda_families[f]->make(p, piece, s);
-            break;
-        }
-        if (p->elem && piece < EXPLAINED) /* once for both plans: the reasons are the same */
-            xti_str_addf(&p->refused, "piece %d: %s: %s\n", piece, xti_cuda_families[f]->name, why.text);
-    }
+    struct xti_box box;
+    int f = 0;
+    while (f == XTI_CUDA_TILE ? !xti_cuda_first_box(p, piece, &box, NULL)
+                              : !xti_cuda_families[f]->applicable(p, piece, NULL))
+        f++; /* the last one takes all */
+    s->family = (enum xti_cuda_family)f;
+    if (f == XTI_CUDA_TILE && keep_box(p, piece, &box, s, err))
+        return XT_ENOMEM;
+    xti_cuda_families[f]->make(p, piece, s);
     return XT_OK;
+}
+
+void xti_cuda_refusals(const struct xti_cuda_plan *p, struct xti_str *b)
+{
+    for (int i = 0; i < p->n_steps; i++) {
+        const struct xti_cuda_step *s = &p->step[i];
+        for (int f = 0; f < (int)s->family && !s->rows && s->piece < EXPLAINED; f++) {
+            struct xti_why why = {""};
+            if (!xti_cuda_families[f]->applicable(p, s->piece, &why))
+                xti_str_addf(b, "piece %d: %s: %s\n", s->piece, xti_cuda_families[f]->name, why.text);
+        }
+    }
 }
 
 /* An upper bound of |row|, saturated. qmax: of the divs that the row may name. */
@@ -211,9 +217,9 @@ static xt_status plan_both(const struct xti_map *m, struct xti_cuda_plan *p, str
     p->elem->base_align = p->elem->map.esize;
     p->elem->target = p->target;
     p->elem->origin = p->origin; /* its arrays live in elem->map */
-    if ((s = plan_one(p->elem, err)) || (s = plan_one(p, err)))
+    if ((s = plan_one(p->elem, err)))
         return s;
-    return p->refused.failed ? xti_fail(err, XT_ENOMEM, "text of refused families") : XT_OK;
+    return plan_one(p, err);
 }
 
 /* So that sizes and addresses in bytes, and sums of a few of them, need no check from here on. */
@@ -247,7 +253,6 @@ static void release(struct xti_cuda_plan *p)
     xti_free(p->step);
     xti_str_free(&p->numbers);
     xti_str_free(&p->structure);
-    xti_str_free(&p->refused);
     xti_free(atomic_load_explicit(&p->any, memory_order_relaxed));
 }
 

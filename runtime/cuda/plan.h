@@ -79,8 +79,7 @@ struct xti_cuda_plan {
     struct xti_str structure; /* what decides that tier's source (structure.c); of elem, and where the tier
                                  does not serve: empty */
     struct xti_any
-        *_Atomic any;       /* its launches by the kernel that runs any plan (any.h); owned; NULL: not yet */
-    struct xti_str refused; /* "piece 0: rows: inner source stride 3\n" .. */
+        *_Atomic any; /* its launches by the kernel that runs any plan (any.h); owned; NULL: not yet */
 };
 
 /* Fuses a chain as xti_map_fuse does, to the map that CUDA runs best. (fuse.c) */
@@ -93,6 +92,9 @@ xt_status xti_cuda_fuse(const struct xt_graph *g, const struct xti_cuda_target *
 xt_status xti_cuda_plan_make(const struct xti_map *m, const struct xti_cuda_target *t,
                              struct xti_cuda_plan *p, struct xti_err *err);
 void xti_cuda_plan_free(struct xti_cuda_plan *p);
+/* Appends why the families before a piece's own were not taken, a line each:
+ * "piece 0: rows: inner source stride 3\n". Nothing for pieces that make rows together. */
+void xti_cuda_refusals(const struct xti_cuda_plan *p, struct xti_str *b);
 /* Part of xti_cuda_plan_make: the functions of steps. (bodies.c) */
 xt_status xti_cuda_choose_bodies(struct xti_cuda_plan *p, struct xti_err *err);
 /* Part of xti_cuda_plan_make: numbers of p and p->elem, structure of p. Again after a change of either. */
