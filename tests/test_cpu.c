@@ -708,14 +708,14 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                         .src_hi = hi};
     struct buffers b = buffers_of(&m, 16);
     int calls;
-    struct xti_threads *crew[] = {xti_threads_new(NULL, NULL), xti_threads_new(run_pool, &calls)};
+    struct xti_threads *pool[] = {xti_threads_new(NULL, NULL), xti_threads_new(run_pool, &calls)};
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
         for (int threads = 1; threads <= 5 && xti_cpu_has((enum xti_isa)isa); threads += threads == 1 ? 1 : 3)
             for (int pooled = 0; pooled < 2; pooled++) {
                 calls = 0;
                 struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 0, threads);
                 memset(b.dst, CANARY, b.bytes);
-                xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, crew[pooled]);
+                xti_cpu_run(&p, b.dst + MARGIN, (const void *const *)b.src, pool[pooled]);
                 same_bytes(&p, &b, x->what, threads);
                 ck_assert_int_eq(calls, pooled && threads > 1);
                 ck_assert(threads == 1 || p.assembled || p.step[0].split >= 0);
@@ -725,8 +725,8 @@ START_TEST(a_copy_larger_than_the_cache_is_the_same_on_any_number_of_threads)
                 xti_plan_free(&p);
             }
     for (int i = 0; i < 2; i++) {
-        xti_threads_close(crew[i]);
-        xti_threads_unref(crew[i]);
+        xti_threads_close(pool[i]);
+        xti_threads_unref(pool[i]);
     }
     free_buffers(&b, 16);
 }

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "api/measure.h"
-#include "api/shop.h"
+#include "api/queue.h"
 #include "base/hash.h"
 #include "cache/cache.h"
 #include "cache/pack.h"
@@ -22,7 +22,7 @@ enum { XTI_SIGNATURE_CHARS = 33 }; /* 32 hex digits and the NUL */
 struct xt_ctx {
     xt_backend backend;
     int threads, device;
-    struct xti_threads *crew;                   /* for large copies; NULL: none */
+    struct xti_threads *pool; /* for large copies; NULL: none */
     struct xti_disk *disk;
     struct xti_target cpu;                      /* this machine: asking takes 100 us, in a VM */
     bool check, measure, log;                   /* XT_CHECK, XT_MEASURE, XT_DEBUG */
@@ -36,7 +36,7 @@ struct xt_ctx {
     struct xti_pack *pack;                      /* NULL: none */
     char *helper;                               /* xt_options.helper; NULL: not given */
     atomic_llong unseen;                        /* kernels for which nothing was there */
-    struct xti_shop *shop;                      /* where exact kernels are made in the background */
+    struct xti_queue *queue;                    /* of compiles in the background */
 };
 
 /* Compiled CUDA code: of XTI_TIER_ANY by all kernels; of the structure tier shared by every kernel of the
@@ -127,7 +127,7 @@ struct xt_kernel {
     const struct xti_map *map;        /* shared's */
     const struct xti_plan *plan;      /* shared's; CPU */
     const struct xti_cuda_plan *cuda; /* shared's; CUDA */
-    struct xti_threads *crew;         /* a reference */
+    struct xti_threads *pool;         /* a reference */
     uint64_t *origin; /* XT_ORIGIN: bytes that lie before the destination's pointer, then before each input's;
                        * NULL: all pointers are starts of buffers */
     bool loads;       /* CUDA: for a device, not for an architecture */

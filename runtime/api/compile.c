@@ -31,7 +31,7 @@ static void destroy(struct xt_kernel *k)
         xti_code_unref(k->code[tier]);
     }
     xti_better_free(k);
-    xti_threads_unref(k->crew);
+    xti_threads_unref(k->pool);
     xti_shared_plan_unref(k->shared);
     xti_free(k);
 }
@@ -83,7 +83,7 @@ void xti_kernel_text(const struct xt_kernel *k, struct xti_str *b)
 static xt_status get_purpose(const struct request *r, struct xti_purpose *f, struct xti_err *err)
 {
     *f = (struct xti_purpose){.backend = r->backend, .cpu = &r->ctx->cpu};
-    f->tuning = (struct xti_tuning){r->ctx->wisdom, r->ctx->crew, r->measure};
+    f->tuning = (struct xti_tuning){r->ctx->wisdom, r->ctx->pool, r->measure};
     if (r->backend != XT_CUDA)
         return XT_OK;
     return r->arch ? xti_cuda_arch(r->arch, &f->cuda, err) : xti_cuda_target(r->ctx->device, &f->cuda, err);
@@ -122,7 +122,7 @@ static enum xti_cuda_tier find_at_once(const struct request *r, struct xt_kernel
     if (!any && find_code(r, k, tier, true))
         return tier;
     any = any || (serves && make_any(r, k));
-    return any && xti_better_promise(k, r->ctx->shop, &r->home, tier) ? XTI_TIER_ANY : tier;
+    return any && xti_better_promise(k, r->ctx->queue, &r->home, tier) ? XTI_TIER_ANY : tier;
 }
 
 static xt_status make_code(const struct request *r, struct xt_kernel *k, struct xti_err *err)
@@ -139,7 +139,7 @@ static xt_status make_code(const struct request *r, struct xt_kernel *k, struct 
         return s;
     atomic_init(&k->now, k->code[tier]);
     if (!waits && tier == XTI_TIER_STRUCTURE)
-        xti_better_promise(k, r->ctx->shop, &r->home, XTI_TIER_EXACT);
+        xti_better_promise(k, r->ctx->queue, &r->home, XTI_TIER_EXACT);
     else if (tier == XTI_TIER_ANY)
         xti_better_want(k, false);
     return XT_OK;
@@ -206,7 +206,7 @@ static xt_status build(void *arg, void **out, struct xti_err *err)
     memcpy(k->packed, r->key, r->key_bytes); /* the key begins with the packed graph */
     atomic_init(&k->refs, 1);
     k->backend = r->backend;
-    k->crew = xti_threads_ref(r->ctx->crew);
+    k->pool = xti_threads_ref(r->ctx->pool);
     k->loads = r->load;
     k->check = r->ctx->check;
     if ((s = check_text(r->graph, err)))
@@ -242,7 +242,7 @@ static void count_compile(struct xt_ctx *ctx, bool hit, const struct xt_kernel *
 static xt_status improve(const struct request *r, struct xt_kernel *k, struct xti_err *err)
 {
     struct xti_better *b = &k->better;
-    if (!b->shop)
+    if (!b->queue)
         return XT_OK;
     if (r->mode == XT_SYNC)
         return xti_better_wait(k, err);

@@ -125,7 +125,7 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
                         o->threads ? "xt_ctx_new: threads" : "XT_THREADS", (long long)threads);
     ctx->threads = (int)threads;
     ctx->device = o->device;
-    if (threads != 1 && !(ctx->crew = xti_threads_new(o->parallel_for, o->pool)))
+    if (threads != 1 && !(ctx->pool = xti_threads_new(o->parallel_for, o->pool)))
         return xti_fail(err, XT_ENOMEM, "threads");
     ctx->check = xti_env_int(XTI_ENV_CHECK, 0) > 0;
     ctx->measure = xti_env_int(XTI_ENV_MEASURE, 0) > 0;
@@ -135,7 +135,7 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
         return xti_fail(err, XT_ENOMEM, "xt_ctx_new: helper");
     if ((s = xti_packs_open(ctx, o->pack, err)))
         return s;
-    if ((s = xti_shop_new(ctx, &ctx->shop, err)))
+    if ((s = xti_queue_new(ctx, &ctx->queue, err)))
         return s;
     if ((s = xti_disk_open(o->cache_dir, &ctx->disk, err)))
         return s;
@@ -150,7 +150,7 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
 
 static void destroy(struct xt_ctx *ctx)
 {
-    xti_shop_close(ctx->shop); /* its thread uses all that follows */
+    xti_queue_close(ctx->queue); /* its thread uses all that follows */
     xti_memo_free(ctx->kernels);
     xti_memo_free(ctx->plans);
     xti_memo_free(ctx->codes);
@@ -159,8 +159,8 @@ static void destroy(struct xt_ctx *ctx)
     xti_disk_close(ctx->disk);
     xti_pack_close(ctx->pack);
     xti_free(ctx->helper);
-    xti_threads_close(ctx->crew);
-    xti_threads_unref(ctx->crew);
+    xti_threads_close(ctx->pool);
+    xti_threads_unref(ctx->pool);
     xti_free(ctx);
 }
 

@@ -78,7 +78,7 @@ static bool make_buffers(const struct xti_map *m, struct buffers *b)
 /* ---- timing */
 
 struct contest {
-    struct xti_threads *crew;
+    struct xti_threads *pool;
     struct buffers buffers;
     int n;
     struct xti_candidate plan[XTI_CHOICE_ROOM]; /* the model's first */
@@ -95,7 +95,7 @@ static void run_plan(const struct contest *c, int i)
     if (c->call[i].fn)
         xti_call_run(&c->call[i], c->buffers.dst, src);
     else
-        xti_cpu_run(&c->plan[i].plan, c->buffers.dst, src, c->crew);
+        xti_cpu_run(&c->plan[i].plan, c->buffers.dst, src, c->pool);
 }
 
 /* The plan before, of streaming stores perhaps, has taken from the caches what this one leaves there:
@@ -180,7 +180,7 @@ static bool measure(const struct xti_tuning *tuning, const struct xti_map *m, co
     struct contest *c = affordable(m) ? xti_alloc(sizeof *c) : NULL;
     bool ok = c && make_buffers(m, &c->buffers) && (c->n = xti_choice_plans(m, t, c->plan)) > 0;
     if (ok) {
-        c->crew = tuning->crew;
+        c->pool = tuning->pool;
         int best = hold(c);
         *out = (struct xti_measured){c->plan[best].plan.target.choice, c->n, c->ns[0], c->ns[best]};
     }

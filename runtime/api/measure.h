@@ -38,7 +38,7 @@ void xti_wisdom_add(struct xti_wisdom *w, const struct xti_map_id *id, const str
 
 struct xti_tuning {
     struct xti_wisdom *wisdom;
-    struct xti_threads *crew;
+    struct xti_threads *pool;
     bool measure; /* time what is not known yet */
 };
 

@@ -136,7 +136,7 @@ static xt_status run(const struct xt_kernel *k, void *dst, const void *const *sr
     if (k->backend == XT_REF)
         return run_reference(k, dst, src, err);
     if (k->backend == XT_CPU) {
-        xti_cpu_run(k->plan, dst, src, k->crew);
+        xti_cpu_run(k->plan, dst, src, k->pool);
         return k->check ? check_result(k, dst, src, err) : XT_OK;
     }
     return run_cuda(k, dst, src, stream, err);

@@ -1,4 +1,4 @@
-/* shop.c: one thread a context that makes better CUDA kernels. What always holds: a kernel on the list, or
+/* queue.c: one thread a context that makes better CUDA kernels. What always holds: a kernel in the queue, or
  * being made, is held by a reference; whoever changes a state but RESTING to WANTED has the lock; the thread
  * runs in the process that started it alone. Layer 6. */
 #include "api/api.h"
@@ -14,7 +14,7 @@
 /* Emitting and planning take 96 KiB; NVRTC has a stack of its own. */
 enum { STACK_BYTES = 1 << 20, MAX_WANTED = 64 };
 
-struct xti_shop {
+struct xti_queue {
     atomic_int refs; /* of the context, of kernels */
     struct xt_ctx *ctx;
     pthread_mutex_t lock;
@@ -28,58 +28,58 @@ struct xti_shop {
     pthread_t thread;
 };
 
-static void set_state(struct xti_shop *shop, struct xti_better *b, enum xti_better_state s)
+static void set_state(struct xti_queue *queue, struct xti_better *b, enum xti_better_state s)
 {
-    pthread_mutex_lock(&shop->lock);
+    pthread_mutex_lock(&queue->lock);
     atomic_store(&b->state, s);
-    pthread_cond_broadcast(&shop->changed);
-    pthread_mutex_unlock(&shop->lock);
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* ---- the list */
 
-static struct xt_kernel *take_all(struct xti_shop *shop) { return atomic_exchange(&shop->wanted, NULL); }
+static struct xt_kernel *take_all(struct xti_queue *queue) { return atomic_exchange(&queue->wanted, NULL); }
 
-/* Kernels that will not be made: the shop is closed. */
-static void drop_wanted(struct xti_shop *shop)
+/* Kernels that will not be made: the queue is closed. */
+static void drop_wanted(struct xti_queue *queue)
 {
-    for (struct xt_kernel *k = take_all(shop), *next; k; k = next) {
+    for (struct xt_kernel *k = take_all(queue), *next; k; k = next) {
         next = k->better.next;
-        set_state(shop, &k->better, XTI_CLOSED);
+        set_state(queue, &k->better, XTI_CLOSED);
         xt_kernel_free(k);
     }
 }
 
-static void push(struct xti_shop *shop, struct xt_kernel *k)
+static void push(struct xti_queue *queue, struct xt_kernel *k)
 {
     xt_kernel_ref(k);
-    atomic_fetch_add(&shop->n_wanted, 1);
-    k->better.next = atomic_load(&shop->wanted);
-    while (!atomic_compare_exchange_weak(&shop->wanted, &k->better.next, k)) {
+    atomic_fetch_add(&queue->n_wanted, 1);
+    k->better.next = atomic_load(&queue->wanted);
+    while (!atomic_compare_exchange_weak(&queue->wanted, &k->better.next, k)) {
     }
-    sem_post(&shop->wake);
+    sem_post(&queue->wake);
 }
 
 void xti_better_want(struct xt_kernel *k, bool again)
 {
     struct xti_better *b = &k->better;
-    struct xti_shop *shop = b->shop;
-    if (atomic_load(&shop->closed)) {
+    struct xti_queue *queue = b->queue;
+    if (atomic_load(&queue->closed)) {
         int state = atomic_load(&b->state);
         while (state != XTI_DONE && !atomic_compare_exchange_weak(&b->state, &state, XTI_CLOSED)) {
         }
         return;
     }
     int was = again && atomic_load(&b->state) == XTI_FAILED ? XTI_FAILED : XTI_RESTING;
-    if (!again && atomic_load(&shop->n_wanted) >= MAX_WANTED) { /* later: at the next use, or after many */
+    if (!again && atomic_load(&queue->n_wanted) >= MAX_WANTED) { /* later: at the next use, or after many */
         atomic_store(&b->uses, atomic_load(&b->tier) == XTI_TIER_EXACT ? 0 : XTI_MANY_USES - 1);
         return;
     }
     if (!atomic_compare_exchange_strong(&b->state, &was, XTI_WANTED))
         return;
-    push(shop, k);
-    if (atomic_load(&shop->closed)) /* its thread may be gone */
-        drop_wanted(shop);
+    push(queue, k);
+    if (atomic_load(&queue->closed)) /* its thread may be gone */
+        drop_wanted(queue);
 }
 
 /* ---- the thread */
@@ -98,7 +98,7 @@ static enum xti_better_state publish(struct xt_kernel *k, struct xti_shared_code
     return XTI_RESTING;
 }
 
-static void make(struct xti_shop *shop, struct xt_kernel *k)
+static void make(struct xti_queue *queue, struct xt_kernel *k)
 {
     struct xti_better *b = &k->better;
     struct xti_shared_code *c = NULL;
@@ -106,9 +106,9 @@ static void make(struct xti_shop *shop, struct xt_kernel *k)
     struct xti_err err = {0};
     bool ours = !b->home.context; /* the primary context: held as long as its modules are */
     enum xti_better_state next = XTI_FAILED;
-    set_state(shop, b, XTI_MAKING);
+    set_state(queue, b, XTI_MAKING);
     xt_status s =
-        xti_code_get(shop->ctx, k, atomic_load(&b->tier), ours ? &b->home : NULL, &c, &origin, &err);
+        xti_code_get(queue->ctx, k, atomic_load(&b->tier), ours ? &b->home : NULL, &c, &origin, &err);
     if (s)
         xti_logf(XTI_LOG_CACHE, "better kernel: %s", err.e.message);
     else if (ours)
@@ -116,7 +116,7 @@ static void make(struct xti_shop *shop, struct xt_kernel *k)
     else
         next = XTI_MADE, b->made = c;
     b->err = err;
-    set_state(shop, b, next);
+    set_state(queue, b, next);
 }
 
 /* Takes one off the list: who waits for the structure's code runs a kernel that is far from the best. */
@@ -132,9 +132,9 @@ static struct xt_kernel *pick(struct xt_kernel **list)
 }
 
 /* Puts what came meanwhile in front. */
-static void add_new(struct xti_shop *shop, struct xt_kernel **list)
+static void add_new(struct xti_queue *queue, struct xt_kernel **list)
 {
-    struct xt_kernel *new = take_all(shop), **end = &new;
+    struct xt_kernel *new = take_all(queue), **end = &new;
     while (*end)
         end = &(*end)->better.next;
     *end = *list;
@@ -143,87 +143,87 @@ static void add_new(struct xti_shop *shop, struct xt_kernel **list)
 
 static void *work(void *arg)
 {
-    struct xti_shop *shop = arg;
-    while (!atomic_load(&shop->closed)) {
+    struct xti_queue *queue = arg;
+    while (!atomic_load(&queue->closed)) {
         struct xt_kernel *list = NULL;
-        while (add_new(shop, &list), list) {
+        while (add_new(queue, &list), list) {
             struct xt_kernel *k = pick(&list);
-            atomic_fetch_sub(&shop->n_wanted, 1);
-            if (atomic_load(&shop->closed))
-                set_state(shop, &k->better, XTI_CLOSED);
+            atomic_fetch_sub(&queue->n_wanted, 1);
+            if (atomic_load(&queue->closed))
+                set_state(queue, &k->better, XTI_CLOSED);
             else
-                make(shop, k);
+                make(queue, k);
             xt_kernel_free(k);
         }
-        while (sem_wait(&shop->wake)) {
+        while (sem_wait(&queue->wake)) {
         }
     }
     return NULL;
 }
 
 /* With the lock. */
-static bool start(struct xti_shop *shop)
+static bool start(struct xti_queue *queue)
 {
-    if (shop->started)
-        return shop->process == getpid();
-    shop->started = !xti_thread_start(&shop->thread, STACK_BYTES, false, work, shop);
-    shop->process = getpid();
-    return shop->started;
+    if (queue->started)
+        return queue->process == getpid();
+    queue->started = !xti_thread_start(&queue->thread, STACK_BYTES, false, work, queue);
+    queue->process = getpid();
+    return queue->started;
 }
 
 /* ---- its life */
 
-xt_status xti_shop_new(struct xt_ctx *ctx, struct xti_shop **out, struct xti_err *err)
+xt_status xti_queue_new(struct xt_ctx *ctx, struct xti_queue **out, struct xti_err *err)
 {
-    struct xti_shop *shop = xti_alloc(sizeof *shop);
-    if (!shop)
+    struct xti_queue *queue = xti_alloc(sizeof *queue);
+    if (!queue)
         return xti_fail(err, XT_ENOMEM, "context");
-    atomic_init(&shop->refs, 1);
-    shop->ctx = ctx;
-    pthread_mutex_init(&shop->lock, NULL);
-    pthread_cond_init(&shop->changed, NULL);
-    sem_init(&shop->wake, 0, 0);
-    *out = shop;
+    atomic_init(&queue->refs, 1);
+    queue->ctx = ctx;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    sem_init(&queue->wake, 0, 0);
+    *out = queue;
     return XT_OK;
 }
 
-void xti_shop_close(struct xti_shop *shop)
+void xti_queue_close(struct xti_queue *queue)
 {
-    if (!shop)
+    if (!queue)
         return;
-    atomic_store(&shop->closed, true);
-    bool here = shop->started && shop->process == getpid();
+    atomic_store(&queue->closed, true);
+    bool here = queue->started && queue->process == getpid();
     if (here) {
-        sem_post(&shop->wake);
-        pthread_join(shop->thread, NULL);
+        sem_post(&queue->wake);
+        pthread_join(queue->thread, NULL);
     }
-    if (here || !shop->started)
-        drop_wanted(shop);
-    xti_shop_unref(shop);
+    if (here || !queue->started)
+        drop_wanted(queue);
+    xti_queue_unref(queue);
 }
 
-void xti_shop_unref(struct xti_shop *shop)
+void xti_queue_unref(struct xti_queue *queue)
 {
-    if (!shop || atomic_fetch_sub_explicit(&shop->refs, 1, memory_order_acq_rel) != 1)
+    if (!queue || atomic_fetch_sub_explicit(&queue->refs, 1, memory_order_acq_rel) != 1)
         return;
-    sem_destroy(&shop->wake);
-    pthread_cond_destroy(&shop->changed);
-    pthread_mutex_destroy(&shop->lock);
-    xti_free(shop);
+    sem_destroy(&queue->wake);
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
+    xti_free(queue);
 }
 
 /* ---- kernels */
 
-bool xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct xti_home *home,
+bool xti_better_promise(struct xt_kernel *k, struct xti_queue *queue, const struct xti_home *home,
                         enum xti_cuda_tier tier)
 {
-    pthread_mutex_lock(&shop->lock);
-    bool there = start(shop);
-    pthread_mutex_unlock(&shop->lock);
+    pthread_mutex_lock(&queue->lock);
+    bool there = start(queue);
+    pthread_mutex_unlock(&queue->lock);
     if (!there)
         return false;
-    atomic_fetch_add_explicit(&shop->refs, 1, memory_order_relaxed);
-    k->better.shop = shop;
+    atomic_fetch_add_explicit(&queue->refs, 1, memory_order_relaxed);
+    k->better.queue = queue;
     k->better.home = *home;
     atomic_init(&k->better.tier, tier);
     return true;
@@ -232,7 +232,7 @@ bool xti_better_promise(struct xt_kernel *k, struct xti_shop *shop, const struct
 void xti_better_free(struct xt_kernel *k)
 {
     xti_code_unref(k->better.made);
-    xti_shop_unref(k->better.shop);
+    xti_queue_unref(k->better.queue);
 }
 
 static xt_status load_made(struct xt_kernel *k, struct xti_err *err)
@@ -240,11 +240,11 @@ static xt_status load_made(struct xt_kernel *k, struct xti_err *err)
     struct xti_better *b = &k->better;
     struct xti_shared_code *loaded = NULL;
     enum xti_better_state next = XTI_MADE;
-    pthread_mutex_lock(&b->shop->lock);
+    pthread_mutex_lock(&b->queue->lock);
     bool mine = atomic_load(&b->state) == XTI_MADE;
     if (mine)
         atomic_store(&b->state, XTI_MAKING);
-    pthread_mutex_unlock(&b->shop->lock);
+    pthread_mutex_unlock(&b->queue->lock);
     if (!mine)
         return XT_OK;
     struct xti_shared_code *made = b->made;
@@ -254,7 +254,7 @@ static xt_status load_made(struct xt_kernel *k, struct xti_err *err)
         b->made = NULL;
         xti_code_unref(made);
     }
-    set_state(b->shop, b, next);
+    set_state(b->queue, b, next);
     return s;
 }
 
@@ -272,21 +272,21 @@ static bool at_home(const struct xti_better *b)
 xt_status xti_better_wait(struct xt_kernel *k, struct xti_err *err)
 {
     struct xti_better *b = &k->better;
-    if (!b->shop)
+    if (!b->queue)
         return XT_OK;
-    if (xti_driver_forked() || b->shop->process != getpid())
+    if (xti_driver_forked() || b->queue->process != getpid())
         return xti_fail(err, XT_EFORKED, "CUDA kernel of the parent process");
     if (!at_home(b))
         return xti_fail(err, XT_ENODEVICE,
                         "xt_kernel_wait: the kernel's CUDA context is not the current one");
     for (;;) {
         xti_better_want(k, true);
-        pthread_mutex_lock(&b->shop->lock);
+        pthread_mutex_lock(&b->queue->lock);
         int s;
         while ((s = atomic_load(&b->state)) == XTI_WANTED || s == XTI_MAKING)
-            pthread_cond_wait(&b->shop->changed, &b->shop->lock);
+            pthread_cond_wait(&b->queue->changed, &b->queue->lock);
         struct xti_err failed = b->err;
-        pthread_mutex_unlock(&b->shop->lock);
+        pthread_mutex_unlock(&b->queue->lock);
         if (s == XTI_DONE)
             return XT_OK;
         if (s == XTI_CLOSED)
