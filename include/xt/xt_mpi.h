@@ -28,7 +28,14 @@ struct xt_mpi_plan;
  * fails on one. Fails as xt_shard_new does; XT_EPEER: it does so on another rank, which the message names,
  * with its words; XT_EMISMATCH: a rank has another line than rank 0, or another version of xt; XT_ECOMM:
  * MPI's own failure; XT_EINVAL: the mesh is not as large as comm. */
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* as of xt_index */
+#endif
 XT_API xt_status xt_mpi_plan(const char *line, MPI_Comm comm, struct xt_mpi_plan **out);
+#if defined(__cplusplus) && defined(__GNUC__)
+#pragma GCC diagnostic pop
+#endif
 
 /* The same of a tensor that goes from boxes to boxes, as xt_shard_boxes: all ranks give all boxes. */
 XT_API xt_status xt_mpi_boxes(xt_dtype dtype, int rank, const int64_t *shape, const struct xt_boxes *from,

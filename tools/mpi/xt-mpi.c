@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tools/args.h"
 #include "tools/guard.h"
@@ -85,18 +84,11 @@ static int load(struct running *r)
     return any_failed(status);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static int carry_out(struct running *r)
 {
-    r->seconds = now();
+    r->seconds = MPI_Wtime();
     int status = xt_mpi_run(r->plan, r->out.data, r->src) ? fail_last("run") : 0;
-    r->seconds = now() - r->seconds;
+    r->seconds = MPI_Wtime() - r->seconds;
     return any_failed(status);
 }
 
