@@ -101,81 +101,106 @@ static int measure_without(const struct pick *pick, const char *names)
     return status;
 }
 
+struct options {
+    const char *json, *html, *pages, *at, *without;
+    bool quick, calls, list, regret, busy, hptt_measure;
+    struct pick pick;
+};
+
+/* 0, or EXIT_BAD_INPUT after a message. */
+static int set_conditions(const struct options *o)
+{
+    if (o->pages && strcmp(o->pages, "4k"))
+        return fail("bench: --pages: '%s' is not 4k", o->pages);
+    if (o->at && !(*o->at >= '0' && *o->at <= '9' && atoi(o->at) <= MOST_AT))
+        return fail("bench: --at: '%s' is not 0 to %d", o->at, MOST_AT);
+    if (o->busy && bench_threads() != 1)
+        return fail("bench: --busy times one thread: XT_THREADS=1");
+    if (o->pages)
+        bench_refuse_huge_pages();
+    if (o->at)
+        bench_begin_at((size_t)atoi(o->at));
+    if (o->busy)
+        contest_by_own_time();
+    return 0;
+}
+
+/* The table, and the files of it that are wanted. command: as it was typed. */
+static int measure_table(const struct options *o, const char *command)
+{
+    struct bench_workload *w = NULL;
+    struct busy busy;
+    char text[512];
+    int count = pick_workloads(&o->pick, &w);
+    if (count < 0)
+        return EXIT_BAD_INPUT;
+    busy_begin(&busy);
+    struct bench_row *measured = calloc((size_t)count + 1, sizeof *measured);
+    struct peers *peers = o->quick || o->busy ? NULL : peers_open(o->hptt_measure);
+    int samples = o->quick ? QUICK_SAMPLES : SAMPLES;
+    int status = measured ? measure_all(peers, w, count, samples, measured) : fail("bench: out of memory");
+    peers_close(peers);
+    if (!status)
+        bench_table(stdout, measured, count);
+    const char *told = status || o->busy ? NULL : busy_text(&busy, measured, count, text, sizeof text);
+    if (told)
+        printf("\n%s", told);
+    const struct bench_note note = {command, told};
+    if (!status && o->json)
+        status = write_as(json_page, o->json, measured, count, &note);
+    if (!status && o->html)
+        status = write_as(bench_html, o->html, measured, count, &note);
+    free(measured);
+    bench_workloads_free(w, count);
+    return status;
+}
+
 static int cmd_bench(int argc, char **argv)
 {
-    const char *json = NULL, *html = NULL, *pages = NULL, *at = NULL, *without = NULL;
-    struct pick pick = {0};
-    bool quick = false, calls = false, list = false, regret = false, busy = false, hptt_measure = false;
+    struct options o = {0};
     const struct option_row rows[] = {
-        {"quick", 'q', NULL, "three rounds, no other libraries", NULL, &quick},
-        {"json", 'j', "FILE", "all that was measured", &json, NULL},
-        {"html", 0, "FILE", "a page of it for browsers", &html, NULL},
-        {"as", 0, "DTYPE", "every element of this type", &pick.dtype, NULL},
-        {"grow", 0, "N", "the first extent of every source times N", &pick.grow, NULL},
-        {"pages", 0, "4k", "no huge pages", &pages, NULL},
-        {"at", 0, "N", "destinations begin N bytes behind a page: 16 as large blocks of malloc's", &at, NULL},
-        {"busy", 0, NULL, "this thread's own time, on a machine with other work: XT_THREADS=1", NULL, &busy},
-        {"random", 0, "SEED", "so many chains drawn at random: xt bench --random 1 60", &pick.seed, NULL},
+        {"quick", 'q', NULL, "three rounds, no other libraries", NULL, &o.quick},
+        {"json", 'j', "FILE", "all that was measured", &o.json, NULL},
+        {"html", 0, "FILE", "a page of it for browsers", &o.html, NULL},
+        {"as", 0, "DTYPE", "every element of this type", &o.pick.dtype, NULL},
+        {"grow", 0, "N", "the first extent of every source times N", &o.pick.grow, NULL},
+        {"pages", 0, "4k", "no huge pages", &o.pages, NULL},
+        {"at", 0, "N", "destinations begin N bytes behind a page: 16 as large blocks of malloc's", &o.at,
+         NULL},
+        {"busy", 0, NULL, "this thread's own time, on a machine with other work: XT_THREADS=1", NULL,
+         &o.busy},
+        {"random", 0, "SEED", "so many chains drawn at random: xt bench --random 1 60", &o.pick.seed, NULL},
         {"calls", 0, NULL, "nanoseconds of a call of xt_run and of xt_compile, memcpy beside them", NULL,
-         &calls},
-        {"list", 0, NULL, "names the workloads", NULL, &list},
-        {"regret", 0, NULL, "each chain's plan beside the best of those that it could have", NULL, &regret},
+         &o.calls},
+        {"list", 0, NULL, "names the workloads", NULL, &o.list},
+        {"regret", 0, NULL, "each chain's plan beside the best of those that it could have", NULL, &o.regret},
         {"without", 0, "SETS",
-         "plans beside those without strategies or tricks: 'tile joint,merge' are two sets", &without, NULL},
-        {"hptt-measure", 0, NULL, "HPTT by its measuring mode, too: seconds a chain", NULL, &hptt_measure},
+         "plans beside those without strategies or tricks: 'tile joint,merge' are two sets", &o.without,
+         NULL},
+        {"hptt-measure", 0, NULL, "HPTT by its measuring mode, too: seconds a chain", NULL, &o.hptt_measure},
     };
     char command[4096];
     command_text(argc, argv, command, sizeof command); /* take_options sorts the words */
     int first = take_options(&bench_command, rows, sizeof rows / sizeof *rows, argc, argv);
     if (first < 0)
         return EXIT_BAD_INPUT;
-    pick.n = argc - first;
-    pick.words = argv + first;
-    if (list)
+    o.pick.n = argc - first;
+    o.pick.words = argv + first;
+    if ((o.json || o.html) && (o.list || o.calls || o.regret || o.without))
+        return fail("bench: --json and --html are of the table of chains: without --%s", o.list    ? "list"
+                                                                                         : o.calls ? "calls"
+                                                                                         : o.regret
+                                                                                             ? "regret"
+                                                                                             : "without");
+    if (o.list)
         return pick_list(stdout);
-    if (calls)
-        return measure_calls(pick.n);
-    if (regret)
-        return measure_regret(&pick);
-    if (pages && strcmp(pages, "4k"))
-        return fail("bench: --pages: '%s' is not 4k", pages);
-    if (pages)
-        bench_refuse_huge_pages();
-    if (at && !(*at >= '0' && *at <= '9' && atoi(at) <= MOST_AT))
-        return fail("bench: --at: '%s' is not 0 to %d", at, MOST_AT);
-    if (at)
-        bench_begin_at((size_t)atoi(at));
-    if (busy && bench_threads() != 1)
-        return fail("bench: --busy times one thread: XT_THREADS=1");
-    if (busy)
-        contest_by_own_time();
-    if (without)
-        return measure_without(&pick, without);
-    struct bench_workload *w = NULL;
-    struct busy quiet;
-    char text[512];
-    int count = pick_workloads(&pick, &w);
-    if (count < 0)
+    if (o.calls)
+        return measure_calls(o.pick.n);
+    if (set_conditions(&o))
         return EXIT_BAD_INPUT;
-    busy_begin(&quiet);
-    struct bench_row *measured = calloc((size_t)count + 1, sizeof *measured);
-    struct peers *peers = quick || busy ? NULL : peers_open(hptt_measure);
-    int samples = quick ? QUICK_SAMPLES : SAMPLES;
-    int status = measured ? measure_all(peers, w, count, samples, measured) : fail("bench: out of memory");
-    peers_close(peers);
-    if (!status)
-        bench_table(stdout, measured, count);
-    const char *told = status || busy ? NULL : busy_text(&quiet, measured, count, text, sizeof text);
-    if (told)
-        printf("\n%s", told);
-    const struct bench_note note = {command, told};
-    if (!status && json)
-        status = write_as(json_page, json, measured, count, &note);
-    if (!status && html)
-        status = write_as(bench_html, html, measured, count, &note);
-    free(measured);
-    bench_workloads_free(w, count);
-    return status;
+    return o.regret    ? measure_regret(&o.pick)
+           : o.without ? measure_without(&o.pick, o.without)
+                       : measure_table(&o, command);
 }
 
 const struct command bench_command = {"bench", "[OPTIONS] [NAME | FILE | 'CHAIN'] ..",

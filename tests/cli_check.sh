@@ -117,6 +117,7 @@ bad 'quotes inside quotes, explained' "(a' bracket double" explain 'x; x.rearran
 "$xt" explain 'x:f32[4,6]' 2>"$dir/err"
 expect 'a chain without a result leads to quotes' 'sed -n 4p "$dir/err" | grep -q "single quotes"'
 bad 'no semicolon in quotes' "';' ends" explain 'x: f32[4,6], x.T'
+bad 'chunks without memory' '--chunks --mem' explain 'x: u8[2]; x' --chunks 2
 bad 'files of a mesh' 'no files' explain 'mesh r[2]; x: f32[4 r]; x -> [4 r]' "$dir/a.npy"
 expect 'a chain on a file is explained' '"$xt" explain "x; x.T" "$dir/a.npy" | grep -q "result    u8\[3,2\]"'
 bad 'explained on too many files' '1 input 2 files' explain 'x; x.T' "$dir/a.npy" "$dir/a.npy"
@@ -129,6 +130,7 @@ bad 'an operation is no topic' '`xt help chain`' help permute
 bad 'no output' '-o' run 'x; x' "$dir/a.npy"
 bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu
 bad 'calls of a workload file' '--calls' bench --calls bench/workloads.txt
+bad 'a page of another table' '--html --without' bench --without tile --html "$dir/no.html" kv_append
 bad 'unknown command' 'frob' frob
 bad 'explain without a shape' 'x' explain 'x; x'
 bad 'unknown arch' 'sm_1' explain 'x: u8[4,4]; x.T' --arch sm_1

@@ -99,71 +99,92 @@ static int explain_shard(const char *chain, const char *rank, bool json)
     return status;
 }
 
-static int cmd_explain(int argc, char **argv)
+/* ---- explain */
+
+struct options {
+    const char *backend, *arch, *svg, *rank, *output;
+    struct files_options files;
+    bool json, time, why;
+};
+
+/* Of n words, the chain and its files: what does not go together. 0, or EXIT_BAD_INPUT after a message. */
+static int check(const struct options *o, int n, char **word)
 {
-    const char *backend = NULL, *arch = NULL, *svg = NULL, *rank = NULL, *output = NULL;
-    struct files_options files = {0};
-    bool want_json = false, want_time = false, want_why = false;
-    const struct option_row rows[] = {
-        {"backend", 'b', "cpu|cuda|ref", "where it would run; ref is the slow reference", &backend, NULL},
-        {"arch", 'a', "ARCH", "CUDA for this architecture, as sm_90; needs no GPU", &arch, NULL},
-        {"why", 'w', NULL, "every piece, and why other ways were refused", NULL, &want_why},
-        {"svg", 's', "FILE", "writes the picture, too", &svg, NULL},
-        {"json", 'j', NULL, "as JSON", NULL, &want_json},
-        {"time", 't', NULL, "how long it takes, too", NULL, &want_time},
-        {"rank", 'r', "N", "of a chain over a mesh: what rank N does, 0 if left out", &rank, NULL},
-        FILES_ROWS(files),
-        {"output", 'o', "OUT", "with --mem: where the result would go", &output, NULL},
-    };
-    struct xt_compile_options opt = {.size = sizeof opt};
+    const struct command *c = &explain_command;
+    bool cuda = o->arch && (!o->backend || !strcmp(o->backend, "cuda"));
+    bool of_kernels = o->backend || o->arch || o->svg || o->time || o->why;
+    if (o->json && o->time)
+        return fail("explain: --time prints a line, not JSON: xt bench --json has both");
+    if (!n && o->svg && strchr(o->svg, ';'))
+        return fail_usage(c, "--svg took the chain for its FILE");
+    if (!n)
+        return fail_usage(c, "no chain, such as 'x: f32[4,6]; x.T'");
+    if (!access(word[0], F_OK))
+        return fail_usage(c, "'%s' is a file, not a chain", word[0]);
+    if (o->files.mem)
+        return of_kernels || o->rank ? fail_usage(c, "with --mem there is --json alone") : 0;
+    if (o->files.tile || o->files.passes || o->files.chunks || o->files.zarr || o->output)
+        return fail_usage(c, "--output, --chunks, --zarr, --tile and --passes are with --mem");
+    if (n > 1 && fail_cut("explain", word[0], n - 1, word + 1))
+        return EXIT_BAD_INPUT;
+    if (has_mesh(word[0]) && n > 1)
+        return fail_usage(c, "a chain over a mesh has no files");
+    if (has_mesh(word[0]))
+        return of_kernels ? fail_usage(c, "a chain over a mesh has --rank and --json alone") : 0;
+    if (o->rank)
+        return fail_usage(c, "--rank is for a chain over a mesh");
+    return o->arch && !cuda ? fail_usage(c, "--arch is of CUDA, --backend %s is not", o->backend) : 0;
+}
+
+static int explain_kernel(const struct options *o, int n, char **word, struct xt_compile_options *opt)
+{
     struct xt_ctx *ctx = NULL;
     struct xt_kernel *k = NULL;
-    int first = take_options(&explain_command, rows, sizeof rows / sizeof *rows, argc, argv);
-    if (first < 0 || parse_backend(backend, &opt.backend))
-        return EXIT_BAD_INPUT;
-    if (want_json && want_time)
-        return fail("explain: --time prints a line, not JSON: xt bench --json has both");
-    if (first < argc && !access(argv[first], F_OK))
-        return fail_usage(&explain_command, "'%s' is a file, not a chain", argv[first]);
-    if (first == argc && svg && strchr(svg, ';'))
-        return fail_usage(&explain_command, "--svg took the chain for its FILE");
-    if (files.mem && first < argc && (backend || arch || svg || want_time || want_why || rank))
-        return fail_usage(&explain_command, "with --mem there is --json alone");
-    if (files.mem && first < argc)
-        return files_explain(argv[first], argc - first - 1, argc - first > 1 ? argv + first + 1 : NULL,
-                             output, &files, want_json);
-    if (first == argc)
-        return fail_usage(&explain_command, "no chain, such as 'x: f32[4,6]; x.T'");
-    if (argc - first > 1 && fail_cut("explain", argv[first], argc - first - 1, argv + first + 1))
-        return EXIT_BAD_INPUT;
-    if (has_mesh(argv[first]) && argc - first > 1)
-        return fail_usage(&explain_command, "a chain over a mesh has no files");
-    if (has_mesh(argv[first]) && (backend || arch || svg || want_time || want_why))
-        return fail_usage(&explain_command, "a chain over a mesh has --rank and --json alone");
-    if (has_mesh(argv[first]))
-        return explain_shard(argv[first], rank, want_json);
-    if (rank)
-        return fail_usage(&explain_command, "--rank is for a chain over a mesh");
-    if (arch && backend && opt.backend != XT_CUDA)
-        return fail_usage(&explain_command, "--arch is of CUDA, --backend %s is not", backend);
-    opt.arch = arch;
-    if (arch)
-        opt.backend = XT_CUDA;
-    int status = compile(argv[first], argc - first - 1, argv + first + 1, &opt, &ctx, &k);
-    if (!status && svg)
-        status = write_svg(k, svg);
-    int flags = want_json ? XT_JSON : want_why ? XT_WHY : 0;
+    opt->arch = o->arch;
+    if (o->arch)
+        opt->backend = XT_CUDA;
+    int status = compile(word[0], n - 1, word + 1, opt, &ctx, &k);
+    if (!status && o->svg)
+        status = write_svg(k, o->svg);
+    int flags = o->json ? XT_JSON : o->why ? XT_WHY : 0;
     char *s = status ? NULL : explanation(&(struct explained){.kernel = k, .flags = flags});
     if (s)
-        printf("%s%s", s, want_json ? "\n" : "  words     `xt help chain` explains those of the plan\n");
+        printf("%s%s", s, o->json ? "\n" : "  words     `xt help chain` explains those of the plan\n");
     else
         status = EXIT_BAD_INPUT;
-    if (!status && want_time)
+    if (!status && o->time)
         status = print_time(k);
     free(s);
     xt_kernel_free(k);
     xt_ctx_free(ctx);
     return status;
+}
+
+static int cmd_explain(int argc, char **argv)
+{
+    struct options o = {0};
+    const struct option_row rows[] = {
+        {"backend", 'b', "cpu|cuda|ref", "where it would run; ref is the slow reference", &o.backend, NULL},
+        {"arch", 'a', "ARCH", "CUDA for this architecture, as sm_90; needs no GPU", &o.arch, NULL},
+        {"why", 'w', NULL, "every piece, and why other ways were refused", NULL, &o.why},
+        {"svg", 's', "FILE", "writes the picture, too", &o.svg, NULL},
+        {"json", 'j', NULL, "as JSON", NULL, &o.json},
+        {"time", 't', NULL, "how long it takes, too", NULL, &o.time},
+        {"rank", 'r', "N", "of a chain over a mesh: what rank N does, 0 if left out", &o.rank, NULL},
+        FILES_ROWS(o.files),
+        {"output", 'o', "OUT", "with --mem: where the result would go", &o.output, NULL},
+    };
+    struct xt_compile_options opt = {.size = sizeof opt};
+    int first = take_options(&explain_command, rows, sizeof rows / sizeof *rows, argc, argv);
+    if (first < 0 || parse_backend(o.backend, &opt.backend))
+        return EXIT_BAD_INPUT;
+    int n = argc - first;
+    char **word = argv + first;
+    if (check(&o, n, word))
+        return EXIT_BAD_INPUT;
+    if (o.files.mem)
+        return files_explain(word[0], n - 1, n > 1 ? word + 1 : NULL, o.output, &o.files, o.json);
+    return has_mesh(word[0]) ? explain_shard(word[0], o.rank, o.json) : explain_kernel(&o, n, word, &opt);
 }
 
 const struct command explain_command = {
