@@ -99,7 +99,7 @@ test: need-test ## every test; SAN=address,undefined under sanitizers
 
 .PHONY: check-fault check-san check-mpi
 # Programs that take a sample in `make test`; here all of it.
-FAULT_TESTS := fault host nasty cache memo helper threads stack overlap huge
+FAULT_TESTS := fault host nasty cache cache_place cache_shared memo helper threads stack overlap huge
 check-fault: need-test ## kills and failing calls at every system call, damaged entries, hosts in trouble, nasty chains: all of it (minutes)
 	+@$(SUBMAKE) $(FAULT_TESTS:%=$(B)/tests/test_%) $(DOUBLES)
 	@B=$(B) XT_TEST_FULL=1 sh tests/some.sh $(FAULT_TESTS:%=$(B)/tests/test_%)
@@ -107,9 +107,9 @@ check-fault: need-test ## kills and failing calls at every system call, damaged 
 # The kernels of every instruction set are instrumented for ASan, too, which takes most of the time; for
 # ThreadSanitizer the scalar ones: what threads share is cut before any kernel runs. QUICK=1: fewer tests.
 # What sanitizers add makes gcc warn of more than there is.
-SAN_QUICK := graph lang fuse map plan cpu overlap huge cache memo
+SAN_QUICK := graph lang fuse map plan cpu overlap huge cache cache_place cache_shared memo
 ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig api explain calls choice npy pack helper shard boxes cuda_api)
-TSAN_TESTS := memo threads $(if $(QUICK),,cache tiers)
+TSAN_TESTS := memo threads $(if $(QUICK),,cache_shared tiers)
 VALGRIND_TESTS := graph map
 SAN_MAKE = $(SUBMAKE) PACK=no WERROR= B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)
 SAN_BESIDE = $(if $(QUICK),,$(patsubst $(B)/%,$(B)/$(1)/%,$(DOUBLES) $(XT)))
