@@ -373,17 +373,19 @@ static const struct counted {
 } counted[] = {
     {"x: u8[8,5]; x.roll(6,0).triu(2)", 2}, /* a guard that always holds is none */
     /* one reshape alone: its digits are not remembered, and need no rows */
-    {"x: u8[7,2]; t2 = x.triu(-2, value=5).expand(7,2); concat(1, t2, t2).reshape(2,14)", 2},
+    {"x: u8[7,2]; t2 = x.triu(-2, value=5).expand(7,2); concat(1, t2, t2).reshape(2,14)", 4},
     /* the dims of a floor are taken by size */
     {"x: u8[4,4]; y: u8[3,2,5,3,2]; t9 = x.permute(1,0).unsqueeze(2).pad((2,3),(3,0),(0,0), value=153)"
      ".expand(9,7,1).unsqueeze(2).tile(1,1,2,1).repeat(2,3)[3::3, 2:, :1, 1:].expand(3,2,5,3,1); "
      "t12 = concat(4, t9, t9[:], y); stack(5, t12, t12).reshape(36,20).permute(1,0).repeat(3, "
      "axis=1).roll(3,1)",
-     15},
+     16},
+    /* windows are cut from each other, their rows stay whole */
+    {"x: u8[2,8,9]; x.pad((0,0),(1,1),(1,1)).unfold(1,3,1).unfold(2,3,1).permute(0,3,4,1,2)", 7},
 };
 enum { N_COUNTED = sizeof counted / sizeof *counted };
 
-START_TEST(a_chain_has_no_more_pieces_than_it_needs)
+START_TEST(a_chain_has_as_many_pieces_as_counted)
 {
     struct xti_map m;
     map_of(counted[_i].text, &m);
@@ -777,7 +779,7 @@ static Suite *fuse_suite(void)
     tcase_add_test(t, too_many_floors_are_refused);
     tcase_add_test(t, digits_of_a_dead_floor_are_forgotten);
     tcase_add_test(t, a_dead_floor_takes_the_digits_that_use_it);
-    tcase_add_loop_test(t, a_chain_has_no_more_pieces_than_it_needs, 0, N_COUNTED);
+    tcase_add_loop_test(t, a_chain_has_as_many_pieces_as_counted, 0, N_COUNTED);
     tcase_add_test(t, the_range_of_a_row_is_that_of_all_its_dims_and_divs);
     tcase_add_test(t, a_row_that_was_dropped_is_the_next_that_is_given);
     tcase_add_test(t, fills_of_unlike_values_stay_apart);

@@ -19,14 +19,15 @@ static struct xti_work *part(struct xti_work **p, bool last, int col, int64_t lo
     return q;
 }
 
-/* The dim with the largest coefficient in the row; 0: there is none, -1: the row holds a div. */
+/* The dim with the largest coefficient in the row, of several the outermost: boxes cut there keep the inner
+ * dims whole. 0: there is none, -1: the row holds a div. */
 static int largest_dim(const struct xti_work *p, const int64_t *e)
 {
     int best = 0;
     for (int v = 1; v < p->nc; v++) {
         if (e[v] && p->kind[v] == XTI_COL_DIV)
             return -1;
-        if (e[v] && (!best || xti_abs64(e[v]) >= xti_abs64(e[best])))
+        if (e[v] && (!best || xti_abs64(e[v]) > xti_abs64(e[best])))
             best = v;
     }
     return best;
