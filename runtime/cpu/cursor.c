@@ -1,7 +1,7 @@
 /* cursor.c: a step in the order of the destination. The outer loops are an odometer. In affine pieces the
- * kernel takes as many rows at once as there are; with divs and guards a row goes by runs on which no div
- * changes its quotient, so that all is affine there, and guards cut the run to an interval. In: a step of
- * xti_order_step, of a checked piece: numerators are never negative. Layer 4. */
+ * kernel takes as many rows at once as there are. Guards cut these rows and their columns to intervals, row by
+ * row where one is of both; with divs a row goes by runs on which no div changes its quotient, so that all is
+ * affine there. In: a step of xti_order_step, of a checked piece: numerators are never negative. Layer 4. */
 #include "cpu/cursor.h"
 
 #include "base/num.h"
@@ -35,6 +35,23 @@ static bool reads_once(const struct xti_step *step)
     return once;
 }
 
+static const int64_t *coefficients(const struct xti_piece *p, int number)
+{
+    return number < p->n_divs ? p->div[number].x : p->guard[number - p->n_divs].x;
+}
+
+/* How much a row or a column adds to a numerator. */
+static int64_t per_row(const struct xti_cursor *c, int number)
+{
+    return c->step->row.n > 1 ? coefficients(c->piece, number)[c->step->n_loops] : 0;
+}
+
+static int64_t per_column(const struct xti_cursor *c, int number)
+{
+    int inner = c->piece->n_dims - 1;
+    return inner < 0 ? 0 : coefficients(c->piece, number)[inner];
+}
+
 void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const struct xti_step *step,
                       int64_t *room)
 {
@@ -56,17 +73,15 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
     c->s = p->src < 0 ? (const char *)c->value : xti_place(copy->src[p->src], step->s_byte);
     c->at = room;
     c->numerator = room + step->n_loops;
+    c->row_by_row = false;
+    for (int k = p->n_divs; k < p->n_divs + p->n_guards; k++)
+        c->row_by_row |= per_row(c, k) && per_column(c, k);
     for (int i = 0; i < step->n_loops; i++)
         c->at[i] = 0;
     for (int k = 0; k < p->n_divs; k++)
         c->numerator[k] = p->div[k].c;
     for (int k = 0; k < p->n_guards; k++)
         c->numerator[p->n_divs + k] = p->guard[k].c;
-}
-
-static const int64_t *coefficients(const struct xti_piece *p, int number)
-{
-    return number < p->n_divs ? p->div[number].x : p->guard[number - p->n_divs].x;
 }
 
 /* Moves loop i by `by` points. */
@@ -133,13 +148,6 @@ static int64_t dot(const int64_t *coef, const int64_t *q, int n)
     return sum;
 }
 
-/* How much a column adds to a numerator. */
-static int64_t per_column(const struct xti_cursor *c, int number)
-{
-    int inner = c->piece->n_dims - 1;
-    return inner < 0 ? 0 : coefficients(c->piece, number)[inner];
-}
-
 /* The quotients at column `at`, and how many columns from there on keep all of them. */
 static int64_t quotients(const struct xti_cursor *c, int64_t at, int64_t left, int64_t *q)
 {
@@ -156,19 +164,31 @@ static int64_t quotients(const struct xti_cursor *c, int64_t at, int64_t left, i
 /* floor(e / w), w > 0. Most guards are of single points. */
 static int64_t points(int64_t e, int64_t w) { return w == 1 ? e : xti_floor_div(e, w); }
 
-/* Cuts [*lo, *hi), counted from column `at`, to where every guard holds. */
-static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t *q, int64_t *lo, int64_t *hi)
+struct interval {
+    int64_t lo, hi;
+};
+
+/* Cuts *x to the points i with e + i*w >= 0. */
+static void cut(struct interval *x, int64_t e, int64_t w)
+{
+    int64_t first = w > 0 && e < 0 ? -points(e, w) : x->lo;
+    int64_t end = w < 0 ? points(e, -w) + 1 : w == 0 && e < 0 ? x->lo : x->hi;
+    x->lo = first > x->lo ? first : x->lo;
+    x->hi = end < x->hi ? end : x->hi;
+}
+
+/* Cuts rows and columns, counted from the next row and column `at`, to where every guard holds. */
+static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t *q, struct interval *rows,
+                          struct interval *cols)
 {
     const struct xti_piece *p = c->piece;
     for (int k = 0; k < p->n_guards; k++) {
-        int64_t w = per_column(c, p->n_divs + k);
-        int64_t e = c->numerator[p->n_divs + k] + at * w + dot(p->guard[k].q, q, p->n_divs);
-        if (w == 0 && e < 0)
-            *hi = *lo;
-        int64_t first = w > 0 && e < 0 ? -points(e, w) : *lo; /* with e + i*w >= 0 */
-        int64_t end = w < 0 ? points(e, -w) + 1 : *hi;
-        *lo = first > *lo ? first : *lo;
-        *hi = end < *hi ? end : *hi;
+        int64_t row = per_row(c, p->n_divs + k), col = per_column(c, p->n_divs + k);
+        int64_t e = c->numerator[p->n_divs + k] + c->row * row + at * col + dot(p->guard[k].q, q, p->n_divs);
+        if (row && !c->row_by_row)
+            cut(rows, e, row);
+        else
+            cut(cols, e, col);
     }
 }
 
@@ -194,18 +214,20 @@ static void run_columns(const struct xti_cursor *c, struct xtk_job *job, int64_t
     c->kernel(job, d + lo * job->d_col, xti_place(s, lo * job->s_col));
 }
 
-/* The same of one row, as far as divs and guards let. */
-static void run_guarded(const struct xti_cursor *c, struct xtk_job *job, int64_t lo, int64_t hi, char *d)
+/* The same as far as divs and guards let. */
+static void run_guarded(const struct xti_cursor *c, struct xtk_job *job, int64_t rows, int64_t lo, int64_t hi,
+                        char *d, const char *s)
 {
     const struct xti_piece *p = c->piece;
     int64_t q[XTI_MAX_DIVS];
     for (int64_t at = lo, n; at < hi; at += n) {
         n = quotients(c, at, hi - at, q);
-        int64_t from = 0, to = n;
-        cut_by_guards(c, at, q, &from, &to);
-        int64_t s = p->src < 0 ? 0 : dot(p->sq, q, p->n_divs) * c->esize;
-        if (from < to)
-            run_columns(c, job, 1, at + from, at + to, d, xti_place(c->s, s));
+        struct interval row = {0, rows}, col = {0, n};
+        cut_by_guards(c, at, q, &row, &col);
+        int64_t s_q = p->src < 0 ? 0 : dot(p->sq, q, p->n_divs) * c->esize;
+        if (row.lo < row.hi && col.lo < col.hi)
+            run_columns(c, job, row.hi - row.lo, at + col.lo, at + col.hi, d + row.lo * job->d_row,
+                        xti_place(s, s_q + row.lo * job->s_row));
     }
 }
 
@@ -223,19 +245,17 @@ static int64_t run_part_of_row(const struct xti_cursor *c, struct xtk_job *job, 
     const struct xti_loop *col = &c->step->col;
     int64_t begun = room >= c->row_bytes ? col->n : (room + col->d - 1) / col->d;
     begun = begun < col->n ? begun : col->n;
-    if (c->step->general)
-        run_guarded(c, job, c->col, begun, d);
-    else
-        run_columns(c, job, 1, c->col, begun, d, s);
+    run_guarded(c, job, 1, c->col, begun, d, s);
     return room >= c->row_bytes ? col->n : room < c->width ? 0 : (room - c->width) / col->d + 1;
 }
 
 /* The next one or more rows, or a part of one. Returns false when byte `to` is inside the row. */
 static bool run_rows(struct xti_cursor *c, struct xtk_job *job, char *d, const char *s, int64_t to)
 {
-    int64_t rows = c->step->general ? 0 : whole_rows(c, to);
+    int64_t rows = whole_rows(c, to);
     if (rows) {
-        run_columns(c, job, rows, 0, c->step->col.n, d, s);
+        rows = c->row_by_row ? 1 : rows;
+        run_guarded(c, job, rows, 0, c->step->col.n, d, s);
         c->row += rows;
         return true;
     }

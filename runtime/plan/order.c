@@ -64,7 +64,7 @@ void xti_order_step(const struct xti_nest *nest, struct xti_step *step)
     if (step->kernel != XTI_CPU_STRIDED && step->kernel != XTI_CPU_MIRROR)
         step->param = 0;
     step->row = (struct xti_loop){.n = 1, .cuts = XTI_CUTS_NONE};
-    if (t.n_dims && !step->general)
+    if (t.n_dims && !t.piece->n_divs)
         step->row = t.dim[--t.n_dims];
     step->n_loops = t.n_dims;
     for (int i = 0; i < t.n_dims; i++)
