@@ -1,6 +1,6 @@
 /* cursor.c: a step in the order of the destination. The outer loops are an odometer. In affine pieces the
  * kernel takes as many rows at once as there are. Guards cut these rows and their columns to intervals, row by
- * row where one is of both; with divs a row goes by runs on which no div changes its quotient, so that all is
+ * row where one is of both and lets a part pass; with divs a row goes by runs on which no div changes its quotient, so that all is
  * affine there. In: a step of xti_order_step, of a checked piece: numerators are never negative. Layer 4. */
 #include "cpu/cursor.h"
 
@@ -73,9 +73,6 @@ void xti_cursor_begin(struct xti_cursor *c, const struct xti_copy *copy, const s
     c->s = p->src < 0 ? (const char *)c->value : xti_place(copy->src[p->src], step->s_byte);
     c->at = room;
     c->numerator = room + step->n_loops;
-    c->row_by_row = false;
-    for (int k = p->n_divs; k < p->n_divs + p->n_guards; k++)
-        c->row_by_row |= per_row(c, k) && per_column(c, k);
     for (int i = 0; i < step->n_loops; i++)
         c->at[i] = 0;
     for (int k = 0; k < p->n_divs; k++)
@@ -177,6 +174,32 @@ static void cut(struct interval *x, int64_t e, int64_t w)
     x->hi = end < x->hi ? end : x->hi;
 }
 
+/* The guard at column 0 of the next row, without quotients. */
+static int64_t guard_value(const struct xti_cursor *c, int number)
+{
+    return c->numerator[number] + c->row * per_row(c, number);
+}
+
+/* Of `rows` rows from the next one on, those that cut_by_guards takes at once: a guard of rows and columns lets
+ * all columns of each pass, or none. At least one. */
+static int64_t rows_alike(const struct xti_cursor *c, int64_t rows)
+{
+    for (int k = c->piece->n_divs; k < c->piece->n_divs + c->piece->n_guards && rows > 1; k++) {
+        int64_t row = per_row(c, k), across = per_column(c, k) * (c->step->col.n - 1), alike = rows;
+        int64_t e = guard_value(c, k), lo = across < 0 ? e + across : e, hi = across < 0 ? e : e + across;
+        if (!row || !across)
+            continue;
+        if (lo >= 0 && row < 0)
+            alike = points(lo, -row) + 1;
+        else if (hi < 0 && row > 0)
+            alike = points(-hi - 1, row) + 1;
+        else if (lo < 0 && hi >= 0)
+            alike = 1;
+        rows = alike < rows ? alike : rows;
+    }
+    return rows;
+}
+
 /* Cuts rows and columns, counted from the next row and column `at`, to where every guard holds. */
 static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t *q, struct interval *rows,
                           struct interval *cols)
@@ -184,8 +207,8 @@ static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t 
     const struct xti_piece *p = c->piece;
     for (int k = 0; k < p->n_guards; k++) {
         int64_t row = per_row(c, p->n_divs + k), col = per_column(c, p->n_divs + k);
-        int64_t e = c->numerator[p->n_divs + k] + c->row * row + at * col + dot(p->guard[k].q, q, p->n_divs);
-        if (row && !c->row_by_row)
+        int64_t e = guard_value(c, p->n_divs + k) + at * col + dot(p->guard[k].q, q, p->n_divs);
+        if (row && !col)
             cut(rows, e, row);
         else
             cut(cols, e, col);
@@ -254,7 +277,7 @@ static bool run_rows(struct xti_cursor *c, struct xtk_job *job, char *d, const c
 {
     int64_t rows = whole_rows(c, to);
     if (rows) {
-        rows = c->row_by_row ? 1 : rows;
+        rows = rows_alike(c, rows);
         run_guarded(c, job, rows, 0, c->step->col.n, d, s);
         c->row += rows;
         return true;

@@ -17,7 +17,6 @@ struct xti_cursor {
     int64_t row_bytes; /* .. and of a row */
     int64_t next;     /* the destination's byte that comes next, INT64_MAX: none. Bytes of the destination are
                          counted from its start */
-    bool row_by_row; /* a guard is of rows and columns both */
     int64_t row, col; /* where that is in the kernel's box .. */
     int64_t d;        /* .. which begins here */
     const char *s;    /* with divs: without the quotients' part */
