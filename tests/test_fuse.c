@@ -452,6 +452,35 @@ START_TEST(boxes_for_floors_are_made_when_asked_for)
 }
 END_TEST
 
+/* What fusing makes when nothing is asked for: boxes in place of all divs, or the divs. */
+static const struct without_divs {
+    const char *text;
+    int n_pieces, n_divs;
+} without_divs[] = {
+    {"x: i32[4,6]; x.permute(1,0).reshape(8,3).permute(1,0)", 3, 0},
+    {"x: u8[5,7]; x.repeat(2, axis=1).unfold(1,3,2)", 2, 0},
+    {"x: u8[4,3,5,8]; x.tile(3,1,1,1)[:11]", 2, 0},
+    {"x: u8[9,5,48]; x.permute(0,2,1).reshape(9,240).unfold(1,7,1)", 1, 1}, /* too many boxes */
+};
+enum { N_WITHOUT_DIVS = sizeof without_divs / sizeof *without_divs };
+
+START_TEST(boxes_are_made_where_they_leave_no_floor)
+{
+    const struct without_divs *want = &without_divs[_i];
+    struct xt_graph *g;
+    struct xti_map m;
+    struct xti_err err = {0};
+    int divs = 0;
+    ck_assert_int_eq(xt_parse(want->text, 0, NULL, &g), XT_OK);
+    ck_assert_int_eq(xti_map_fuse(g, NULL, &m, &err), XT_OK);
+    for (int i = 0; i < m.n_pieces; i++)
+        divs += m.piece[i].n_divs;
+    ck_assert_int_eq(m.n_pieces, want->n_pieces);
+    ck_assert_int_eq(divs, want->n_divs);
+    same_as_steps(g, &m);
+}
+END_TEST
+
 START_TEST(windows_that_cross_a_border_are_guarded_or_cut)
 {
     static const struct xti_fuse_options guarded = {.guard_windows = true};
@@ -784,6 +813,7 @@ static Suite *fuse_suite(void)
     tcase_add_test(t, a_row_that_was_dropped_is_the_next_that_is_given);
     tcase_add_test(t, fills_of_unlike_values_stay_apart);
     tcase_add_test(t, boxes_for_floors_are_made_when_asked_for);
+    tcase_add_loop_test(t, boxes_are_made_where_they_leave_no_floor, 0, N_WITHOUT_DIVS);
     tcase_add_test(t, every_failing_allocation_is_reported_and_nothing_leaks);
     tcase_add_test(t, a_graph_without_output_is_refused);
     tcase_add_test(t, equal_copies_have_equal_maps);

@@ -301,6 +301,17 @@ static void check_bytes(const struct xt_graph *g, const struct xti_map *m, const
     free(got);
 }
 
+/* The same with other options. */
+static void check_fused(const struct xt_graph *g, struct xti_fuse_options opt, const char *text)
+{
+    struct xti_map m;
+    struct xti_err err = {0};
+    ck_assert_msg(!xti_map_fuse(g, &opt, &m, &err), "%s: %s", text, err.e.message);
+    ck_assert_msg(!xti_map_check(&m, &err), "%s: %s", text, err.e.message);
+    check_bytes(g, &m, text);
+    xti_map_free(&m);
+}
+
 static void check_random(uint64_t seed, const struct random_graph_options *opt, struct tally *y)
 {
     struct xt_graph *g = random_graph(seed, opt);
@@ -313,15 +324,11 @@ static void check_random(uint64_t seed, const struct random_graph_options *opt, 
     check_bytes(g, &m, text);
     if (m.numel)
         check_addresses(g, &m, text, y);
-    bool windows = m.cut_windows;
+    if (total_divs(&m))
+        check_fused(g, (struct xti_fuse_options){0}, text);
+    if (m.cut_windows)
+        check_fused(g, (struct xti_fuse_options){.guard_windows = true}, text);
     xti_map_free(&m);
-    if (windows) {
-        struct xti_err err = {0};
-        ck_assert_msg(!xti_map_fuse(g, &(struct xti_fuse_options){.guard_windows = true}, &m, &err), "%s",
-                      text);
-        check_bytes(g, &m, text);
-        xti_map_free(&m);
-    }
     xt_graph_free(g);
 }
 

@@ -366,12 +366,10 @@ static xt_status run(struct xti_fuser *f)
     return s;
 }
 
-xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
-                       struct xti_err *err)
+static xt_status fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
+                      struct xti_err *err)
 {
-    struct xti_fuser f = {.g = g, .m = m, .err = err};
-    if (opt)
-        f.opt = *opt;
+    struct xti_fuser f = {.g = g, .m = m, .err = err, .opt = *opt};
     if (!f.opt.div_boxes)
         f.opt.div_boxes = 1;
     if (!f.opt.guard_boxes)
@@ -383,6 +381,35 @@ xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *
     if (s)
         xti_map_free(m);
     return s;
+}
+
+static bool has_divs(const struct xti_map *m)
+{
+    bool divs = false;
+    for (int i = 0; i < m->n_pieces; i++)
+        divs |= m->piece[i].n_divs > 0;
+    return divs;
+}
+
+xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
+                       struct xti_err *err)
+{
+    enum { BOXES = 8 }; /* most chains that have divs need two to four for each */
+    struct xti_fuse_options o = opt ? *opt : (struct xti_fuse_options){0};
+    struct xti_map boxes;
+    xt_status s = fuse(g, &o, m, err);
+    if (s || o.div_boxes || !has_divs(m))
+        return s;
+    o.div_boxes = BOXES;
+    if (fuse(g, &o, &boxes, NULL))
+        return XT_OK;
+    if (!has_divs(&boxes)) {
+        xti_map_free(m);
+        *m = boxes;
+    } else {
+        xti_map_free(&boxes);
+    }
+    return XT_OK;
 }
 
 void xti_map_free(struct xti_map *m)
