@@ -1,7 +1,8 @@
 /* cursor.c: a step in the order of the destination. The outer loops are an odometer. In affine pieces the
- * kernel takes as many rows at once as there are. Guards cut these rows and their columns to intervals, row by
- * row where one is of both and lets a part pass; with divs a row goes by runs on which no div changes its quotient, so that all is
- * affine there. In: a step of xti_order_step, of a checked piece: numerators are never negative. Layer 4. */
+ * kernel takes as many rows at once as there are. Guards cut these rows and their columns to intervals, row
+ * by row where one is of both and lets a part pass; with divs a row goes by runs on which no div changes its
+ * quotient, so that all is affine there. In: a step of xti_order_step, of a checked piece: numerators are
+ * never negative. Layer 4. */
 #include "cpu/cursor.h"
 
 #include "base/num.h"
@@ -180,8 +181,8 @@ static int64_t guard_value(const struct xti_cursor *c, int number)
     return c->numerator[number] + c->row * per_row(c, number);
 }
 
-/* Of `rows` rows from the next one on, those that cut_by_guards takes at once: a guard of rows and columns lets
- * all columns of each pass, or none. At least one. */
+/* Of `rows` rows from the next one on, those that cut_by_guards takes at once: a guard of rows and columns
+ * lets all columns of each pass, or none. At least one. */
 static int64_t rows_alike(const struct xti_cursor *c, int64_t rows)
 {
     for (int k = c->piece->n_divs; k < c->piece->n_divs + c->piece->n_guards && rows > 1; k++) {

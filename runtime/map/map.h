@@ -74,8 +74,8 @@ struct xti_map {
 struct xti_work;
 
 /* Policy: boxes that removing one div may cost, and boxes for one pad or concat boundary. Zero-initialised
- * means the defaults: 1, or 8 where that leaves no div in the map, and 16. guard_windows: a boundary that windows cross, so that it lies elsewhere in
- * each row of a dim, becomes guards and not boxes. */
+ * means the defaults: 1, or 8 where that leaves no div in the map, and 16. guard_windows: a boundary that
+ * windows cross, so that it lies elsewhere in each row of a dim, becomes guards and not boxes. */
 struct xti_fuse_options {
     int div_boxes, guard_boxes;
     bool guard_windows;

@@ -10,7 +10,8 @@
 static inline void fuse(const struct xt_graph *g, struct xti_map *m)
 {
     struct xti_err err = {0};
-    ck_assert_msg(!xti_map_fuse(g, &(struct xti_fuse_options){.div_boxes = 1}, m, &err), "%s: %s", graph_text(g), err.e.message);
+    struct xti_fuse_options opt = {.div_boxes = 1};
+    ck_assert_msg(!xti_map_fuse(g, &opt, m, &err), "%s: %s", graph_text(g), err.e.message);
     ck_assert_msg(!xti_map_check(m, &err), "%s: %s", graph_text(g), err.e.message);
 }
 
