@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "graph/graph.h"
-#include "graph/near.h"
+#include "graph/spelling.h"
 #include "graph/parse.h"
 #include "graph/value.h"
 #include "tests/support/comma.h"
@@ -420,13 +420,13 @@ START_TEST(words_are_as_far_apart_as_the_letters_to_change)
                 {"abc", "cab", 2},    {"flip", "tile", 3}, {"a", "", 1},        {"abcd", "", 3}};
     for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
         size_t n = strlen(pair[i].a), m = strlen(pair[i].b);
-        ck_assert_int_eq(xti_near_distance(pair[i].a, n, pair[i].b, m), pair[i].distance);
-        ck_assert_int_eq(xti_near_distance(pair[i].b, m, pair[i].a, n), pair[i].distance);
+        ck_assert_int_eq(xti_edit_distance(pair[i].a, n, pair[i].b, m), pair[i].distance);
+        ck_assert_int_eq(xti_edit_distance(pair[i].b, m, pair[i].a, n), pair[i].distance);
     }
-    struct xti_near best = xti_near_none((struct xti_token){.s = "flip", .n = 4});
-    xti_near_look(&best, "flip", 4); /* the word itself is no help */
+    struct xti_spelling best = xti_spelling_start((struct xti_token){.s = "flip", .n = 4});
+    xti_spelling_look(&best, "flip", 4); /* the word itself is no help */
     ck_assert_uint_eq(best.n, 0);
-    xti_near_look_at(&best, "tile flip Flip flp");
+    xti_spelling_look_at(&best, "tile flip Flip flp");
     ck_assert(best.n == 4 && !memcmp(best.s, "Flip", 4));
 }
 END_TEST

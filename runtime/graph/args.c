@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "graph/dtype.h"
-#include "graph/near.h"
+#include "graph/spelling.h"
 #include "graph/value.h"
 
 bool xti_args_fail(struct xti_args *b, xt_status s, const char *what, const char *detail, size_t n)
@@ -166,13 +166,13 @@ static bool bind_positional(struct xti_args *b, int *at, int a, int e)
  * are. */
 bool xti_args_fail_keyword(struct xti_args *b, struct xti_token key)
 {
-    struct xti_near best = xti_near_none(key);
+    struct xti_spelling best = xti_spelling_start(key);
     char text[160] = "it takes none";
     size_t at = 0;
     bool several = b->c->param[1].kind != XTI_NO_PARAM;
     for (int i = 0; i < XTI_MAX_PARAMS && b->c->param[i].kind != XTI_NO_PARAM; i++) {
         const char *names = b->c->param[i].names;
-        xti_near_look_at(&best, names);
+        xti_spelling_look_at(&best, names);
         if (at < sizeof text)
             at += (size_t)snprintf(text + at, sizeof text - at, "%s%.*s",
                                    i         ? ", "

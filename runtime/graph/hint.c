@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "graph/dtype.h"
-#include "graph/near.h"
+#include "graph/spelling.h"
 
 /* What other libraries have and a copy is not. */
 static const struct {
@@ -40,7 +40,7 @@ static int cut(struct xti_token t) { return t.n < 40 ? (int)t.n : 40; }
 
 /* "there is no operation 'permut': did you mean 'permute'?" */
 static bool fail_unknown(struct xti_parser *p, xt_status s, struct xti_token word, const char *before,
-                         const char *after, const struct xti_near *best)
+                         const char *after, const struct xti_spelling *best)
 {
     if (best->n)
         return xti_parse_fail(p, s, word.s, "%s'%.*s'%s: did you mean '%.*s'?", before, cut(word), word.s,
@@ -50,16 +50,16 @@ static bool fail_unknown(struct xti_parser *p, xt_status s, struct xti_token wor
 
 bool xti_hint_operation(struct xti_parser *p, struct xti_token word)
 {
-    struct xti_near best = xti_near_none(word);
+    struct xti_spelling best = xti_spelling_start(word);
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         if (xti_word_in(absent[i].words, word.s, word.n))
             return xti_parse_fail(p, XT_ESYNTAX, word.s, "there is no operation '%.*s': %s", cut(word),
                                   word.s, absent[i].why);
     for (int i = 0; xti_call_names(i); i++)
-        xti_near_look_at(&best, xti_call_names(i));
+        xti_spelling_look_at(&best, xti_call_names(i));
     for (size_t i = 0; i < sizeof synonym / sizeof *synonym; i++)
         if (xti_word_in(synonym[i].words, word.s, word.n))
-            best = (struct xti_near){word, synonym[i].meant, strlen(synonym[i].meant), 1};
+            best = (struct xti_spelling){word, synonym[i].meant, strlen(synonym[i].meant), 1};
     if (xti_word_in("T mT", word.s, word.n))
         return xti_parse_fail(p, XT_ESYNTAX, word.s, "%.*s takes no brackets, as in x.T", (int)word.n,
                               word.s);
@@ -83,10 +83,10 @@ static void declared_text(const struct xti_parser *p, char *out, size_t size)
 
 bool xti_hint_name(struct xti_parser *p, struct xti_token word)
 {
-    struct xti_near best = xti_near_none(word);
+    struct xti_spelling best = xti_spelling_start(word);
     char after[256] = " is not declared: inputs come first, as in x: f32[2,3]; x.permute(1,0)", names[128];
     for (int i = 0; i < p->n_symbols; i++)
-        xti_near_look(&best, p->symbol[i].s, p->symbol[i].n);
+        xti_spelling_look(&best, p->symbol[i].s, p->symbol[i].n);
     declared_text(p, names, sizeof names);
     if (p->n_symbols)
         snprintf(after, sizeof after, " is not declared%s", best.n ? "" : names);
@@ -95,7 +95,7 @@ bool xti_hint_name(struct xti_parser *p, struct xti_token word)
 
 bool xti_hint_dtype(struct xti_parser *p, struct xti_token word)
 {
-    struct xti_near best = xti_near_none(word);
+    struct xti_spelling best = xti_spelling_start(word);
     if (word.n && *word.s == '>')
         return xti_parse_fail(p, XT_EDTYPE, word.s, "'%.*s': xt does not swap the bytes of elements",
                               cut(word), word.s);
@@ -104,8 +104,8 @@ bool xti_hint_dtype(struct xti_parser *p, struct xti_token word)
                               "'f8' is NumPy's f64, and short for 8 bits: write f64, "
                               "f8e4m3 or f8e5m2");
     for (int t = 1; xti_dtype((xt_dtype)t); t++) {
-        xti_near_look_at(&best, xti_dtype((xt_dtype)t)->name);
-        xti_near_look_at(&best, xti_dtype((xt_dtype)t)->aliases);
+        xti_spelling_look_at(&best, xti_dtype((xt_dtype)t)->name);
+        xti_spelling_look_at(&best, xti_dtype((xt_dtype)t)->aliases);
     }
     return fail_unknown(p, XT_EDTYPE, word, "",
                         best.n

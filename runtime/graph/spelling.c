@@ -1,12 +1,12 @@
-/* near.c: see near.h. Layer 1. */
-#include "graph/near.h"
+/* spelling.c: the edit distance with swaps of neighbours (optimal string alignment). Layer 1. */
+#include "graph/spelling.h"
 
 #include <string.h>
 #include <strings.h>
 
 enum { MAX_WORD = 24, FAR = 3 };
 
-int xti_near_distance(const char *a, size_t n, const char *b, size_t m)
+int xti_edit_distance(const char *a, size_t n, const char *b, size_t m)
 {
     int row[3][MAX_WORD + 1];
     if (n > MAX_WORD || m > MAX_WORD || n > m + FAR || m > n + FAR)
@@ -28,24 +28,24 @@ int xti_near_distance(const char *a, size_t n, const char *b, size_t m)
     return row[n % 3][m] < FAR ? row[n % 3][m] : FAR;
 }
 
-struct xti_near xti_near_none(struct xti_token word)
+struct xti_spelling xti_spelling_start(struct xti_token word)
 {
-    return (struct xti_near){.word = word, .distance = word.n < 3 ? 1 : word.n < 6 ? 2 : FAR};
+    return (struct xti_spelling){.word = word, .distance = word.n < 3 ? 1 : word.n < 6 ? 2 : FAR};
 }
 
-void xti_near_look(struct xti_near *best, const char *s, size_t n)
+void xti_spelling_look(struct xti_spelling *best, const char *s, size_t n)
 {
     bool same = n == best->word.n && !strncasecmp(best->word.s, s, n); /* F32 is f32, and no slip for u32 */
-    int d = same ? 0 : xti_near_distance(best->word.s, best->word.n, s, n);
+    int d = same ? 0 : xti_edit_distance(best->word.s, best->word.n, s, n);
     if (d < best->distance && !(same && !memcmp(best->word.s, s, n)))
-        *best = (struct xti_near){best->word, s, n, d};
+        *best = (struct xti_spelling){best->word, s, n, d};
 }
 
-void xti_near_look_at(struct xti_near *best, const char *list)
+void xti_spelling_look_at(struct xti_spelling *best, const char *list)
 {
     while (*list) {
         size_t n = strcspn(list, " ");
-        xti_near_look(best, list, n);
+        xti_spelling_look(best, list, n);
         list += n + (list[n] == ' ');
     }
 }
