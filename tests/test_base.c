@@ -95,6 +95,59 @@ START_TEST(what_had_no_memory_is_said_as_such)
 }
 END_TEST
 
+/* Of n bytes: an a, as many of the character as there is room for, some y, a z. */
+static void fill_characters(char *s, size_t n, const char *character)
+{
+    size_t width = strlen(character), at = 0;
+    for (s[at++] = 'a'; at + width < n; at += width)
+        memcpy(s + at, character, width);
+    while (at + 1 < n)
+        s[at++] = 'y';
+    memcpy(s + at, "z", 2);
+}
+
+static bool is_utf8(const char *s)
+{
+    for (int left = 0; *s || left; s++) {
+        unsigned char b = (unsigned char)*s;
+        if (left ? (b & 0xc0) != 0x80 : (b & 0xc0) == 0x80)
+            return false;
+        left = left ? left - 1 : b >= 0xf0 ? 3 : b >= 0xe0 ? 2 : b >= 0xc0 ? 1 : 0;
+    }
+    return true;
+}
+
+/* post: of a message of any length that does not fit both ends are there, and characters are whole; where
+ * there is no memory its beginning. */
+START_TEST(a_message_that_is_too_long_keeps_its_ends)
+{
+    static const char *const character[] = {"x", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+    static char words[2100];
+    for (int c = 0; c < 4; c++)
+        for (size_t n = 450; n < 600; n++)
+            for (int memory = 0; memory < 2; memory++) {
+                struct xti_err err = {0};
+                const char *m = err.e.message;
+                fill_characters(words, n, character[c]);
+                xti_fail_alloc(!memory, 0);
+                xti_fail(&err, XT_EIO, "%s: no such file", words);
+                xti_fail_alloc(0, 0);
+                bool fits = n + strlen(": no such file") < sizeof err.e.message;
+                const char *end = strstr(m, "z: no such file");
+                ck_assert(*m == 'a' && is_utf8(m) && strlen(m) >= 500 * !fits);
+                ck_assert(!memory && !fits ? !end : end && end[15] == 0);
+                ck_assert(!strstr(m, " .. ") == (fits || !memory));
+                xti_publish(XT_EIO, &err);
+                xti_fail_null("xt_run", "kernel");
+                ck_assert(is_utf8(xt_last_error()->message));
+            }
+    memset(words, 0x80, sizeof words - 1); /* no characters at all */
+    struct xti_err err = {0};
+    xti_fail(&err, XT_EIO, "%s", words);
+    ck_assert_uint_ge(strlen(err.e.message), 500);
+}
+END_TEST
+
 /* However many calls go on with what was never made. */
 START_TEST(the_first_cause_is_told_with_every_null)
 {
@@ -381,6 +434,7 @@ int main(void)
     TCase *t = tcase_create("base");
     tcase_add_test(t, arithmetic_is_exact_or_says_so);
     tcase_add_test(t, what_had_no_memory_is_said_as_such);
+    tcase_add_test(t, a_message_that_is_too_long_keeps_its_ends);
     tcase_add_test(t, the_first_cause_is_told_with_every_null);
     tcase_add_test(t, text_is_escaped_for_json);
     tcase_add_test(t, shapes_are_cut_where_there_is_no_room);

@@ -1,23 +1,72 @@
-/* err.c: error records, and the thread's last one. Never allocates. Layer 0. */
+/* err.c: error records, and the thread's last one. Never allocates, but for a message that is cut. Layer 0.
+ */
 #include "base/err.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 static _Thread_local struct xt_error last = {XT_OK, -1, -1, 0, ""};
 static _Thread_local char last_failure[256]; /* its message, also after calls that succeeded */
 
+enum { UTF8_BYTES = 4 };
+
+/* A byte of UTF-8 that is not its character's first. */
+static bool goes_on(char c) { return (c & 0xc0) == 0x80; }
+
+/* The length of s's first n bytes without a character of several bytes, whole or cut, at their end. */
+static size_t without_last(const char *s, size_t n)
+{
+    for (int i = 1; i < UTF8_BYTES && n && goes_on(s[n - 1]); i++)
+        n--;
+    return n && (s[n - 1] & 0xc0) == 0xc0 ? n - 1 : n;
+}
+
+static void keep_ends(char *out, size_t size, const char *whole, size_t n)
+{
+    static const char gap[] = " .. ";
+    size_t half = (size - sizeof gap) / 2, head = without_last(whole, half);
+    const char *tail = whole + n - (size - sizeof gap - half);
+    for (int i = 1; i < UTF8_BYTES && goes_on(*tail); i++)
+        tail++;
+    memcpy(out, whole, head);
+    memcpy(out + head, gap, sizeof gap - 1);
+    memcpy(out + head + sizeof gap - 1, tail, (size_t)(whole + n - tail) + 1);
+}
+
+void xti_vsay(char *out, size_t size, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(out, size, fmt, ap);
+    if (n >= (int)size) {
+        char *whole = xti_alloc((size_t)n + 1);
+        if (whole && vsnprintf(whole, (size_t)n + 1, fmt, again) == n)
+            keep_ends(out, size, whole, (size_t)n);
+        else
+            out[without_last(out, size - 1)] = 0;
+        xti_free(whole);
+    }
+    va_end(again);
+}
+
+__attribute__((format(printf, 3, 4))) static void say(char *out, size_t size, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    xti_vsay(out, size, fmt, ap);
+    va_end(ap);
+}
+
 /* What XT_ENOMEM's words name is what there was no memory for. */
 static void say_memory(struct xt_error *e)
 {
-    static const char why[] = "out of memory: ";
-    enum { WHY = sizeof why - 1 };
+    char words[sizeof e->message];
     if (e->status != XT_ENOMEM || strstr(e->message, "memory"))
         return;
-    memmove(e->message + WHY, e->message, sizeof e->message - WHY);
-    memcpy(e->message, why, WHY);
-    e->message[sizeof e->message - 1] = 0;
+    memcpy(words, e->message, sizeof words);
+    say(e->message, sizeof e->message, "out of memory: %s", words);
 }
 
 static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, va_list ap)
@@ -28,7 +77,7 @@ static xt_status vfail(struct xti_err *err, xt_status s, int op, int axis, const
     err->e.op = op;
     err->e.axis = axis;
     err->e.column = 0;
-    vsnprintf(err->e.message, sizeof err->e.message, fmt, ap);
+    xti_vsay(err->e.message, sizeof err->e.message, fmt, ap);
     say_memory(&err->e);
     return s;
 }
@@ -74,7 +123,7 @@ xt_status xti_publish(xt_status s, const struct xti_err *err)
         snprintf(last.message, sizeof last.message, "%s", xt_status_name(s));
     }
     if (s)
-        snprintf(last_failure, sizeof last_failure, "%.255s", last.message);
+        say(last_failure, sizeof last_failure, "%s", last.message);
     return s;
 }
 
@@ -85,7 +134,7 @@ xt_status xti_fail_null(const char *function, const char *what)
              *last_failure ? "; this thread's last failure: " : "", last_failure);
     last = err.e;
     if (!*last_failure)
-        snprintf(last_failure, sizeof last_failure, "%.255s", last.message);
+        say(last_failure, sizeof last_failure, "%s", last.message);
     return XT_EINVAL;
 }
 

@@ -3,6 +3,9 @@
 #ifndef XTI_BASE_ERR_H
 #define XTI_BASE_ERR_H
 
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <xt/xt.h>
 
 /* Same layout as the public record: an API function hands it over by assignment. */
@@ -22,6 +25,10 @@ xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...)
 /* The same, naming the operation and the axis (-1: none). */
 xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+
+/* vsnprintf. What does not fit loses its middle, " .. " in its place, because who failed and why stand at the
+ * ends; where there is no memory for that its end. post: out, and no character of UTF-8 in it is cut. */
+void xti_vsay(char *out, size_t size, const char *fmt, va_list ap) __attribute__((format(printf, 3, 0)));
 
 /* XT_EINVAL: "FUNCTION: WHAT is NULL", and what failed before in this thread: so the call that follows an
  * xt_ctx_new whose status nobody looked at says why that failed, and so does each behind it. Published. */

@@ -50,7 +50,7 @@ xt_status xti_graph_fail(struct xt_graph *g, xt_status s, const char *fmt, ...)
     char text[sizeof g->err.e.message];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    xti_vsay(text, sizeof text, fmt, ap);
     va_end(ap);
     if (g->err.e.status)
         return g->err.e.status;
@@ -68,7 +68,7 @@ xt_node xti_build_fail(struct xti_build *b, xt_status s, int axis, const char *f
     char text[sizeof g->err.e.message];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    xti_vsay(text, sizeof text, fmt, ap);
     va_end(ap);
     int op = g->n_nodes;
     if (g->column) /* says where: no second number */
