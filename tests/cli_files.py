@@ -359,11 +359,30 @@ def hostile():
     shown_safely("an option", run(f"--{evil}")[2])
     for size in 0, 1, 5, 7:
         open("e.npy", "wb").write(b"\x93NUMPY\1"[:size])
-        refused(f"a file of {size} bytes", "e.npy|is no .npy file", "x; x", "e.npy", "-o", "o.npy")
+        refused(f"a file of {size} bytes", "e.npy|no .npy file", "x; x", "e.npy", "-o", "o.npy")
     for shape in "(04, 6)", "(2, 3", "2", "(-1,)", "(2.5,)", "(1e3,)":
         b = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
         open("e.npy", "wb").write(b"\x93NUMPY\1\0" + struct.pack("<H", len(b)) + b + bytes(24))
         refused(f"shape {shape}", "e.npy|shape", "x; x", "e.npy", "-o", "o.npy")
+
+
+def unnamed():
+    """Names that are none, and numbers that are some only at their beginning."""
+    npy("a.npy", (2, 3), SIX)
+    for option in "-o", "--output":
+        refused(f"{option} ''", "run: --output is given nothing: as in --output OUT.npy", "x; x", "a.npy", option, "")
+    refused("an input ''", "xt: '': No such file", "x; x", "", "-o", "o.npy")
+    refused("an input '' in tiles", "input 0 has no name", "x; x", "", "-o", "o.npy", "--mem", "1M")
+    emit = "emit", "x: f32[4]; x", "--arch"
+    for said, args in [("--dir is given nothing", [*emit, "sm_90", "--dir", ""]),
+                       ("--arch is given nothing", [*emit, "", "--dir", "d"]),
+                       ("--svg is given nothing", ["explain", "x: f32[4]; x", "--svg", ""]),
+                       ("--html is given nothing", ["bench", "--html", ""]),
+                       ("--at: '16 bytes' is not 0 to 4096", ["bench", "--at", "16 bytes"]),
+                       ("--at: '99999999999' is not 0 to 4096", ["bench", "--at", "99999999999"]),
+                       ("40 architectures, at most 32", ["pack", "l.txt", "-a", ",".join(["sm_90"] * 40), "-o", "p"])]:
+        p = subprocess.run([XT, *args], capture_output=True, timeout=60)
+        check(said, p.returncode == 2 and said in p.stderr.decode() and not p.stdout, args, p)
 
 
 def has_terminals():
@@ -382,7 +401,7 @@ def main():
     os.chdir(scratch)
     try:
         npy("one.npy", (1, 1, 1, 1), b"\7")
-        for part in pipes, no_room, terminals, memory, parts, destinations, modes, ends, shrinks, hostile:
+        for part in pipes, no_room, terminals, memory, parts, destinations, modes, ends, shrinks, hostile, unnamed:
             if part != terminals or has_terminals():
                 part()
             check(f"{part.__name__}: nothing is left", not temps(), temps())

@@ -274,10 +274,36 @@ START_TEST(files_that_are_no_npy_are_refused)
     ck_assert_ptr_nonnull(strstr(err, "is a directory"));
     put_file(file, "", 0);
     ck_assert_int_eq(read_back(&a), EXIT_BAD_INPUT);
-    ck_assert_ptr_nonnull(strstr(err, "is empty, and so is no .npy file"));
+    ck_assert_ptr_nonnull(strstr(err, "an empty file is no .npy file"));
     put_file(file, "\x93NUMP", 5);
     ck_assert_int_eq(read_back(&a), EXIT_BAD_INPUT);
     ck_assert_ptr_nonnull(strstr(err, "is no .npy file"));
+}
+END_TEST
+
+/* Whoever calls the library has no file's name in front of its sentences. */
+START_TEST(what_is_wrong_with_a_header_is_a_whole_sentence)
+{
+    static const struct {
+        const char *head;
+        size_t n;
+        xt_status status;
+        const char *message;
+    } c[] = {
+        {NULL, 0, XT_EIO, "an empty file is no .npy file"},
+        {"\x93NUMP", 5, XT_EIO, "this is no .npy file: np.save writes one"},
+        {"PK\3\4....", 8, XT_EIO,
+         "this is no .npy file but an archive, perhaps .npz: np.save each of its arrays"},
+        {"\x93NUMPY\4\0", 8, XT_EIO, "version 4.0 of the .npy format is not supported"},
+        {"\x93NUMPY\1\0", 8, XT_EBUFFER, "the header is cut short"},
+        {"\x93NUMPY\1\0\x40\0{", 11, XT_EBUFFER, "the header is cut short"},
+        {"\x93NUMPY\1\0\2\0[]", 12, XT_EIO, "the header is no dict"},
+    };
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        struct xt_npy a = {.size = sizeof a};
+        ck_assert_int_eq(xt_npy_read(c[i].head, c[i].n, &a, NULL), c[i].status);
+        ck_assert_str_eq(xt_last_error()->message, c[i].message);
+    }
 }
 END_TEST
 
@@ -583,6 +609,7 @@ int main(void)
     tcase_add_test(c, a_long_of_python_2_is_read_in_versions_1_and_2);
     tcase_add_test(c, a_header_is_at_most_as_long_as_numpys);
     tcase_add_test(c, files_that_are_no_npy_are_refused);
+    tcase_add_test(c, what_is_wrong_with_a_header_is_a_whole_sentence);
     tcase_add_test(c, raw_elements_take_the_type_that_is_asked_for);
     tcase_add_test(c, any_bytes_are_safe_to_read);
     tcase_add_test(c, what_is_written_is_read_back_for_every_type_and_rank);

@@ -106,7 +106,7 @@ static xt_status parse_shape(struct text *t, struct xt_npy *a)
         return xti_fail(t->err, XT_EIO, "'shape' is no tuple");
     while (!accept(t, ')')) {
         if (a->rank == XT_MAX_RANK)
-            return xti_fail(t->err, XT_EIO, "more than %d axes", XT_MAX_RANK);
+            return xti_fail(t->err, XT_EIO, "'shape' has more than %d axes", XT_MAX_RANK);
         if (!comma || !parse_extent(t, &a->shape[a->rank]))
             return xti_fail(t->err, XT_EIO, "'shape': axis %d is no extent that fits in 63 bits", a->rank);
         a->rank++;
@@ -190,14 +190,14 @@ static xt_status parse_header(struct text *t, struct xt_npy *a, const struct kin
 static xt_status check_magic(const unsigned char *b, size_t n, struct xti_err *err)
 {
     if (n == 0)
-        return xti_fail(err, XT_EIO, "is empty, and so is no .npy file");
+        return xti_fail(err, XT_EIO, "an empty file is no .npy file");
     if (n >= 4 && !memcmp(b, "PK\3\4", 4))
         return xti_fail(err, XT_EIO,
-                        "is no .npy file but an archive, perhaps .npz: np.save each of its arrays");
+                        "this is no .npy file but an archive, perhaps .npz: np.save each of its arrays");
     if (n < MAGIC_BYTES || memcmp(b, "\x93NUMPY", 6))
-        return xti_fail(err, XT_EIO, "is no .npy file: np.save writes one");
+        return xti_fail(err, XT_EIO, "this is no .npy file: np.save writes one");
     if (b[6] < 1 || b[6] > 3 || b[7] != 0)
-        return xti_fail(err, XT_EIO, "format version %d.%d is not supported", b[6], b[7]);
+        return xti_fail(err, XT_EIO, "version %d.%d of the .npy format is not supported", b[6], b[7]);
     return XT_OK;
 }
 
@@ -211,7 +211,7 @@ static xt_status read_header(const unsigned char *b, size_t n, struct xt_npy *a,
         return s;
     *need = at;
     if (n < at)
-        return xti_fail(err, XT_EBUFFER, "is cut short");
+        return xti_fail(err, XT_EBUFFER, "the header is cut short");
     for (size_t i = 0; i < count; i++)
         bytes |= (size_t)b[MAGIC_BYTES + i] << 8 * i;
     if (bytes > MAX_HEADER)
@@ -219,7 +219,7 @@ static xt_status read_header(const unsigned char *b, size_t n, struct xt_npy *a,
                         MAX_HEADER);
     *need = at + bytes;
     if (n < *need)
-        return xti_fail(err, XT_EBUFFER, "is cut short");
+        return xti_fail(err, XT_EBUFFER, "the header is cut short");
     struct text t = {(const char *)b + at, (const char *)b + at + bytes, b[6], err};
     if ((s = parse_header(&t, a, &kind)))
         return s;
