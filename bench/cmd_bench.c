@@ -112,7 +112,7 @@ static int set_conditions(const struct options *o)
 {
     if (o->pages && strcmp(o->pages, "4k"))
         return fail("bench: --pages: '%s' is not 4k", o->pages);
-    if (o->at && !(*o->at >= '0' && *o->at <= '9' && atoi(o->at) <= MOST_AT))
+    if (o->at && (strspn(o->at, "0123456789") != strlen(o->at) || strlen(o->at) > 9 || atoi(o->at) > MOST_AT))
         return fail("bench: --at: '%s' is not 0 to %d", o->at, MOST_AT);
     if (o->busy && bench_threads() != 1)
         return fail("bench: --busy times one thread: XT_THREADS=1");

@@ -370,7 +370,8 @@ def unnamed():
     """Names that are none, and numbers that are some only at their beginning."""
     npy("a.npy", (2, 3), SIX)
     for option in "-o", "--output":
-        refused(f"{option} ''", "run: --output is given nothing: as in --output OUT.npy", "x; x", "a.npy", option, "")
+        refused(f"{option} ''", "run: --output is given nothing: as in --output OUT.npy", "x; x", "a.npy",
+                option, "")
     refused("an input ''", "xt: '': No such file", "x; x", "", "-o", "o.npy")
     refused("an input '' in tiles", "input 0 has no name", "x; x", "", "-o", "o.npy", "--mem", "1M")
     emit = "emit", "x: f32[4]; x", "--arch"
@@ -380,7 +381,8 @@ def unnamed():
                        ("--html is given nothing", ["bench", "--html", ""]),
                        ("--at: '16 bytes' is not 0 to 4096", ["bench", "--at", "16 bytes"]),
                        ("--at: '99999999999' is not 0 to 4096", ["bench", "--at", "99999999999"]),
-                       ("40 architectures, at most 32", ["pack", "l.txt", "-a", ",".join(["sm_90"] * 40), "-o", "p"])]:
+                       ("40 architectures, at most 32",
+                        ["pack", "l.txt", "-a", ",".join(["sm_90"] * 40), "-o", "p"])]:
         p = subprocess.run([XT, *args], capture_output=True, timeout=60)
         check(said, p.returncode == 2 and said in p.stderr.decode() and not p.stdout, args, p)
 
@@ -401,7 +403,8 @@ def main():
     os.chdir(scratch)
     try:
         npy("one.npy", (1, 1, 1, 1), b"\7")
-        for part in pipes, no_room, terminals, memory, parts, destinations, modes, ends, shrinks, hostile, unnamed:
+        for part in (pipes, no_room, terminals, memory, parts, destinations, modes, ends, shrinks, hostile,
+                     unnamed):
             if part != terminals or has_terminals():
                 part()
             check(f"{part.__name__}: nothing is left", not temps(), temps())

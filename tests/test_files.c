@@ -485,6 +485,10 @@ START_TEST(options_of_other_versions_are_taken_and_those_that_make_no_sense_refu
         ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &o, &f), XT_EINVAL);
     }
     ck_assert_int_eq(xt_files_new(line, 1, NULL, "o.npy", NULL, &f), XT_EINVAL);
+    ck_assert_int_eq(xt_files_new(line, 0, NULL, "", NULL, &f), XT_EINVAL);
+    ck_assert_str_eq(xt_last_error()->message, "xt_files_new: output has no name");
+    ck_assert_int_eq(xt_files_new(line, 1, (const char *[]){""}, "o.npy", NULL, &f), XT_EINVAL);
+    ck_assert_str_eq(xt_last_error()->message, "xt_files_new: input 0 has no name");
 }
 END_TEST
 

@@ -204,6 +204,8 @@ START_TEST(arguments_of_xt_pack_are_checked)
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 0, arch, file));
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, NULL, file));
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, arch, NULL));
+    expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, arch, ""));
+    ck_assert_str_eq(xt_last_error()->message, "xt_pack: file has no name");
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, bad, file));
     expect(XT_EIO, xt_pack(ctx, 1, one, 1, arch, "/nonexistent/dir/a.xtpack"));
     expect(XT_OK, xt_pack(ctx, 0, NULL, 1, arch, file));

@@ -130,6 +130,10 @@ int take_options(const struct command *c, const struct option_row *rows, int n, 
             print_help(c, rows, n);
         else if (rows[i].flag)
             *rows[i].flag = true;
+        else if (!*optarg)
+            return fail_option(c, "--%s is given nothing: as in --%s %s", rows[i].name, rows[i].name,
+                               rows[i].value),
+                   -1;
         else
             *rows[i].text = optarg;
     }

@@ -103,6 +103,11 @@ static int cmd_pack(int argc, char **argv)
                           : !archs          ? "no --arch"
                                             : "no -o",
                           argc - first);
+    int wanted = 1;
+    for (const char *comma = archs; (comma = strchr(comma, ',')); comma++)
+        wanted++;
+    if (wanted > MAX_ARCHS)
+        return fail("pack: --arch: %d architectures, at most %d are taken", wanted, MAX_ARCHS);
     char *copy = strdup(archs);
     int n_archs = copy ? split(copy, arch) : 0;
     int status = read_list(&p, argv[first]);

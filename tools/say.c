@@ -52,8 +52,9 @@ static int vfail(const char *path, const char *fmt, va_list ap)
     fflush(stdout);
     bar_clear();
     clean(shown, sizeof shown, line);
-    fprintf(stderr, "%s: %s%s%s\n", say_name, path ? clean(name, sizeof name, path) : "", path ? ": " : "",
-            shown);
+    if (path)
+        clean(name, sizeof name, *path ? path : "''");
+    fprintf(stderr, "%s: %s%s%s\n", say_name, path ? name : "", path ? ": " : "", shown);
     return EXIT_BAD_INPUT;
 }
 

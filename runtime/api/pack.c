@@ -122,6 +122,8 @@ xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graph
     if (!ctx || !file || n < 0 || n_archs < 1 || (n && !graphs) || !archs)
         return xti_publish(
             xti_fail(&err, XT_EINVAL, "xt_pack: an argument is NULL, or there is no architecture"), &err);
+    if (!*file)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_pack: file has no name"), &err);
     struct ahead ahead = {ctx, graphs, archs, n, n_archs, 0};
     compile_all(&ahead);
     for (int a = 0; a < n_archs && !s; a++)

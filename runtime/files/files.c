@@ -220,8 +220,9 @@ static xt_status open_inputs(struct xt_files *f, int n, const char *const *paths
 {
     xt_status s = make_inputs(f, n, err);
     for (int i = 0; i < n && !s; i++) {
-        s = paths[i] ? xti_array_open(paths[i], &f->in[i], err)
-                     : xti_fail(err, XT_EINVAL, "xt_files_new: input %d is NULL", i);
+        s = paths[i] && *paths[i] ? xti_array_open(paths[i], &f->in[i], err)
+                                  : xti_fail(err, XT_EINVAL, "xt_files_new: input %d %s", i,
+                                             paths[i] ? "has no name" : "is NULL");
         f->in[i].buffered = f->opt.buffered;
     }
     return s;
@@ -373,6 +374,8 @@ xt_status xt_files_new(const char *line, int n, const char *const *inputs, const
         *out = NULL;
     if (!line || !out || !output || n < 0 || (n && !inputs))
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_new: an argument is NULL"), &err);
+    if (!*output)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_new: output has no name"), &err);
     struct xt_files *f = xti_alloc(sizeof *f);
     if (!f)
         return xti_publish(xti_fail(&err, XT_ENOMEM, "xt_files_new: out of memory"), &err);
