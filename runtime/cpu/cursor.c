@@ -181,38 +181,33 @@ static int64_t guard_value(const struct xti_cursor *c, int number)
     return c->numerator[number] + c->row * per_row(c, number);
 }
 
-/* Of `rows` rows from the next one on, those that cut_by_guards takes at once: a guard of rows and columns
- * lets all columns of each pass, or none. At least one. */
+/* Of `rows` rows from the next one on, those that run at once: a guard of rows and columns lets all columns
+ * of each pass, or none. At least one. */
 static int64_t rows_alike(const struct xti_cursor *c, int64_t rows)
 {
     for (int k = c->piece->n_divs; k < c->piece->n_divs + c->piece->n_guards && rows > 1; k++) {
-        int64_t row = per_row(c, k), across = per_column(c, k) * (c->step->col.n - 1), alike = rows;
+        int64_t row = per_row(c, k), across = per_column(c, k) * (c->step->col.n - 1);
         int64_t e = guard_value(c, k), lo = across < 0 ? e + across : e, hi = across < 0 ? e : e + across;
         if (!row || !across)
             continue;
-        if (lo >= 0 && row < 0)
-            alike = points(lo, -row) + 1;
-        else if (hi < 0 && row > 0)
-            alike = points(-hi - 1, row) + 1;
-        else if (lo < 0 && hi >= 0)
-            alike = 1;
-        rows = alike < rows ? alike : rows;
+        if (lo < 0 && hi >= 0)
+            return 1;
+        int64_t left = lo >= 0 ? lo : -hi - 1, by = lo >= 0 ? -row : row;
+        if (by > 0 && points(left, by) + 1 < rows)
+            rows = points(left, by) + 1;
     }
     return rows;
 }
 
-/* Cuts rows and columns, counted from the next row and column `at`, to where every guard holds. */
-static void cut_by_guards(const struct xti_cursor *c, int64_t at, const int64_t *q, struct interval *rows,
+/* Cuts rows, counted from the next one on, and columns to where every guard holds. */
+static void cut_by_guards(const struct xti_cursor *c, const int64_t *q, struct interval *rows,
                           struct interval *cols)
 {
     const struct xti_piece *p = c->piece;
     for (int k = 0; k < p->n_guards; k++) {
         int64_t row = per_row(c, p->n_divs + k), col = per_column(c, p->n_divs + k);
-        int64_t e = guard_value(c, p->n_divs + k) + at * col + dot(p->guard[k].q, q, p->n_divs);
-        if (row && !col)
-            cut(rows, e, row);
-        else
-            cut(cols, e, col);
+        int64_t e = guard_value(c, p->n_divs + k) + dot(p->guard[k].q, q, p->n_divs);
+        cut(row && !col ? rows : cols, e, row && !col ? row : col);
     }
 }
 
@@ -229,29 +224,23 @@ static void set_job(const struct xti_cursor *c, struct xtk_job *job)
     job->machine.far = c->hints->habits.far_ahead;
 }
 
-/* Columns [lo, hi) of `rows` rows; d, s: column 0 of the first. */
-static void run_columns(const struct xti_cursor *c, struct xtk_job *job, int64_t rows, int64_t lo, int64_t hi,
-                        char *d, const char *s)
-{
-    job->rows = rows;
-    job->cols = (hi - lo) * c->per_col;
-    c->kernel(job, d + lo * job->d_col, xti_place(s, lo * job->s_col));
-}
-
-/* The same as far as divs and guards let. */
-static void run_guarded(const struct xti_cursor *c, struct xtk_job *job, int64_t rows, int64_t lo, int64_t hi,
-                        char *d, const char *s)
+/* Columns [lo, hi) of `rows` rows, as far as divs and guards let; d, s: column 0 of the first. */
+static void run_box(const struct xti_cursor *c, struct xtk_job *job, int64_t rows, int64_t lo, int64_t hi,
+                    char *d, const char *s)
 {
     const struct xti_piece *p = c->piece;
     int64_t q[XTI_MAX_DIVS];
     for (int64_t at = lo, n; at < hi; at += n) {
         n = quotients(c, at, hi - at, q);
-        struct interval row = {0, rows}, col = {0, n};
-        cut_by_guards(c, at, q, &row, &col);
+        struct interval row = {0, rows}, col = {at, at + n};
+        cut_by_guards(c, q, &row, &col);
+        if (row.lo >= row.hi || col.lo >= col.hi)
+            continue;
         int64_t s_q = p->src < 0 ? 0 : dot(p->sq, q, p->n_divs) * c->esize;
-        if (row.lo < row.hi && col.lo < col.hi)
-            run_columns(c, job, row.hi - row.lo, at + col.lo, at + col.hi, d + row.lo * job->d_row,
-                        xti_place(s, s_q + row.lo * job->s_row));
+        job->rows = row.hi - row.lo;
+        job->cols = (col.hi - col.lo) * c->per_col;
+        c->kernel(job, d + row.lo * job->d_row + col.lo * job->d_col,
+                  xti_place(s, s_q + row.lo * job->s_row + col.lo * job->s_col));
     }
 }
 
@@ -269,7 +258,7 @@ static int64_t run_part_of_row(const struct xti_cursor *c, struct xtk_job *job, 
     const struct xti_loop *col = &c->step->col;
     int64_t begun = room >= c->row_bytes ? col->n : (room + col->d - 1) / col->d;
     begun = begun < col->n ? begun : col->n;
-    run_guarded(c, job, 1, c->col, begun, d, s);
+    run_box(c, job, 1, c->col, begun, d, s);
     return room >= c->row_bytes ? col->n : room < c->width ? 0 : (room - c->width) / col->d + 1;
 }
 
@@ -279,7 +268,7 @@ static bool run_rows(struct xti_cursor *c, struct xtk_job *job, char *d, const c
     int64_t rows = whole_rows(c, to);
     if (rows) {
         rows = rows_alike(c, rows);
-        run_guarded(c, job, rows, 0, c->step->col.n, d, s);
+        run_box(c, job, rows, 0, c->step->col.n, d, s);
         c->row += rows;
         return true;
     }

@@ -32,8 +32,7 @@ static const struct {
 };
 static const double walked = 2.25; /* times a unit that is left over by vectors: it has lines to itself */
 static const double staged = 5; /* a line that is put together in a buffer, and leaves it */
-static const double general_run = 20; /* a run of the general strategy; rows of a lower triangle; .. */
-static const double general_row = 4;  /* .. a row of several that guards cut alike */
+static const double divided_run = 20, guarded_row = 6; /* of the general strategy */
 /* clang-format on */
 
 /* A kernel's call. */
@@ -188,15 +187,6 @@ static double general_runs(const struct xti_piece *x)
     return (double)xti_piece_numel(x) / (length > 1 ? length : 1);
 }
 
-/* Rows that guards cut alike, so that they run together (cpu/cursor.c). */
-static double rows_alike(const struct xti_step *step, const struct xti_piece *x)
-{
-    for (int k = 0; k < x->n_guards; k++)
-        if (step->row.n > 1 && x->guard[k].x[x->n_dims - 1] && x->guard[k].x[step->n_loops])
-            return 1;
-    return (double)step->row.n;
-}
-
 /* Guards leave a part of each piece's box, of which nothing is known but that all of them write no more. */
 static void add_general(const struct xti_plan *p, const struct xti_step *step, struct work *sum)
 {
@@ -204,8 +194,7 @@ static void add_general(const struct xti_plan *p, const struct xti_step *step, s
     double box = (double)step->bytes / XTI_LINE;
     double lines = smaller(box, (double)p->bytes_written / XTI_LINE / p->n_steps);
     double stored = step->store.stream ? 0 : lines;
-    double runs = general_runs(x), alike = rows_alike(step, x);
-    sum->core += general_run * runs / alike + (alike > 1 ? general_row * runs : 0);
+    sum->core += (x->n_divs ? divided_run : guarded_row) * general_runs(x);
     for (int c = 0; c < XTI_N_CACHES; c++) {
         sum->fetched[c] += x->src < 0 ? 0 : box; /* prefetches run past the guards */
         sum->stored[c] += stored;
