@@ -1,4 +1,4 @@
-/* array.c: arrays in files: opening, making, naming of parts. Layer 6. */
+/* array.c: arrays in files: opening, making, naming of parts; runs of a box of their axes. Layer 6. */
 #include "files/array.h"
 
 #include <errno.h>
@@ -212,4 +212,29 @@ void xti_array_part(const struct xti_array *s, int64_t part, struct xti_str *b)
         xti_str_addf(b, "%.*s%" PRId64, i || s->prefix, &s->separator, at[i]);
     if (!s->rank && !s->prefix)
         xti_str_add(b, "0");
+}
+
+xt_status xti_array_sync(const struct xti_array *s, struct xti_err *err)
+{
+    int fd = open(s->path, (xti_array_is_zarr(s) ? O_RDONLY | O_DIRECTORY : O_RDWR) | O_CLOEXEC);
+    bool bad = fd < 0 || (xti_array_is_zarr(s) ? syncfs(fd) : fdatasync(fd));
+    int e = errno;
+    if (!bad)
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (fd >= 0)
+        close(fd);
+    return bad ? xti_file_fail(err, s->said, "cannot be written", e) : XT_OK;
+}
+
+int64_t xti_box_run(const struct xti_axes *a, const int64_t *n, int *axis)
+{
+    int64_t run = 1;
+    int k = a->n - 1;
+    for (; k >= 0; k--) {
+        run *= n[k];
+        if (n[k] != a->extent[k])
+            break;
+    }
+    *axis = k < 0 ? 0 : k;
+    return run;
 }

@@ -60,11 +60,24 @@ void xti_array_part(const struct xti_array *s, int64_t part, struct xti_str *b);
 /* XT_EIO when the file is not any more what was opened. */
 xt_status xti_array_same(const struct xti_array *s, struct xti_err *err);
 
+/* Whatever was written is durable. */
+xt_status xti_array_sync(const struct xti_array *s, struct xti_err *err);
+
 /* All of it, in as many calls as it takes. 0, or errno. */
 int xti_file_write_all(int fd, const void *from, int64_t bytes, int64_t at);
 
 /* "PATH: WHAT: strerror(e)", or that the disk is full. */
 xt_status xti_file_fail(struct xti_err *err, const char *path, const char *what, int e);
+
+/* A virtual file as a row-major array: stride[i] = extent[i+1]*stride[i+1], the last is 1. */
+struct xti_axes {
+    int n;
+    int64_t extent[XT_MAX_RANK], stride[XT_MAX_RANK];
+};
+
+/* What is contiguous of a box lo .. lo + n of the axes: from axis *axis on, *axis being cut or whole, those
+ * behind it whole. Gives its elements. */
+int64_t xti_box_run(const struct xti_axes *a, const int64_t *n, int *axis);
 
 /* ---- zarr.c */
 bool xti_zarr_there(const char *path); /* a directory with .zarray or zarr.json in it */

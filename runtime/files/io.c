@@ -472,19 +472,6 @@ void xti_io_free(struct xti_io *io)
 
 bool xti_io_saw_change(const struct xti_io *io) { return io && io->changed; }
 
-int64_t xti_box_run(const struct xti_axes *a, const int64_t *n, int *axis)
-{
-    int64_t run = 1;
-    int k = a->n - 1;
-    for (; k >= 0; k--) {
-        run *= n[k];
-        if (n[k] != a->extent[k])
-            break;
-    }
-    *axis = k < 0 ? 0 : k;
-    return run;
-}
-
 void xti_io_start(struct xti_io *io, struct xti_transfer *t, const struct xti_array *s,
                   const struct xti_axes *a, const int64_t *lo, const int64_t *n, char *mem, bool write)
 {
@@ -524,16 +511,4 @@ xt_status xti_io_wait(struct xti_io *io, struct xti_transfer *t, struct xti_err 
         return xti_fail(err, XT_EIO, "%s: is shorter than it was: it was cut while it was read",
                         t->store->said);
     return xti_file_fail(err, t->store->said, t->write ? "cannot be written" : "cannot be read", t->error);
-}
-
-xt_status xti_array_sync(const struct xti_array *s, struct xti_err *err)
-{
-    int fd = open(s->path, (xti_array_is_zarr(s) ? O_RDONLY | O_DIRECTORY : O_RDWR) | O_CLOEXEC);
-    bool bad = fd < 0 || (xti_array_is_zarr(s) ? syncfs(fd) : fdatasync(fd));
-    int e = errno;
-    if (!bad)
-        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    if (fd >= 0)
-        close(fd);
-    return bad ? xti_file_fail(err, s->said, "cannot be written", e) : XT_OK;
 }

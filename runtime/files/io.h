@@ -6,16 +6,6 @@
 
 #include "files/array.h"
 
-/* A virtual file as a row-major array: stride[i] = extent[i+1]*stride[i+1], the last is 1. */
-struct xti_axes {
-    int n;
-    int64_t extent[XT_MAX_RANK], stride[XT_MAX_RANK];
-};
-
-/* What is contiguous of a box lo .. lo + n of the axes: from axis *axis on, *axis being cut or whole, those
- * behind it whole. Gives its elements. */
-int64_t xti_box_run(const struct xti_axes *a, const int64_t *n, int *axis);
-
 /* A box on its way; its own until xti_io_wait. The buffer has its elements one behind the other. */
 struct xti_transfer {
     const struct xti_array *store;
@@ -47,9 +37,6 @@ int64_t xti_io_memory(int threads, int64_t piece_bytes);
 void xti_io_start(struct xti_io *io, struct xti_transfer *t, const struct xti_array *s,
                   const struct xti_axes *a, const int64_t *lo, const int64_t *n, char *mem, bool write);
 xt_status xti_io_wait(struct xti_io *io, struct xti_transfer *t, struct xti_err *err);
-
-/* Whatever was written is durable. */
-xt_status xti_array_sync(const struct xti_array *s, struct xti_err *err);
 
 /* Page-aligned; NULL: there is none. */
 char *xti_io_buffer(int64_t bytes);
