@@ -48,7 +48,8 @@ void xti_estimate_text(const struct xt_kernel *k, struct xti_str *b)
     add_choice(&k->shared->measured, b);
     xti_str_add(b, "\n  estimate  ");
     add_time(e.seconds, b);
-    xti_str_addf(b, ", %.0f lines of 64 B read, %.0f written: %.1f GB/s\n", e.lines_read, e.lines_written,
+    xti_str_addf(b, ", %.0f line%s of 64 B read, %.0f written: %.1f GB/s\n", e.lines_read,
+                 round(e.lines_read) == 1 ? "" : "s", e.lines_written,
                  64e-9 * (round(e.lines_read) + round(e.lines_written)) / e.seconds);
 }
 
