@@ -44,8 +44,9 @@ MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
 ISAS    := scalar $(if $(findstring x86_64,$(MACHINE)),avx2 avx512)$(if $(filter aarch64-%,$(MACHINE)),neon)
 ISA_FLAGS_avx2   := -mavx2 -mbmi -mbmi2 -mprfchw
 ISA_FLAGS_avx512 := -mavx2 -mbmi -mbmi2 -mprfchw -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mprefer-vector-width=512
-# Kernels begin on lines, wherever a change of those before them would put them.
-KERNEL_FLAGS := -falign-functions=64 $(if $(filter -g,$(CFLAGS)),-g1)
+# Kernels begin on lines, wherever a change of those before them would put them. Of an instruction set's functions a
+# family takes some; of the others clang says that they are unused.
+KERNEL_FLAGS := -falign-functions=64 -Wno-unused-function $(if $(filter -g,$(CFLAGS)),-g1)
 # gcc copies and clears structs past 256 bytes by rep movs and rep stos, which wait for the streaming stores before
 # them: u8 blocks in a buffer did 0.5 to 0.9 of what they do by loops. (Zen 5, 2026-11)
 NO_REP := $(foreach f,memcpy memset,-m$(f)-strategy=vector_loop:1024:noalign$(comma)libcall:-1:noalign)

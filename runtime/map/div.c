@@ -72,7 +72,8 @@ static bool range_of_dims(const struct xti_work *p, const int64_t *e, int64_t *l
     bool fits = true;
     for (int v = 1; v < p->nc; v++) {
         fits &= xti_mul64(e[v], e[v] ? p->ext[v] - 1 : 0, &part);
-        fits &= xti_add64(l, part < 0 ? part : 0, &l) & xti_add64(h, part > 0 ? part : 0, &h);
+        fits &= xti_add64(l, part < 0 ? part : 0, &l);
+        fits &= xti_add64(h, part > 0 ? part : 0, &h);
     }
     *lo = l;
     *hi = h;

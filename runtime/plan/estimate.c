@@ -15,20 +15,20 @@ static const struct {
     bool rows, whole;
 } op[XTI_CPU_OP_COUNT] = {
     [XTI_CPU_BLOCKS]       = {0.2, 0.2, true, true},
-    [XTI_CPU_FILL]         = {0.1, 0.1, true},
-    [XTI_CPU_BROADCAST]    = {0.2, 0.2, true},
+    [XTI_CPU_FILL]         = {0.1, 0.1, true, false},
+    [XTI_CPU_BROADCAST]    = {0.2, 0.2, true, false},
     [XTI_CPU_REVERSE]      = {0.3, 0.3, true, true},
-    [XTI_CPU_STRIDED]      = {2.5, 1.5, true},
-    [XTI_CPU_MIRROR]       = {1.2, 0.8, true},
+    [XTI_CPU_STRIDED]      = {2.5, 1.5, true, false},
+    [XTI_CPU_MIRROR]       = {1.2, 0.8, true, false},
     [XTI_CPU_TURN]         = {3,   2,   false, true},
-    [XTI_CPU_WALK]         = {0,   0,   true},
-    [XTI_CPU_TRANSPOSE]    = {1.6, 0.9, false},
+    [XTI_CPU_WALK]         = {0,   0,   true, false},
+    [XTI_CPU_TRANSPOSE]    = {1.6, 0.9, false, false},
     [XTI_CPU_TILE]         = {5,   4.5, false, true},
     [XTI_CPU_BRAID]        = {0.4, 0.4, true, true},
     [XTI_CPU_GATHER]       = {30,  4,   false, true},
     [XTI_CPU_MOSAIC]       = {1.5, 1.5, false, true},
-    [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false},
-    [XTI_CPU_DEINTERLEAVE] = {0.9, 0.6, false},
+    [XTI_CPU_INTERLEAVE]   = {0.9, 0.6, false, false},
+    [XTI_CPU_DEINTERLEAVE] = {0.9, 0.6, false, false},
 };
 static const double walked = 2.25; /* times a unit that is left over by vectors: it has lines to itself */
 static const double staged = 5; /* a line that is put together in a buffer, and leaves it */
