@@ -33,6 +33,7 @@ static const struct {
 static const double walked = 2.25; /* times a unit that is left over by vectors: it has lines to itself */
 static const double staged = 5; /* a line that is put together in a buffer, and leaves it */
 static const double divided_run = 20, guarded_row = 6; /* of the general strategy */
+static const double cursor_call = 16; /* a micro-kernel's, where steps go together (cpu/cursor.c) */
 /* clang-format on */
 
 /* A kernel's call. */
@@ -118,7 +119,8 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
     double parts = step->kernel == XTI_CPU_TRANSPOSE && step->row.d % XTI_LINE ? TWICE : 1;
     xti_traffic_of(step, &p->target, b.stream, &t);
     sum->core += (step->n_loops > 1 || p->n_steps > 1 ? price->step : 0) +
-                 b.calls * (price->call + row * (double)b.rows + price->unit * alone(step, &p->target, &b)) +
+                 b.calls * ((p->assembled ? cursor_call : price->call) + row * (double)b.rows +
+                            price->unit * alone(step, &p->target, &b)) +
                  vectors(step, &p->target) * (double)step->bytes / XTI_LINE;
     for (int c = 0; c < XTI_N_CACHES; c++) {
         sum->fetched[c] += reads ? t.fetched[c] : 0;

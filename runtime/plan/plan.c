@@ -206,7 +206,7 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
 }
 
 /* A plan past the second cache that is priced at several times what its lines cost asks its rivals: with
- * streaming stores, or without, by what comes next, by a gather. */
+ * streaming stores or without, or step by step; by what comes next; by a gather. */
 static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
     enum { SHORT = 4 * XTI_LINE, ALONE = 2 /* memcpy and fills, whose pieces have no other strategy */ };
@@ -219,16 +219,20 @@ static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struc
         return XT_OK;
     bool stream = xti_cost_stream(p);
     uint64_t gather = UINT64_C(1) << (xti_strategy_made_by(p, xti_gather_make) - p->strategies);
-    const struct xti_choice rival[] = {{.stream = stream ? -1 : 1},
+    const struct xti_choice step_by_step = {.without = UINT64_C(1) << XTI_MERGE};
+    const struct xti_choice rival[] = {p->assembled ? step_by_step
+                                                    : (struct xti_choice){.stream = stream ? -1 : 1},
                                        {.without = UINT64_C(1) << (main->strategy - p->strategies)},
                                        {.without = gather - (1 << ALONE)}};
     struct xti_estimate e;
     xti_plan_estimate(p, &e);
-    double seconds = e.seconds / (p->target.machine->habits.well_priced ? 1.75 : 3);
+    double dear = p->target.machine->habits.well_priced ? 1.75 : 3,
+           steps_dear = 1.3; /* by the same kernels */
+    double seconds = e.seconds / (p->assembled ? steps_dear : dear);
     xt_status s = XT_OK;
     int gathers = p->target.machine->habits.gathers, n = gathers && main->unit >= gathers ? 3 : 2;
     for (int i = 0; i < (rivals == XTI_RIVALS_STREAM ? 1 : n) && !s; i++)
-        if (seconds > e.least[true] && (i || seconds > e.least[!stream]))
+        if (seconds > e.least[true] && (i || p->assembled || seconds > e.least[!stream]))
             s = take_cheaper(p, m, rival[i], &seconds, err);
     return s;
 }
