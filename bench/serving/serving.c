@@ -189,11 +189,12 @@ static void meet(struct xt_ctx *ctx, const char *path)
         fclose(f);
 }
 
-static struct took us[CHAINS][MAX_LENGTHS], known[MAX_LENGTHS], first[MAX_STRUCTURES];
+static struct took us[CHAINS][MAX_LENGTHS], known[MAX_LENGTHS], first[MAX_STRUCTURES],
+    all[CHAINS * MAX_LENGTHS];
 
-/* A chain's lengths whose structure an earlier one had, which may still be compiled, by themselves; the
- * others go to first[]. */
-static int put_chain(struct xt_ctx *ctx, int c, int lengths, int *n_first)
+/* A chain's lengths whose structure an earlier one had, which may still be compiled, by themselves, and among
+ * all[]; the others go to first[]. */
+static int put_chain(struct xt_ctx *ctx, int c, int lengths, int *n_first, int *n_all)
 {
     int n = 0;
     for (int i = 0; i < lengths; i++) {
@@ -205,6 +206,8 @@ static int put_chain(struct xt_ctx *ctx, int c, int lengths, int *n_first)
         else
             known[n++] = us[c][i];
     }
+    memcpy(all + *n_all, known, (size_t)n * sizeof *known);
+    *n_all += n;
     put_times(names[c], known, n);
     printf("\n");
     return 0;
@@ -216,7 +219,7 @@ int main(int argc, char **argv)
     struct xt_cache_stats stats = {.size = sizeof stats};
     struct xt_ctx *ctx;
     struct took unused;
-    int lengths = MAX_LENGTHS, lists = 2, n_first = 0;
+    int lengths = MAX_LENGTHS, lists = 2, n_first = 0, n_all = 0;
     if (argc > 3 && !strcmp(argv[2], "--lengths")) {
         lengths = atoi(argv[3]) < MAX_LENGTHS ? atoi(argv[3]) : MAX_LENGTHS;
         lists = 4;
@@ -242,8 +245,10 @@ int main(int argc, char **argv)
            "%9s %10s\n",
            lengths, FIRST, "", "p50", "p99", "max", "own p50", "p99", "max");
     for (int c = 0; c < CHAINS; c++)
-        if (put_chain(ctx, c, lengths, &n_first))
+        if (put_chain(ctx, c, lengths, &n_first, &n_all))
             return 1;
+    put_times("all five", all, n_all);
+    printf("\n");
     put_times("first", first, n_first);
     printf("  of the %d lengths that were the first of their structure\n", n_first);
     if (xt_cache_get(ctx, &stats))
