@@ -73,6 +73,28 @@ START_TEST(figures_of_full_size_chains_are_those_counted_by_hand)
 }
 END_TEST
 
+/* Runs that begin anywhere end in sectors that two boxes write: the planner knows, and both estimates do. */
+START_TEST(sectors_that_two_blocks_store_make_the_estimate_worse)
+{
+    struct xti_map m;
+    struct block_sample even, odd;
+    if (cuda_skipped())
+        return;
+    map_of("x: u8[16384,16384]; x.permute(1,0)", &m);
+    sample_fine(&m, XTI_TIER_EXACT, 16, &even);
+    xti_map_free(&m);
+    map_of("x: u8[16383,16381]; x.permute(1,0)", &m);
+    sample_fine(&m, XTI_TIER_EXACT, 16, &odd);
+    xti_map_free(&m);
+    ck_assert_double_eq(even.store_parts, 0);
+    ck_assert_double_gt(odd.store_parts, 0.3);
+    ck_assert_double_gt(even.estimate, 0.9);
+    ck_assert_double_gt(even.planned, 0.9);
+    ck_assert_double_lt(odd.estimate, 0.7);
+    ck_assert_double_lt(odd.planned, 0.7);
+}
+END_TEST
+
 /* The library takes the file in place of the source it made. */
 START_TEST(a_kernel_that_copies_another_element_is_found_out)
 {
@@ -208,6 +230,7 @@ int main(void)
     tcase_set_timeout(c, 300);
     tcase_add_loop_test(c, a_sample_of_all_blocks_counts_what_the_proof_counts, 0, n_work / 2);
     tcase_add_loop_test(c, figures_of_full_size_chains_are_those_counted_by_hand, 0, 4);
+    tcase_add_test(c, sectors_that_two_blocks_store_make_the_estimate_worse);
     tcase_add_test(c, a_kernel_that_copies_another_element_is_found_out);
     tcase_add_test(c, a_cubin_tells_order_of_accesses_shared_memory_and_stack);
     tcase_add_test(c, damaged_cubins_are_refused_or_read_but_never_crash);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cuda/family.h"
+#include "cuda/predict.h"
 
 enum {
     LONG_BYTES = 512,    /* longer runs of the source gain nothing */
@@ -23,7 +24,6 @@ enum {
     GRID_BYTES = 40 << 10,  /* of boxes whose runs are to be long */
     LEAST_BYTES = 2 << 10,  /* however small the tensor is */
     SECTOR = 32,
-    PARTIAL_BYTES = 92, /* that are copied in the time that the two parts of sectors at a run's ends take */
     SMALL = 16,
     MANY_WINDOWS = 8
 };
@@ -607,36 +607,70 @@ bool xti_box_split(const struct xti_cuda_plan *p, const struct xti_piece *q, str
     return b->shifts == 0;
 }
 
-/* A run that begins anywhere touches a sector more; so does each request of a warp that goes on within a run,
- * and each end that goes unit by unit. */
-double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int unit)
+/* Bytes that a box's part of a run begins at multiples of. */
+static double begin_of(const struct xti_box *b)
 {
-    double row = unit, run = unit, runs = (double)b->outs, boxes = 1, sectors;
+    return b->destination_aligned ? b->destination_align : b->share;
+}
+
+/* Of a run's two ends in a box those that are the run's own, in the mean. */
+static double ends_of(const struct xti_box *b, int unit)
+{
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    return last->cut < 0 ? 2 : 2 / (double)xti_box_count(b, last->cut, unit);
+}
+
+/* Of all boxes: how many, and of each the runs of the destination; bytes of a run, and how many of its two
+ * ends lie within a sector of which another box has the rest. */
+struct stored {
+    double boxes, runs, run, parts;
+};
+
+static struct stored count_stored(const struct xti_piece *q, const struct xti_box *b, int unit)
+{
+    struct stored o = {1, (double)b->outs, unit, 0};
     for (int i = 0; i < q->n_dims; i++)
-        boxes *= xti_box_find(b, i) ? 1 : (double)q->dim[i].n;
+        o.boxes *= xti_box_find(b, i) ? 1 : (double)q->dim[i].n;
     for (int j = 0; j < b->n; j++) {
         const struct xti_box_dim *d = &b->dim[j];
         double windows = d->cut < 0 ? 1 : (double)xti_box_count(b, d->cut, unit),
                part = (double)d->n / windows;
-        boxes *= windows;
-        runs *= d->in_b ? 1 : part / (double)d->t;
-        row += d->in_a && d->s ? (part + (double)d->back - 1) * (double)xti_abs64(d->s) * unit : 0;
-        run *= d->in_b ? part : 1;
+        o.boxes *= windows;
+        o.runs *= d->in_b ? 1 : part / (double)d->t;
+        o.run *= d->in_b ? part : 1;
     }
-    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    double ends = last->cut < 0 ? 2 : 2 / (double)xti_box_count(b, last->cut, unit),
-           begin = b->destination_aligned ? b->destination_align : b->share,
+    double begin = begin_of(b), whole = fmin(begin, b->destination_align); /* of the ends that no box cut */
+    o.parts = 2 * (1 - (begin + (whole - begin) * ends_of(b, unit) / 2) / SECTOR);
+    return o;
+}
+
+double xti_box_parts(const struct xti_piece *q, const struct xti_box *b, int unit)
+{
+    struct stored o = count_stored(q, b, unit);
+    return o.boxes * o.runs * o.parts;
+}
+
+/* A run that begins anywhere touches a sector more; so does each request of a warp that goes on within a run,
+ * and each end that goes unit by unit. */
+double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int unit)
+{
+    struct stored o = count_stored(q, b, unit);
+    double row = unit, sectors, ends = ends_of(b, unit), begin = begin_of(b),
            request = (double)(b->lanes < 32 ? b->lanes : 32) * b->word;
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        double part = (double)d->n / (d->cut < 0 ? 1 : (double)xti_box_count(b, d->cut, unit));
+        row += d->in_a && d->s ? (part + (double)d->back - 1) * (double)xti_abs64(d->s) * unit : 0;
+    }
     sectors = (double)b->rows * (row + SECTOR - b->source_align);
-    double whole = fmin(begin, b->destination_align); /* of the ends that no box cut */
-    sectors += runs * (run + PARTIAL_BYTES * (1 - (begin + (whole - begin) * ends / 2) / SECTOR));
-    if (!b->grid && b->lanes * b->word >= SECTOR && run > request)
-        sectors += runs * (run / request - 1) * (SECTOR - begin);
+    sectors += o.runs * (o.run + XTI_PART_BYTES * o.parts);
+    if (!b->grid && b->lanes * b->word >= SECTOR && o.run > request)
+        sectors += o.runs * (o.run / request - 1) * (SECTOR - begin);
     double units = (double)b->word / unit, stores = b->table ? log2(units) / 2
                                                     : b->steps.run && b->steps.still && b->vectors == b->lanes
                                                         ? 1
                                                         : units / 2;
     if (!b->destination_aligned)
-        sectors += runs * ends * SECTOR * stores * (1 - 1 / units);
-    return boxes * sectors / (2.0 * (double)xti_piece_numel(q) * unit);
+        sectors += o.runs * ends * SECTOR * stores * (1 - 1 / units);
+    return o.boxes * sectors / (2.0 * (double)xti_piece_numel(q) * unit);
 }

@@ -91,6 +91,8 @@ bool xti_cuda_first_box(const struct xti_cuda_plan *p, int piece, struct xti_box
 
 /* Sectors that all boxes ask for, over those of as many bytes side by side, both ways; estimated. */
 double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int unit);
+/* Sectors that boxes store in part, each time. */
+double xti_box_parts(const struct xti_piece *q, const struct xti_box *b, int unit);
 
 /* Cuts the rows of a box, before its layout, where the destination's innermost dim goes on in them, so that
  * the parts can lie apart. False: they are not whole chunks of at least a sector. */

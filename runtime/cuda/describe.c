@@ -88,8 +88,11 @@ void xti_cuda_prediction_text(const struct xti_cuda_plan *p, struct xti_str *b)
     struct xti_cuda_prediction x;
     if (!xti_cuda_predict(p, &x))
         return;
-    xti_str_addf(b, "  predicted %.2f of the sectors needed read, %.2f written; %.0f instructions for 16 B",
-                 ratio(&x.load), ratio(&x.store), x.instructions);
+    xti_str_addf(b, "  predicted %.2f of the sectors needed read, %.2f written", ratio(&x.load),
+                 ratio(&x.store));
+    if (x.parts > x.store.needed / 100)
+        xti_str_addf(b, ", %.2f in parts by two blocks", x.parts / x.store.needed);
+    xti_str_addf(b, "; %.0f instructions for 16 B", x.instructions);
     if (!isinf(x.in_flight))
         xti_str_addf(b, "; %.0f KB in flight an SM", x.in_flight / 1024);
     xti_str_addf(b, ": an estimated %.2f of a device copy\n", x.fraction);
@@ -105,7 +108,8 @@ void xti_cuda_prediction_json(const struct xti_cuda_plan *p, struct xti_str *b)
     xti_str_addf(
         b,
         "{\"load_sectors\": %.0f, \"load_needed\": %.0f, \"store_sectors\": %.0f, \"store_needed\": "
-        "%.0f, \"instructions_per_16B\": %.1f, \"bytes_in_flight_per_sm\": %.0f, \"estimate\": %.2f}",
-        x.load.requested, x.load.needed, x.store.requested, x.store.needed, x.instructions,
+        "%.0f, \"store_parts\": %.0f, \"instructions_per_16B\": %.1f, \"bytes_in_flight_per_sm\": %.0f, "
+        "\"estimate\": %.2f}",
+        x.load.requested, x.load.needed, x.store.requested, x.store.needed, x.parts, x.instructions,
         isinf(x.in_flight) ? 0 : x.in_flight, x.fraction);
 }

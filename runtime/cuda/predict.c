@@ -118,6 +118,7 @@ static void predict_tile(const struct xti_cuda_plan *p, const struct xti_cuda_st
     out->load.requested += sectors_of(row, boxes * (double)b->rows, b->source_align);
     out->store.requested +=
         sectors_of(run, boxes * (double)b->outs, b->destination_aligned ? b->destination_align : b->share);
+    out->parts += xti_box_parts(&p->map.piece[s->piece], b, unit);
     out->instructions += boxes * xti_box_instructions(b, unit);
     double chunks = (double)(b->rows * b->chunks);
     out->in_flight = fmin(out->in_flight, chunks * 16 * fmin(BLOCKS_OF_SM, SHARED_OF_SM / (double)b->bytes));
@@ -235,7 +236,8 @@ bool xti_cuda_predict(const struct xti_cuda_plan *p, struct xti_cuda_prediction 
             out->load.needed += sectors_needed(p, q, XTI_SOURCE) * (s->rows ? s->rows->n_segments : 1);
     }
     out->instructions /= fmax(1, (double)(p->map.numel * p->map.esize) / 16);
-    double sectors = (out->load.requested + out->store.requested) / (out->load.needed + out->store.needed);
+    double sectors = (out->load.requested + out->store.requested + xti_cuda_parts_cost(out->parts)) /
+                     (out->load.needed + out->store.needed);
     out->fraction =
         fmin(1, pow(cost(1, 19, 64 << 10) / cost(sectors, out->instructions, out->in_flight), 0.4));
     return true;

@@ -412,7 +412,8 @@ static double estimate(const struct sampler *s)
     const struct tally *t = &s->sum;
     const struct block_sample *o = s->out;
     double compulsory = t->load_need / o->rereads + t->store_need;
-    double sectors = 1 + (fmax(t->load_sectors + t->store_sectors, compulsory) - compulsory) / compulsory / 3;
+    double again = fmax(t->load_sectors + t->store_sectors - compulsory, 0);
+    double sectors = 1 + (again / 3 + xti_cuda_parts_cost(t->store_parts)) / compulsory;
     double per_sm = (double)o->blocks / block_sample_sms(s->opt->target.sm);
     double moved = t->loading_blocks > 0 ? t->moved_early / t->loading_blocks * fmin(o->resident, per_sm) : 0;
     double copied = fmin(65536, t->dst_bytes / block_sample_sms(s->opt->target.sm)), latency = 6700;
