@@ -120,3 +120,41 @@ def test_threads_are_an_int():
     for n in (1 << 32) + 1, -(1 << 32), 1 << 70, "1", None, 1.0:
         with pytest.raises((OverflowError, TypeError)):
             xt.set_threads(n)
+
+
+def test_indices_are_refused_as_numpy_refuses_them():
+    v = xt.view(X)
+    for i in 99, -5, 1 << 70, (0, 6), (0, 0, 0), (..., ...), (None,) * 70:
+        with pytest.raises(IndexError):
+            X[i]
+        with pytest.raises(IndexError, match="index|indices|bits"):
+            v[i]
+    for i in slice(None, None, 0), (0, slice(1, 2, 0)), (99, slice(1, 2, 0)):
+        with pytest.raises(ValueError, match="step cannot|zero|outside"):
+            v[i]
+    for i in slice(1 << 70), slice(-(1 << 70), 1 << 63), slice(None, None, -(1 << 80)), slice(1 << 64, 2):
+        assert np.array_equal(v[i].copy(), X[i])
+    with pytest.raises(TypeError, match="an index is an integer"):
+        v[1.5]
+
+
+def test_sentences_are_whole_whatever_is_named(tmp_path):
+    out = str(tmp_path / "o.npy")
+    accents = ["\u00e9" * (n // 2) + "a" * (n % 2) for n in range(490, 520)]
+    for name in [*accents, "a" * 600, "\U0001f600" * 200]:
+        with pytest.raises(OSError, match="too long|No such file") as e:
+            xt.run("x; x", name + ".npy", out)
+        assert str(e.value).startswith(name[:50])
+    for name in "\udcff.npy", b"\xff.npy":  # bytes that are no UTF-8
+        with pytest.raises(OSError, match="xff.npy: No such file"):
+            xt.run("x; x", name, out)
+    for name, where in ("", out), (out, ""):
+        with pytest.raises(ValueError, match="has no name"):
+            xt.run("x; x", name, where)
+
+
+def test_the_caret_counts_characters():
+    with pytest.raises(ValueError) as e:
+        xt.copy(X, 'x.rearrange("\u00e9\u00e9 b -> b \u00e9\u00e9").permut(1, 0)')
+    _, chain, caret = str(e.value).split("\n")
+    assert chain[caret.index("^"):].startswith(("permut", ".permut"))

@@ -151,9 +151,11 @@ static void open_base(struct xt_ctx *ctx)
 xt_status xti_packs_open(struct xt_ctx *ctx, const char *given, struct xti_err *err)
 {
     const char *path = given ? given : xti_env(XTI_ENV_PACK);
-    if (path && *path)
-        return xti_pack_open(path, &ctx->pack, err);
     if (!path)
         open_base(ctx);
-    return XT_OK;
+    if (!path || !*path)
+        return XT_OK;
+    struct xti_err why = {0};
+    xt_status s = xti_pack_open(path, &ctx->pack, &why);
+    return s ? xti_fail(err, s, "%s%s", given ? "" : "XT_PACK: ", why.e.message) : XT_OK;
 }

@@ -25,6 +25,17 @@ static PyObject *exception_of(xt_status s)
     }
 }
 
+enum { MOST_BEFORE = 200 }; /* bytes of a chain in front of the place that is shown */
+
+/* Of UTF-8 in that many bytes. */
+static size_t characters(const char *s, size_t bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bytes && s[i]; i++)
+        n += (s[i] & 0xc0) != 0x80;
+    return n;
+}
+
 void raise_last(const char *chain, size_t skip)
 {
     struct xt_error e = *xt_last_error();
@@ -32,12 +43,18 @@ void raise_last(const char *chain, size_t skip)
     if (e.column > 0 && !strncmp(text, "column ", 7) && strstr(text, ": "))
         text = strstr(text, ": ") + 2;
     size_t at = e.column > 0 ? (size_t)e.column - 1 : 0;
-    if (!chain || e.column <= 0 || at < skip || at - skip > 200 || strchr(chain, '\n')) {
-        PyErr_SetString(exception_of(e.status), text);
+    bool shown = chain && e.column > 0 && at >= skip && at - skip <= MOST_BEFORE && !strchr(chain, '\n');
+    /* A file's name may be of any bytes. */
+    PyObject *words = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
+    if (!words)
         return;
+    if (shown) {
+        char blanks[MOST_BEFORE + 1];
+        memset(blanks, ' ', sizeof blanks);
+        blanks[characters(chain, at - skip)] = 0;
+        PyErr_Format(exception_of(e.status), "%U\n    %s\n    %s^", words, chain, blanks);
+    } else {
+        PyErr_SetObject(exception_of(e.status), words);
     }
-    char blanks[208];
-    memset(blanks, ' ', sizeof blanks);
-    blanks[at - skip] = 0;
-    PyErr_Format(exception_of(e.status), "%s\n    %s\n    %s^", text, chain, blanks);
+    Py_DECREF(words);
 }

@@ -38,9 +38,17 @@ def _number(v: Any) -> str:
     return str(operator.index(v))
 
 
+_MOST = (1 << 63) - 1  # what the language has numbers for
+
+
+def _bound(v: Any) -> str:
+    """Of a slice, as Python takes it: of any size."""
+    return "" if v is None else str(max(-_MOST, min(_MOST, operator.index(v))))
+
+
 def _item(i: Any) -> str:
     if isinstance(i, slice):
-        a, b, c = ("" if v is None else str(operator.index(v)) for v in (i.start, i.stop, i.step))
+        a, b, c = _bound(i.start), _bound(i.stop), _bound(i.step)
         return f"{a}:{b}" + (f":{c}" if c else "")
     if i is None or i is Ellipsis:
         return "None" if i is None else "..."
@@ -85,7 +93,13 @@ class View:
 
     def __getitem__(self, items: Any) -> View:
         items = items if isinstance(items, tuple) else (items,)
-        return self._then("[" + (", ".join(map(_item, items)) or "...") + "]")
+        text = "[" + (", ".join(map(_item, items)) or "...") + "]"
+        try:
+            return self._then(text)
+        except ValueError as e:
+            if any(isinstance(i, slice) and i.step is not None and not operator.index(i.step) for i in items):
+                raise  # as NumPy, and lists, have it
+            raise IndexError(*e.args) from None
 
     @property
     def shape(self) -> tuple[int, ...]:
