@@ -6,10 +6,10 @@
 
 enum { MOST_RANK = 6, SIZES = 3 };
 
-/* What is moved before, or behind, the permutation. */
-enum kind { PERMUTE, FLIP, SLICE, STEP, ROLL, CONCAT, PAD, TILE, KINDS };
-static const char *const kind_name[KINDS] = {"permute", "flip",   "slice", "step",
-                                             "roll",    "concat", "pad",   "tile"};
+/* What is done before, or behind, the permutation. */
+enum kind { PERMUTE, FLIP, SLICE, STEP, ROLL, CONCAT, PAD, TILE, REPEAT, WINDOW, TRIANGLE, KINDS };
+static const char *const kind_name[KINDS] = {"permute", "flip", "slice",  "step",   "roll",    "concat",
+                                             "pad",     "tile", "repeat", "window", "triangle"};
 
 struct draw {
     uint64_t state;
@@ -78,7 +78,8 @@ static void draw_chain(struct draw *d, int64_t bytes)
     d->rank = 2 + (int)below(d, MOST_RANK - 1);
     d->axis = (int)below(d, d->rank);
     int64_t numel = bytes >> d->width;
-    numel = d->kind == STEP ? numel * 2 : d->kind == CONCAT ? numel / 2 : d->kind == TILE ? numel / 3 : numel;
+    bool thrice = d->kind == TILE || d->kind == REPEAT || d->kind == WINDOW;
+    numel = d->kind == STEP ? numel * 2 : d->kind == CONCAT ? numel / 2 : thrice ? numel / 3 : numel;
     draw_extents(d, numel);
     draw_order(d);
 }
@@ -119,6 +120,8 @@ static void print_chain(FILE *f, const struct draw *d, bool small)
         fprintf(f, ".flip(%d)", d->axis);
     if (d->kind == ROLL)
         fprintf(f, ".roll(1,%d)", d->axis);
+    if (d->kind == REPEAT)
+        fprintf(f, ".repeat(3, axis=%d)", d->axis);
     if (d->kind == SLICE || d->kind == STEP) {
         fprintf(f, "[");
         print_list(f, d, d->kind == STEP ? "::2" : "1:", ":");
@@ -128,11 +131,15 @@ static void print_chain(FILE *f, const struct draw *d, bool small)
     for (int i = 0; i < d->rank; i++)
         fprintf(f, "%s%d", i ? "," : "", d->order[i]);
     fprintf(f, ")");
-    if (d->kind == PAD) {
+    if (d->kind == PAD || d->kind == WINDOW) {
         fprintf(f, ".pad(");
-        print_list(f, d, "(1,2)", "(0,0)");
+        print_list(f, d, d->kind == PAD ? "(1,2)" : "(1,1)", "(0,0)");
         fprintf(f, ")");
     }
+    if (d->kind == WINDOW)
+        fprintf(f, ".unfold(%d,3,1)", d->axis);
+    if (d->kind == TRIANGLE)
+        fprintf(f, ".tril(0)");
     if (d->kind == TILE)
         print_expand(f, d, small);
 }
