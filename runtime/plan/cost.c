@@ -63,10 +63,7 @@ int xti_plan_threads(int threads, int64_t bytes)
 
 enum { SETS = 64 }; /* of a first cache: as many as a page has lines */
 
-static int ways(const struct xti_target *t)
-{
-    return (int)(t->l1_bytes / (SETS * XTI_LINE));
-}
+static int ways(const struct xti_target *t) { return (int)(t->l1_bytes / (SETS * XTI_LINE)); }
 
 /* The most columns, of so many `st` bytes apart, whose lines share a set of it. */
 static int crowd(int64_t st, int64_t columns)
@@ -89,8 +86,7 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
     int lists = step->list.row_dims + step->list.col_dims;
     const struct xti_loop *col = step->list.col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     return xti_may(t, XTI_UNSTAGED) && step->kernel == XTI_CPU_TILE && step->store.stream &&
-           step->unit <= widest &&
-           SQUARES * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
+           step->unit <= widest && SQUARES * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
 }
 
 int64_t xti_cost_panel_rows(const struct xti_target *t)

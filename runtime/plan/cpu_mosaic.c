@@ -153,29 +153,23 @@ static bool picked(const struct xti_plan *p, const struct xti_nest *t)
     return s->make == xti_gather_make || s->make == xti_general_make;
 }
 
-/* In the cache loads and permutes are not hidden by reading: a pair of windows costs what some narrow units
- * do that are gathered one by one, and more than a part of a square or of a gather by one instruction. */
-static int windows_worth_near(const struct xti_plan *p, const struct xti_nest *t)
-{
-    enum { ONE_BY_ONE = 32, OTHERS = 8, NARROW = 2 };
-    return (t->unit <= NARROW && picked(p, t) ? ONE_BY_ONE : OTHERS) / t->unit;
-}
-
 int xti_mosaic_most(const struct xti_plan *p, const struct xti_nest *t, int windows)
 {
     int most = t->unit ? XTI_LINE / 2 / t->unit : windows;
-    return windows > most && xti_tile_row_bytes(p, t) > XTI_LINE ? most : windows;
+    return windows > most && xti_tile_row_bytes(p, t, NULL) > XTI_LINE ? most : windows;
 }
 
 /* How many windows a line may have and still be faster than what comes next: a tile whose rows are short, or
- * a gather. */
+ * a gather. In the cache loads and permutes are not hidden by reading: a pair of windows costs what some
+ * narrow units do that are gathered one by one, and more than a part of a square or of a gather by one
+ * instruction. */
 static int windows_worth(const struct xti_plan *p, const struct xti_nest *t)
 {
-    enum { LONG = 4 * XTI_LINE };
+    enum { LONG = 4 * XTI_LINE, ONE_BY_ONE = 32, OTHERS = 8, NARROW = 2 };
     if (!xti_cost_stream(p))
-        return xti_mosaic_most(p, t, windows_worth_near(p, t));
-    int64_t row = xti_tile_row_bytes(p, t), two = XTI_LINE / 2 / t->unit;
-    return !row ? 16 : row >= LONG ? 0 : row > XTI_LINE && two < 8 ? (int)two : 8;
+        return xti_mosaic_most(p, t, (t->unit <= NARROW && picked(p, t) ? ONE_BY_ONE : OTHERS) / t->unit);
+    int64_t row = xti_tile_row_bytes(p, t, NULL);
+    return !row ? 16 : row >= LONG ? 0 : xti_mosaic_most(p, t, 8);
 }
 
 /* A block is not streamed: its rows begin anywhere. Whether its lines lie in the most windows that there are,

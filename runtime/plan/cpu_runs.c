@@ -51,8 +51,7 @@ static bool one_side(const struct xti_nest *t, struct xti_why *why)
 
 bool xti_nest_two_sides(const struct xti_nest *t, struct xti_why *why)
 {
-    return one_side(t, why) &&
-           (t->cs >= 0 || xti_refuse(why, "source has no contiguous dim beside it"));
+    return one_side(t, why) && (t->cs >= 0 || xti_refuse(why, "source has no contiguous dim beside it"));
 }
 
 /* ---- runs */

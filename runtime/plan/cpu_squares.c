@@ -31,8 +31,7 @@ static bool weaves(const struct xti_plan *p, const struct xti_nest *t, const str
         return xti_refuse(why, "%lld planes make up squares", (long long)planes->n);
     if (step != planes->n * t->unit)
         return xti_refuse(why, "the pixels of %lld do not follow each other", (long long)planes->n);
-    int vector = vector_bytes[p->target.isa];
-    return pixels->n * t->unit >= vector ||
+    return pixels->n * t->unit >= vector_bytes[p->target.isa] ||
            xti_refuse(why, "%lld pixels of %d B fill no vector", (long long)pixels->n, t->unit);
 }
 
@@ -40,8 +39,7 @@ bool xti_interleave_applies(const struct xti_plan *p, const struct xti_nest *t, 
 {
     if (!xti_nest_two_sides(t, why))
         return false;
-    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
-    return weaves(p, t, cd, cs, cs->d, why);
+    return weaves(p, t, xti_nest_cd(t), xti_nest_cs(t), xti_nest_cs(t)->d, why);
 }
 
 void xti_interleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
@@ -54,8 +52,7 @@ bool xti_deinterleave_applies(const struct xti_plan *p, const struct xti_nest *t
 {
     if (!xti_nest_two_sides(t, why))
         return false;
-    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
-    return weaves(p, t, cs, cd, cd->s, why);
+    return weaves(p, t, xti_nest_cs(t), xti_nest_cd(t), xti_nest_cd(t)->s, why);
 }
 
 void xti_deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

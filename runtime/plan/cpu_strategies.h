@@ -44,7 +44,7 @@ void xti_step_along(const struct xti_plan *p, const struct xti_nest *t, enum xti
 bool xti_nest_two_sides(const struct xti_nest *t, struct xti_why *why);
 
 /* Bytes of a run of a tile's rows; 0: tiles do not apply. */
-int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t);
+int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
 /* Whether a piece of units, of which so many bytes of the source follow each other, is rather gathered than
  * moved in squares, which it would fill in part. */
 bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run);

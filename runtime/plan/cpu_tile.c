@@ -69,29 +69,29 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     return lines && long_run && !xti_refuse(why, "rows of the destination begin on lines");
 }
 
-static bool fits(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x, struct xti_why *why)
+int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
+    struct xti_sides x;
     if (!xti_nest_copies_units(t, why))
-        return false;
+        return 0;
     if (p->target.isa == XTI_ISA_SCALAR)
         return xti_refuse(why, "made for vectors");
-    tile_of(p, t, x);
-    if (x->col.bytes < XTI_LINE)
-        return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x->col.bytes, XTI_LINE);
-    if (x->row.bytes < RUN_BYTES)
-        return xti_refuse(why, "source's other dims make up %lld B < %d B", (long long)x->row.bytes,
+    tile_of(p, t, &x);
+    if (x.col.bytes < XTI_LINE)
+        return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x.col.bytes, XTI_LINE);
+    if (x.row.bytes < RUN_BYTES)
+        return xti_refuse(why, "source's other dims make up %lld B < %d B", (long long)x.row.bytes,
                           RUN_BYTES);
-    if (xti_gather_few(p, t, x->row.bytes))
-        return xti_refuse(why, "source's runs of %lld B are gathered", (long long)x->row.bytes);
-    if (x->col.n_dims > 1 && !xti_sides_list_fits(x))
+    if (xti_gather_few(p, t, x.row.bytes))
+        return xti_refuse(why, "source's runs of %lld B are gathered", (long long)x.row.bytes);
+    if (x.col.n_dims > 1 && !xti_sides_list_fits(&x))
         return xti_refuse(why, "columns lie too far apart for a list");
-    return !transposed(p, x, why);
+    return transposed(p, &x, why) ? 0 : x.row.bytes;
 }
 
 bool xti_tile_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    struct xti_sides x;
-    return fits(p, t, &x, why);
+    return xti_tile_row_bytes(p, t, why) > 0;
 }
 
 void xti_tile_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
@@ -99,10 +99,4 @@ void xti_tile_make(const struct xti_plan *p, const struct xti_nest *t, struct xt
     struct xti_sides x;
     tile_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_TILE, step);
-}
-
-int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t)
-{
-    struct xti_sides x;
-    return fits(p, t, &x, NULL) ? x.row.bytes : 0;
 }
