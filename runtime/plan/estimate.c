@@ -64,14 +64,13 @@ static struct box box_of(const struct xti_step *step)
 static double alone(const struct xti_step *step, const struct xti_target *t, const struct box *b)
 {
     bool square = step->kernel == XTI_CPU_TRANSPOSE;
-    int64_t vector = (square ? 16 : XTI_LINE) / step->unit, width = 1;
+    int64_t vector = (square ? 16 : XTI_LINE) / step->unit;
+    int64_t width = step->kernel == XTI_CPU_MIRROR ? step->param : 1;
     double units = (double)b->rows * (double)b->cols;
     if (t->isa == XTI_ISA_SCALAR || step->kernel == XTI_CPU_WALK)
         return (step->kernel == XTI_CPU_WALK ? walked : 1) * units;
     if (op[step->kernel].whole)
         return 0;
-    if (step->kernel == XTI_CPU_MIRROR)
-        width = step->param;
     if (square && b->rows >= vector && b->cols >= vector)
         return 0;
     return (double)(b->rows * width) * (double)(square ? b->cols : b->cols % vector);
@@ -102,10 +101,21 @@ static double smaller(double a, double b) { return a < b ? a : b; }
 static double larger(double a, double b) { return a > b ? a : b; }
 
 struct work {
-    double core, write;                                                           /* nanoseconds */
+    double write;                                                                 /* nanoseconds */
     double fetched[XTI_N_CACHES], stored[XTI_N_CACHES], written, streamed, jumps; /* lines */
     double kept; /* bytes that a cache must have to serve the next run */
 };
+
+/* Nanoseconds of a step's kernels. */
+static double kernels(const struct xti_plan *p, const struct xti_step *step, const struct xti_prices *price)
+{
+    struct box b = box_of(step);
+    double row = !op[step->kernel].rows ? 0 : b.cols * step->unit < XTI_LINE ? price->short_row : price->row;
+    return (step->n_loops > 1 || p->n_steps > 1 ? price->step : 0) +
+           b.calls * ((p->assembled ? cursor_call : price->call) + row * (double)b.rows +
+                      price->unit * alone(step, &p->target, &b)) +
+           vectors(step, &p->target) * (double)step->bytes / XTI_LINE;
+}
 
 static void add_step(const struct xti_plan *p, const struct xti_step *step, const struct xti_prices *price,
                      struct work *sum)
@@ -113,23 +123,17 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
     enum { TWICE = 2 };
     struct box b = box_of(step);
     struct xti_traffic t;
-    bool reads = p->map.piece[step->piece].src >= 0, rows = op[step->kernel].rows;
-    double row = !rows ? 0 : b.cols * step->unit < XTI_LINE ? price->short_row : price->row;
+    bool reads = p->map.piece[step->piece].src >= 0, tile = step->kernel == XTI_CPU_TILE;
     /* Tiles of a transpose write such rows' lines in two parts. */
     double parts = step->kernel == XTI_CPU_TRANSPOSE && step->row.d % XTI_LINE ? TWICE : 1;
     xti_traffic_of(step, &p->target, b.stream, &t);
-    sum->core += (step->n_loops > 1 || p->n_steps > 1 ? price->step : 0) +
-                 b.calls * ((p->assembled ? cursor_call : price->call) + row * (double)b.rows +
-                            price->unit * alone(step, &p->target, &b)) +
-                 vectors(step, &p->target) * (double)step->bytes / XTI_LINE;
     for (int c = 0; c < XTI_N_CACHES; c++) {
         sum->fetched[c] += reads ? t.fetched[c] : 0;
         sum->stored[c] += b.stream ? 0 : parts * t.stored[c];
     }
     *(b.stream ? &sum->streamed : &sum->written) += t.destination;
     /* Of rows that tiles cut, all parts but the first and the last leave as lines. */
-    bool tile = step->kernel == XTI_CPU_TILE;
-    if (b.stream && (rows || tile) && ragged(step, &b))
+    if (b.stream && (op[step->kernel].rows || tile) && ragged(step, &b))
         sum->write += TWICE * b.calls * (double)b.rows * price->split *
                       (tile ? (double)b.cols / (double)step->col.n : 1);
     sum->jumps += t.jumps;
@@ -157,24 +161,28 @@ static void add_source(const struct xti_plan *p, const struct xti_step *step, co
 }
 
 /* Blocks are put together in the first cache, part by part, and read there when they are streamed. */
+static double buffered_kernels(const struct xti_plan *p, const struct xti_step *step,
+                               const struct xti_prices *price)
+{
+    const struct xti_block *block = &step->stage.blocks->block[0][0];
+    double runs = (double)step->bytes / (double)block->out.bytes, inner = 0;
+    for (int k = 0; k < step->stage.blocks->n_parts; k++)
+        inner += kernels(p, &block->inner[k].step, price);
+    return runs / (double)block->out.n_runs * (price->step + inner) + runs * price->call +
+           staged * (double)step->bytes / XTI_LINE;
+}
+
 static void add_buffered(const struct xti_plan *p, const struct xti_step *step,
                          const struct xti_prices *price, struct work *sum)
 {
-    const struct xti_block *block = &step->stage.blocks->block[0][0];
-    double lines = (double)step->bytes / XTI_LINE;
-    double runs = (double)step->bytes / (double)block->out.bytes;
-    struct box whole = {.cols = block->out.bytes, .rows = 1};
-    struct work in = {0};
+    int64_t run = step->stage.blocks->block[0][0].out.bytes;
+    struct box whole = {.cols = run, .rows = 1};
     struct xti_traffic t;
-    for (int k = 0; k < step->stage.blocks->n_parts; k++)
-        add_step(p, &block->inner[k].step, price, &in);
-    sum->core +=
-        runs / (double)block->out.n_runs * (price->step + in.core) + runs * price->call + staged * lines;
     xti_traffic_of(step, &p->target, true, &t);
     add_source(p, step, &t, sum);
     sum->streamed += t.destination;
     if (ragged(step, &whole))
-        sum->write += 2 * runs * price->split;
+        sum->write += 2 * (double)step->bytes / (double)run * price->split;
 }
 
 /* Runs along the innermost dim on which no div changes its quotient. */
@@ -189,6 +197,11 @@ static double general_runs(const struct xti_piece *x)
     return (double)xti_piece_numel(x) / (length > 1 ? length : 1);
 }
 
+static double general_kernels(const struct xti_piece *x)
+{
+    return (x->n_divs ? divided_run : guarded_row) * general_runs(x);
+}
+
 /* Guards leave a part of each piece's box, of which nothing is known but that all of them write no more. */
 static void add_general(const struct xti_plan *p, const struct xti_step *step, struct work *sum)
 {
@@ -196,7 +209,6 @@ static void add_general(const struct xti_plan *p, const struct xti_step *step, s
     double box = (double)step->bytes / XTI_LINE;
     double lines = smaller(box, (double)p->bytes_written / XTI_LINE / p->n_steps);
     double stored = step->store.stream ? 0 : lines;
-    sum->core += (x->n_divs ? divided_run : guarded_row) * general_runs(x);
     for (int c = 0; c < XTI_N_CACHES; c++) {
         sum->fetched[c] += x->src < 0 ? 0 : box; /* prefetches run past the guards */
         sum->stored[c] += stored;
@@ -215,37 +227,54 @@ static double source_lines(const struct xti_map *m)
     return n;
 }
 
-/* The part of it that a cache no longer has when the next run asks for it. */
-static double missed(double bytes, double cache)
+/* The part of so many bytes that a cache no longer has when the next run asks for it. */
+static double missed(const struct xti_target *t, int cache, double bytes)
 {
-    return larger(0, smaller(1, (bytes / cache - 0.6) / 0.8));
+    const double size[XTI_N_CACHES] = {(double)t->l1_bytes, (double)t->l2_bytes,
+                                       (double)t->l3_bytes * t->machine->prices->share};
+    return larger(0, smaller(1, (bytes / size[cache] - 0.6) / 0.8));
 }
 
-static double in_memory(const struct xti_prices *price, double read, double write)
-{
-    return larger(read, write) + price->together * smaller(read, write);
-}
-
-/* All that is read and written, once. */
-static double least(const struct xti_plan *p, const double cache[XTI_N_CACHES], bool stream)
+/* Seconds that the lines take; some threads use up the memory's bandwidth. */
+static double memory(const struct xti_plan *p, const struct work *w)
 {
     const struct xti_prices *price = p->target.machine->prices;
-    double read = 0, stored = 0;
+    double threads = smaller(xti_plan_threads(p->target.threads, p->bytes_written), price->full);
+    double read = 0, write = w->write + w->streamed * price->stream;
     for (int c = 0; c < XTI_N_CACHES; c++) {
-        double now = missed((double)p->bytes_read + (double)p->bytes_written, cache[c]);
-        read += now * price->fetch[c];
-        stored += now * price->store[c];
+        double now = missed(&p->target, c, w->kept);
+        read += now * (w->fetched[c] * price->fetch[c] + (c == 1 ? w->jumps * price->jump : 0));
+        write += now * w->stored[c] * price->store[c];
     }
-    return in_memory(price, read * (double)p->bytes_read / XTI_LINE,
-                     (stream ? price->stream : stored) * (double)p->bytes_written / XTI_LINE);
+    return 1e-9 / threads * (larger(read, write) + price->together * smaller(read, write));
+}
+
+double xti_plan_least(const struct xti_plan *p, bool stream)
+{
+    double read = (double)p->bytes_read / XTI_LINE, written = (double)p->bytes_written / XTI_LINE;
+    double stored = stream ? 0 : written;
+    return memory(p, &(struct work){.fetched = {read, read, read},
+                                    .stored = {stored, stored, stored},
+                                    .streamed = written - stored,
+                                    .kept = XTI_LINE * (read + written)});
+}
+
+double xti_plan_kernels(const struct xti_plan *p)
+{
+    const struct xti_prices *price = p->target.machine->prices;
+    double ns = 0;
+    for (int i = 0; i < p->n_steps; i++) {
+        const struct xti_step *step = &p->step[i];
+        ns += step->general        ? general_kernels(&p->map.piece[step->piece])
+              : step->stage.serves ? buffered_kernels(p, step, price)
+                                   : kernels(p, step, price);
+    }
+    return 1e-9 * ns / xti_plan_threads(p->target.threads, p->bytes_written);
 }
 
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
 {
     const struct xti_prices *price = p->target.machine->prices;
-    double threads = xti_plan_threads(p->target.threads, p->bytes_written), read = 0;
-    const double cache[XTI_N_CACHES] = {(double)p->target.l1_bytes, (double)p->target.l2_bytes,
-                                        (double)p->target.l3_bytes * price->share};
     struct work w = {0};
     for (int i = 0; i < p->n_steps; i++) {
         if (p->step[i].general)
@@ -263,22 +292,13 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
     }
     w.fetched[2] =
         smaller(w.fetched[2], source_lines(&p->map)); /* pieces that share lines run slab by slab */
-    w.write += w.streamed * price->stream;
-    for (int c = 0; c < XTI_N_CACHES; c++) {
-        double now = missed(w.kept, cache[c]);
-        read += now * (w.fetched[c] * price->fetch[c] + (c == 1 ? w.jumps * price->jump : 0));
-        w.write += now * w.stored[c] * price->store[c];
-    }
-    double memory = in_memory(price, read, w.write);
-    memory /= smaller(threads, price->full);
-    w.core /= threads;
+    double core = xti_plan_kernels(p), lines = memory(p, &w);
+    bool shared = xti_plan_threads(p->target.threads, p->bytes_written) > 1;
     *e = (struct xti_estimate){
-        .least = {1e-9 * least(p, cache, false) / smaller(threads, price->full),
-                  1e-9 * least(p, cache, true) / smaller(threads, price->full)},
         .lines_read = w.fetched[2],
         .lines_owned = w.written,
         .lines_written = w.written + w.streamed,
-        .seconds = 1e-9 * (price->run + larger(w.core, memory) + price->beside * smaller(w.core, memory) +
-                           (threads > 1 ? price->thread : 0)),
+        .seconds = 1e-9 * (price->run + (shared ? price->thread : 0)) + larger(core, lines) +
+                   price->beside * smaller(core, lines),
     };
 }

@@ -6,8 +6,6 @@
 
 struct xti_estimate {
     double seconds;    /* of a run that follows others like it: what fits a cache is there */
-    double least[2];   /* seconds that its lines take when they are read and written once, in order: by
-                          ordinary stores, and streamed */
     double lines_read; /* 64-byte lines of the sources, each as often as memory or the last cache must give it
                           .. */
     double lines_owned;   /* .. of the destination that are read because ordinary stores change them .. */
@@ -16,5 +14,11 @@ struct xti_estimate {
 
 /* p is a CPU plan. Cost: some microseconds a step. */
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e);
+
+/* Seconds that its kernels take when no line is waited for: no estimate is below. */
+double xti_plan_kernels(const struct xti_plan *p);
+
+/* Seconds that its lines take when they are read and written once, in order. */
+double xti_plan_least(const struct xti_plan *p, bool stream);
 
 #endif

@@ -2,6 +2,8 @@
  * Layer 3. */
 #include "plan/plan.h"
 
+#include <math.h>
+
 #include "base/num.h"
 #include "plan/assemble.h"
 #include "plan/blocks.h"
@@ -50,11 +52,10 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
     struct xti_lists *list = &step->list;
-    if (list->row_dims)
-        list->row_at = xti_arena_alloc(&p->arena, (size_t)step->row.n * sizeof *list->row_at);
-    if (list->col_dims)
-        list->col_at = xti_arena_alloc(&p->arena, (size_t)step->col.n * sizeof *list->col_at);
-    if ((list->row_dims && !list->row_at) || (list->col_dims && !list->col_at))
+    size_t rows = (size_t)step->row.n * sizeof *list->row_at,
+           cols = (size_t)step->col.n * sizeof *list->col_at;
+    if ((list->row_dims && !(list->row_at = xti_arena_alloc(&p->arena, rows))) ||
+        (list->col_dims && !(list->col_at = xti_arena_alloc(&p->arena, cols))))
         return xti_fail(err, XT_ENOMEM, "lists of a step");
     if (list->row_at)
         list_rows(dim, list->row_dims, list->row_at);
@@ -101,10 +102,10 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
 {
     enum { MORE = XTI_MAX_LOOPS - XTI_MAX_DIMS + 1 }; /* a run that is a dim, and blocks */
     struct xti_step *step = &p->step[piece];
-    struct xti_loop *room = xti_alloc_array((size_t)p->map.piece[piece].n_dims + MORE, sizeof *room);
+    size_t n = (size_t)p->map.piece[piece].n_dims + MORE;
+    struct xti_loop *room = step->loop = xti_alloc_array(n, sizeof *room);
     if (!room)
-        return xti_fail(err, XT_ENOMEM, "room for loops");
-    step->loop = room;
+        return xti_fail(err, XT_ENOMEM, "room for %zu loops", n);
     step->piece = piece;
     step->choice = p->target.choice;
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
@@ -114,11 +115,11 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     xti_loops_split(&p->target, step);
     if (reshape)
         reshape(step);
-    int lists = step->list.row_dims + step->list.col_dims;
-    step->loop = xti_arena_dup(&p->arena, room, (size_t)(step->n_loops + lists) * sizeof *room);
+    n = (size_t)(step->n_loops + step->list.row_dims + step->list.col_dims);
+    step->loop = xti_arena_dup(&p->arena, room, n * sizeof *room);
     xti_free(room);
     if (!step->loop)
-        return xti_fail(err, XT_ENOMEM, "%d loops", step->n_loops);
+        return xti_fail(err, XT_ENOMEM, "%zu loops", n);
     if (step->stage.serves)
         return xti_blocks_plan(p, step, xti_plan_step, err);
     return reshape ? make_lists(p, step, err) : XT_OK;
@@ -186,13 +187,14 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
                               double *seconds, struct xti_err *err)
 {
     struct xti_target t = p->target;
-    struct xti_estimate e;
+    struct xti_estimate e = {.seconds = INFINITY};
     struct xti_plan other;
     t.choice = choice;
     xt_status s = make_plan(m, &t, &other, err);
     if (s)
         return s;
-    xti_plan_estimate(&other, &e);
+    if (xti_plan_kernels(&other) < *seconds)
+        xti_plan_estimate(&other, &e);
     if (e.seconds < *seconds) {
         struct xti_plan old = *p;
         *seconds = e.seconds;
@@ -205,17 +207,31 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
     return XT_OK;
 }
 
+/* Of a merged plan its steps. Of tiles those of short rows that share lines have some; others are written
+ * whole. Runs are no units to gather. A joint plan is made anew, whatever its pieces could do. */
+static int count_rivals(const struct xti_plan *p, const struct xti_step *main)
+{
+    enum { SHORT = 4 * XTI_LINE };
+    int n = main->strategy->rivals, gathers = p->target.machine->habits.gathers;
+    int64_t row = main->col.n * main->unit;
+    if (p->assembled)
+        return 1;
+    if (main->strategy->make == xti_tile_make && (row >= SHORT || row % XTI_LINE == 0))
+        return 0;
+    if (n == XTI_RIVALS_GATHER && (!gathers || main->unit < gathers || main->unit > XTI_LANE))
+        n = XTI_RIVALS_NEXT;
+    return n && p->joint.n ? XTI_RIVALS_STREAM : n;
+}
+
 /* A plan past the second cache that is priced at several times what its lines cost asks its rivals: with
  * streaming stores or without, or step by step; by what comes next; by a gather. */
 static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struct xti_err *err)
 {
-    enum { SHORT = 4 * XTI_LINE, ALONE = 2 /* memcpy and fills, whose pieces have no other strategy */ };
+    enum { ALONE = 2 /* memcpy and fills, whose pieces have no other strategy */ };
     const struct xti_step *main = xti_cost_main(p);
-    enum xti_rivals rivals = main ? main->strategy->rivals : XTI_RIVALS_NONE;
-    int64_t row = main ? main->col.n * main->unit : 0;
-    if (!xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
-        p->target.isa == XTI_ISA_SCALAR || rivals == XTI_RIVALS_NONE ||
-        (rivals == XTI_RIVALS_SHORT && (row >= SHORT || row % XTI_LINE == 0)))
+    int n = main ? count_rivals(p, main) : 0;
+    if (!n || !xti_choice_is_model(p->target.choice) || p->bytes_written <= p->target.l2_bytes ||
+        p->target.isa == XTI_ISA_SCALAR)
         return XT_OK;
     bool stream = xti_cost_stream(p);
     uint64_t gather = UINT64_C(1) << (xti_strategy_made_by(p, xti_gather_make) - p->strategies);
@@ -226,13 +242,12 @@ static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struc
                                        {.without = gather - (1 << ALONE)}};
     struct xti_estimate e;
     xti_plan_estimate(p, &e);
-    double dear = p->target.machine->habits.well_priced ? 1.75 : 3,
-           steps_dear = 1.3; /* by the same kernels */
-    double seconds = e.seconds / (p->assembled ? steps_dear : dear);
+    double dear = p->target.machine->habits.well_priced ? 1.75 : 3, same_kernels = 1.3;
+    double seconds = e.seconds / (p->assembled ? same_kernels : dear);
+    double least[] = {xti_plan_least(p, false), xti_plan_least(p, true)};
     xt_status s = XT_OK;
-    int gathers = p->target.machine->habits.gathers, n = gathers && main->unit >= gathers ? 3 : 2;
-    for (int i = 0; i < (rivals == XTI_RIVALS_STREAM ? 1 : n) && !s; i++)
-        if (seconds > e.least[true] && (i || p->assembled || seconds > e.least[!stream]))
+    for (int i = 0; i < n && !s; i++)
+        if (seconds > least[true] && (i || p->assembled || seconds > least[!stream]))
             s = take_cheaper(p, m, rival[i], &seconds, err);
     return s;
 }
@@ -244,8 +259,6 @@ static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t,
     s = s ? s : replace_dear(p, m, err);
     for (int i = 0; i < p->n_steps && !s; i++)
         s = p->step[i].stage.serves ? XT_OK : make_lists(p, &p->step[i], err);
-    if (s)
-        xti_plan_free(p);
     return s;
 }
 

@@ -280,12 +280,13 @@ int xti_plan_threads(int threads, int64_t bytes);
 
 struct xti_nest;
 typedef void xti_strategy_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
-/* What plans that are priced high are weighed against. Which rows need less: of thousands none lost. */
+/* How many rivals a plan that is priced high has, the first ones of these. Of thousands no more of them won.
+ */
 enum xti_rivals {
-    XTI_RIVALS_ALL,    /* without the strategy; with streaming stores, or without */
-    XTI_RIVALS_STREAM, /* the latter: what stands behind moves units one by one */
-    XTI_RIVALS_SHORT,  /* where rows are short and share lines; others are written whole */
-    XTI_RIVALS_NONE    /* lines are read and written whole */
+    XTI_RIVALS_NONE,
+    XTI_RIVALS_STREAM, /* with streaming stores, or without */
+    XTI_RIVALS_NEXT,   /* without the strategy */
+    XTI_RIVALS_GATHER  /* by a gather */
 };
 struct xti_strategy {
     const char *name;
@@ -294,8 +295,8 @@ struct xti_strategy {
     bool (*applicable)(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why);
     /* Fills the step of this piece; cannot fail once applicable said yes. */
     xti_strategy_make *make;
-    bool by_line; /* whether it applies depends on target.d_line */
     enum xti_rivals rivals;
+    bool by_line; /* whether it applies depends on target.d_line */
 };
 
 /* The last row serves everything. (cpu_strategies.c) */
