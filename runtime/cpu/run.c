@@ -12,6 +12,7 @@ struct level {
     int64_t i, end; /* of the loop's steps */
     int64_t first;  /* i of the first one */
     int64_t pad;    /* points by which the first block is shorter */
+    int64_t points; /* as cut by the blocked loops outside */
     char *d;
     const char *s;
 };
@@ -21,7 +22,6 @@ struct nest {
     xtk_fn kernel;
     struct xtk_job job;
     struct xti_share share;
-    int64_t *extent;     /* [n_loops] points, as cut by the blocked loops outside */
     struct level *level; /* [n_loops + 1] */
 };
 
@@ -39,7 +39,7 @@ static void enter(struct nest *t, int k)
 {
     const struct xti_loop *l = &t->step->loop[k];
     struct level *v = &t->level[k];
-    int64_t n = t->extent[k];
+    int64_t n = v->points;
     v->i = v->pad = 0;
     if (l->cuts != XTI_CUTS_NONE) {
         v->pad = padding(l, v->d);
@@ -68,14 +68,14 @@ static void place(struct nest *t, int k)
     struct level *v = &t->level[k];
     int64_t at = point_of(t, k, v->i);
     if (l->cuts != XTI_CUTS_NONE) {
-        int64_t next = point_of(t, k, v->i + 1), hi = next < t->extent[k] ? next : t->extent[k];
+        int64_t next = point_of(t, k, v->i + 1), hi = next < v->points ? next : v->points;
         int64_t *extent = l->cuts == XTI_CUTS_ROW   ? &t->job.rows
                           : l->cuts == XTI_CUTS_COL ? &t->job.cols
-                                                    : &t->extent[l->cuts];
+                                                    : &t->level[l->cuts].points;
         *extent = (hi - at) * (l->each ? l->each : 1);
         if (l->cuts == XTI_CUTS_COL && !l->each) {
             t->job.before = at;
-            t->job.after = t->extent[k] - hi;
+            t->job.after = v->points - hi;
         }
     }
     v[1].d = v->d + at * l->d;
@@ -182,19 +182,18 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .machine.columns = target->machine->habits.fetch_columns};
 }
 
-/* extent, level: room for the loops. */
+/* level: room for the loops. */
 static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
-                            const char *s, struct xti_share share, int64_t *extent, struct level *level)
+                            const char *s, struct xti_share share, struct level *level)
 {
     struct nest t;
     t.step = step;
     t.kernel = kernel;
     t.share = share;
     t.job = *job;
-    t.extent = extent;
     t.level = level;
     for (int k = 0; k < step->n_loops; k++)
-        t.extent[k] = step->loop[k].cuts == XTI_CUTS_NONE ? step->loop[k].n : step->loop[k].whole;
+        t.level[k].points = step->loop[k].cuts == XTI_CUTS_NONE ? step->loop[k].n : step->loop[k].whole;
     t.level[0].d = d;
     t.level[0].s = s;
     if (step->n_loops)
@@ -209,18 +208,16 @@ static __attribute__((noinline)) void run_few(const struct xti_step *step, xtk_f
                                               const struct xtk_job *job, char *d, const char *s,
                                               struct xti_share share)
 {
-    int64_t extent[FEW_LOOPS];
     struct level level[FEW_LOOPS + 1];
-    run_nest(step, kernel, job, d, s, share, extent, level);
+    run_nest(step, kernel, job, d, s, share, level);
 }
 
 static __attribute__((noinline)) void run_many(const struct xti_step *step, xtk_fn kernel,
                                                const struct xtk_job *job, char *d, const char *s,
                                                struct xti_share share)
 {
-    int64_t extent[XTI_MAX_LOOPS];
     struct level level[XTI_MAX_LOOPS + 1]; /* 3 KB */
-    run_nest(step, kernel, job, d, s, share, extent, level);
+    run_nest(step, kernel, job, d, s, share, level);
 }
 
 void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,

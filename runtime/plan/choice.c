@@ -86,16 +86,6 @@ static int add(const struct xti_map *m, const struct xti_target *t, struct xti_c
     return n;
 }
 
-/* The i-th of those that are tried, none twice. */
-static struct xti_choice choice_of(int i)
-{
-    struct xti_choice c = {0};
-    if (i < N_TRIED)
-        return tried[i];
-    c.without = (uint64_t)1 << (XTI_FIRST_TRICK + i - N_TRIED);
-    return c;
-}
-
 /* What comes when one strategy after the other is passed over. */
 static int add_passed(const struct xti_map *m, const struct xti_target *t, struct xti_candidate *c, int n)
 {
@@ -118,8 +108,11 @@ int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
                      struct xti_candidate c[XTI_CHOICE_ROOM])
 {
     int n = 0, k = 0;
-    for (int i = 0; i < N_TRIED + N_TRICKS && k >= 0; i++)
-        n = (k = add(m, t, choice_of(i), c, n)) < 0 ? n : k;
+    for (int i = 0; i < N_TRIED + N_TRICKS && k >= 0; i++) {
+        struct xti_choice trick_off = {.without =
+                                           i < N_TRIED ? 0 : UINT64_C(1) << (XTI_FIRST_TRICK + i - N_TRIED)};
+        n = (k = add(m, t, i < N_TRIED ? tried[i] : trick_off, c, n)) < 0 ? n : k;
+    }
     if (k >= 0)
         n = (k = add_passed(m, t, c, n)) < 0 ? n : k;
     return n;
@@ -142,37 +135,36 @@ bool xti_choice_without(const char *names, uint64_t *out)
     return true;
 }
 
-static const char *without_text(uint64_t without, const char *comma, struct xti_str *b)
+/* Behind a comma, but for the first from byte `from` on. */
+static void add_words(struct xti_str *b, size_t from, const char *words, const char *name)
 {
-    for (int i = 0; i < XTI_TRICK_END; i++)
-        if (without >> i & 1 && name_of(i)) {
-            xti_str_addf(b, "%swithout %s", comma, name_of(i));
-            comma = ", ";
-        }
-    return comma;
+    xti_str_addf(b, "%s%s%s", b->n > from ? ", " : "", words, name);
+}
+
+static void add_blocks(struct xti_str *b, size_t from, const char *words, int by)
+{
+    if (by)
+        add_words(b, from, words, by > 0 ? " x" : " /");
+    if (by)
+        xti_str_addf(b, " %d", 1 << (by < 0 ? -by : by));
 }
 
 void xti_choice_text(struct xti_choice c, struct xti_str *b)
 {
     static const char *const order[XTI_ORDER_COUNT] = {"", "source order", "destination order",
                                                        "order by both"};
-    const char *comma = "";
-    if (xti_choice_is_model(c))
-        xti_str_add(b, "by estimate");
-    comma = without_text(c.without, comma, b);
+    size_t from = b->n;
+    for (int i = 0; i < XTI_TRICK_END; i++)
+        if (c.without >> i & 1 && name_of(i))
+            add_words(b, from, "without ", name_of(i));
     if (c.stream)
-        xti_str_addf(b, "%s%s", comma, c.stream > 0 ? "streaming stores" : "no streaming stores"),
-            comma = ", ";
+        add_words(b, from, c.stream > 0 ? "" : "no ", "streaming stores");
     if (c.order)
-        xti_str_addf(b, "%s%s", comma, order[c.order]), comma = ", ";
+        add_words(b, from, order[c.order], "");
     if (c.first)
-        xti_str_addf(b, "%s%s", comma,
-                     c.first > 0 ? "fetched to the first cache" : "fetched to the second cache"),
-            comma = ", ";
-    if (c.rows)
-        xti_str_addf(b, "%srows %s %d", comma, c.rows > 0 ? "x" : "/", 1 << (c.rows < 0 ? -c.rows : c.rows)),
-            comma = ", ";
-    if (c.cols)
-        xti_str_addf(b, "%scolumns %s %d", comma, c.cols > 0 ? "x" : "/",
-                     1 << (c.cols < 0 ? -c.cols : c.cols));
+        add_words(b, from, "fetched to the ", c.first > 0 ? "first cache" : "second cache");
+    add_blocks(b, from, "rows", c.rows);
+    add_blocks(b, from, "columns", c.cols);
+    if (b->n == from)
+        xti_str_add(b, "by estimate");
 }
