@@ -85,10 +85,7 @@ static void fetch(struct xti_buffered *b, int64_t lines)
         int64_t left = w->runs->bytes - w->at, n = (s + left - line + LINE - 1) / LINE;
         n = n < lines ? n : lines;
         for (int64_t i = 0; i < n; i++)
-            if (b->first)
-                __builtin_prefetch(line + i * LINE, 0, 3);
-            else
-                __builtin_prefetch(line + i * LINE, 0, 2);
+            b->first ? __builtin_prefetch(line + i * LINE, 0, 3) : __builtin_prefetch(line + i * LINE, 0, 2);
         lines -= n;
         w->at += line + n * LINE - s;
         if (w->at >= w->runs->bytes)

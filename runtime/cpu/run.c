@@ -314,11 +314,10 @@ void xti_call_make(const struct xti_plan *p, struct xti_call *out)
     const struct xti_step *step = p->step;
     *out = (struct xti_call){0};
     if (p->n_steps != 1 || p->off_line || p->assembled || step->general || step->n_loops > 1 ||
-        step->split >= 0 || step->stage.serves || step->kernel == XTI_CPU_MOSAIC)
+        step->split >= 0 || step->stage.serves || step->kernel == XTI_CPU_MOSAIC ||
+        (step->n_loops && step->loop[0].cuts != XTI_CUTS_NONE))
         return;
-    const struct xti_loop one = {.n = 1, .cuts = XTI_CUTS_NONE}, *l = step->n_loops ? &step->loop[0] : &one;
-    if (l->cuts != XTI_CUTS_NONE)
-        return;
+    const struct xti_loop one = {.n = 1}, *l = step->n_loops ? &step->loop[0] : &one;
     const struct xti_piece *piece = &p->map.piece[step->piece];
     *out = (struct xti_call){.fn = xti_kernel_of(step, &p->target),
                              .job = xti_job_of(step, &p->target, out->value),

@@ -63,13 +63,12 @@ static bool reads_well(const struct xti_step *step, int64_t cache)
     return true;
 }
 
+/* A general one would run in this order anyway. */
 static bool slow(const struct xti_plan *p, const struct xti_step *step)
 {
-    if (step->general) /* it would run in this order anyway */
-        return false;
-    return step->kernel == XTI_CPU_WALK || xti_cost_part_waits(p, step) ||
-           (step->kernel == XTI_CPU_BLOCKS && step->col.n < SHORT_RUN_BYTES) ||
-           !reads_well(step, p->target.l2_bytes / 2);
+    return !step->general && (step->kernel == XTI_CPU_WALK || xti_cost_part_waits(p, step) ||
+                              (step->kernel == XTI_CPU_BLOCKS && step->col.n < SHORT_RUN_BYTES) ||
+                              !reads_well(step, p->target.l2_bytes / 2));
 }
 
 /* room: for the loops. */

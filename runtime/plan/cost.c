@@ -32,11 +32,8 @@ static bool lies_alone(const struct xti_plan *p, const struct xti_nest *t)
 
 bool xti_cost_streams_alone(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    if (!xti_nest_copies(t->piece, why))
-        return false;
-    if (!xti_cost_stream(p))
-        return xti_refuse(why, "stays in the cache");
-    return lies_alone(p, t) || xti_refuse(why, "%d pieces", p->map.n_pieces);
+    return xti_nest_copies(t->piece, why) && (xti_cost_stream(p) || xti_refuse(why, "stays in the cache")) &&
+           (lies_alone(p, t) || xti_refuse(why, "%d pieces", p->map.n_pieces));
 }
 
 /* Units one by one, and long rows that follow each other on one side alone, which are asked for beyond their
@@ -146,9 +143,8 @@ bool xti_cost_turn(const struct xti_target *t, const struct xti_nest *n, struct 
     const struct xti_loop *cs = xti_nest_cs(n), *cd = xti_nest_cd(n);
     if (!cs || !cd)
         return xti_refuse(why, "no two dims along which the runs follow each other");
-    if (cs->n < LEAST || cd->n < LEAST)
-        return xti_refuse(why, "%lld x %lld runs are few", (long long)cs->n, (long long)cd->n);
-    return true;
+    return (cs->n >= LEAST && cd->n >= LEAST) ||
+           xti_refuse(why, "%lld x %lld runs are few", (long long)cs->n, (long long)cd->n);
 }
 
 /* ---- through the caches */
@@ -181,11 +177,9 @@ bool xti_cost_whole_lines(const struct xti_plan *p, const struct xti_step *step)
         step->store.stream)
         return false;
     int64_t held = step->col.n < XTI_LINE / step->unit ? step->col.n : XTI_LINE / step->unit;
-    if (step->col.s % XTI_LINE == 0 && crowd(step->col.s, held) > ways(t))
-        return true;
-    if (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL))
-        return true;
-    return bytes > 4 * t->l1_bytes && (step->row.d % SHARED == 0 || step->col.s % SHARED == 0);
+    return (step->col.s % XTI_LINE == 0 && crowd(step->col.s, held) > ways(t)) ||
+           (bytes <= t->l2_bytes && squares_fit(step, bytes > t->l1_bytes ? FAIRLY : WELL)) ||
+           (bytes > 4 * t->l1_bytes && (step->row.d % SHARED == 0 || step->col.s % SHARED == 0));
 }
 
 bool xti_cost_halves(const struct xti_plan *p, const struct xti_step *step)

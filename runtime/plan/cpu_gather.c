@@ -53,9 +53,8 @@ bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     if (!lines_of(t, &x, why))
         return false;
     const struct xti_loop *cd = xti_nest_cd(t);
-    if (cd->n * t->unit >= XTI_LINE && cd->s > 0 && cd->s <= 8 * t->unit)
-        return xti_refuse(why, "one dim of stride %lld B makes up a line", (long long)cd->s);
-    return true;
+    return cd->n * t->unit < XTI_LINE || cd->s <= 0 || cd->s > 8 * t->unit ||
+           xti_refuse(why, "one dim of stride %lld B makes up a line", (long long)cd->s);
 }
 
 void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
@@ -66,7 +65,5 @@ void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct 
     /* Lines that are streamed are put together first, which takes longer than reading them where they are
      * when picking them takes long: byte by byte, or out of the first cache. */
     bool near = t->unit <= NARROW && step->row.n == 1 && xti_sides_reach(&x) < NEAR;
-    bool slow = t->unit == 1 || near;
-    if (slow && !p->target.choice.stream)
-        step->store.stream = false;
+    step->store.stream &= (t->unit > 1 && !near) || p->target.choice.stream;
 }

@@ -58,16 +58,14 @@ bool xti_nest_two_sides(const struct xti_nest *t, struct xti_why *why)
 
 bool xti_memcpy_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    if (!xti_nest_copies(t->piece, why))
-        return false;
-    return !t->n_dims || xti_refuse(why, "%d dims beside the run of %lld B", t->n_dims, (long long)t->run);
+    return xti_nest_copies(t->piece, why) &&
+           (!t->n_dims || xti_refuse(why, "%d dims beside the run of %lld B", t->n_dims, (long long)t->run));
 }
 
 bool xti_rows_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    if (!xti_nest_copies(t->piece, why))
-        return false;
-    return !t->unit || xti_refuse(why, "inner run of %d B is a unit", t->unit);
+    return xti_nest_copies(t->piece, why) &&
+           (!t->unit || xti_refuse(why, "inner run of %d B is a unit", t->unit));
 }
 
 void xti_rows_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

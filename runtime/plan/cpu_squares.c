@@ -37,9 +37,7 @@ static bool weaves(const struct xti_plan *p, const struct xti_nest *t, const str
 
 bool xti_interleave_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    if (!xti_nest_two_sides(t, why))
-        return false;
-    return weaves(p, t, xti_nest_cd(t), xti_nest_cs(t), xti_nest_cs(t)->d, why);
+    return xti_nest_two_sides(t, why) && weaves(p, t, xti_nest_cd(t), xti_nest_cs(t), xti_nest_cs(t)->d, why);
 }
 
 void xti_interleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
@@ -50,9 +48,7 @@ void xti_interleave_make(const struct xti_plan *p, const struct xti_nest *t, str
 
 bool xti_deinterleave_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    if (!xti_nest_two_sides(t, why))
-        return false;
-    return weaves(p, t, xti_nest_cs(t), xti_nest_cd(t), xti_nest_cd(t)->s, why);
+    return xti_nest_two_sides(t, why) && weaves(p, t, xti_nest_cs(t), xti_nest_cd(t), xti_nest_cd(t)->s, why);
 }
 
 void xti_deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

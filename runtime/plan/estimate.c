@@ -197,11 +197,6 @@ static double general_runs(const struct xti_piece *x)
     return (double)xti_piece_numel(x) / (length > 1 ? length : 1);
 }
 
-static double general_kernels(const struct xti_piece *x)
-{
-    return (x->n_divs ? divided_run : guarded_row) * general_runs(x);
-}
-
 /* Guards leave a part of each piece's box, of which nothing is known but that all of them write no more. */
 static void add_general(const struct xti_plan *p, const struct xti_step *step, struct work *sum)
 {
@@ -265,7 +260,9 @@ double xti_plan_kernels(const struct xti_plan *p)
     double ns = 0;
     for (int i = 0; i < p->n_steps; i++) {
         const struct xti_step *step = &p->step[i];
-        ns += step->general        ? general_kernels(&p->map.piece[step->piece])
+        const struct xti_piece *x = &p->map.piece[step->piece];
+        double each = x->n_divs ? divided_run : guarded_row;
+        ns += step->general        ? each * general_runs(x)
               : step->stage.serves ? buffered_kernels(p, step, price)
                                    : kernels(p, step, price);
     }

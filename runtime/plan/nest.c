@@ -25,9 +25,8 @@ bool xti_nest_copies(const struct xti_piece *x, struct xti_why *why)
 
 bool xti_nest_copies_units(const struct xti_nest *t, struct xti_why *why)
 {
-    if (!xti_nest_copies(t->piece, why))
-        return false;
-    return t->unit || xti_refuse(why, "inner run of %lld B is no unit", (long long)t->run);
+    return xti_nest_copies(t->piece, why) &&
+           (t->unit || xti_refuse(why, "inner run of %lld B is no unit", (long long)t->run));
 }
 
 int64_t xti_nest_bits(const struct xti_nest *t, int but)
