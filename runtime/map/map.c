@@ -366,10 +366,11 @@ static xt_status run(struct xti_fuser *f)
     return s;
 }
 
-static xt_status fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, struct xti_map *m,
-                      struct xti_err *err)
+/* *steps: taken so far, of XTI_MAX_STEPS. */
+static xt_status fuse(const struct xt_graph *g, const struct xti_fuse_options *opt, int *steps,
+                      struct xti_map *m, struct xti_err *err)
 {
-    struct xti_fuser f = {.g = g, .m = m, .err = err, .opt = *opt};
+    struct xti_fuser f = {.g = g, .m = m, .err = err, .opt = *opt, .pool.steps = *steps};
     if (!f.opt.div_boxes)
         f.opt.div_boxes = 1;
     if (!f.opt.guard_boxes)
@@ -380,6 +381,7 @@ static xt_status fuse(const struct xt_graph *g, const struct xti_fuse_options *o
         s = run(&f);
     if (s)
         xti_map_free(m);
+    *steps = f.pool.steps;
     return s;
 }
 
@@ -397,11 +399,12 @@ xt_status xti_map_fuse(const struct xt_graph *g, const struct xti_fuse_options *
     enum { BOXES = 8 }; /* most chains that have divs need two to four for each */
     struct xti_fuse_options o = opt ? *opt : (struct xti_fuse_options){0};
     struct xti_map boxes;
-    xt_status s = fuse(g, &o, m, err);
+    int steps = 0; /* of both */
+    xt_status s = fuse(g, &o, &steps, m, err);
     if (s || o.div_boxes || !has_divs(m))
         return s;
     o.div_boxes = BOXES;
-    if (fuse(g, &o, &boxes, NULL))
+    if (fuse(g, &o, &steps, &boxes, NULL))
         return XT_OK;
     if (!has_divs(&boxes)) {
         xti_map_free(m);
