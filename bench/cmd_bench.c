@@ -186,12 +186,9 @@ static int cmd_bench(int argc, char **argv)
         return EXIT_BAD_INPUT;
     o.pick.n = argc - first;
     o.pick.words = argv + first;
+    const char *other = o.list ? "list" : o.calls ? "calls" : o.regret ? "regret" : "without";
     if ((o.json || o.html) && (o.list || o.calls || o.regret || o.without))
-        return fail("bench: --json and --html are of the table of chains: without --%s", o.list    ? "list"
-                                                                                         : o.calls ? "calls"
-                                                                                         : o.regret
-                                                                                             ? "regret"
-                                                                                             : "without");
+        return fail("bench: --json and --html are of the table of chains: without --%s", other);
     if (o.list)
         return pick_list(stdout);
     if (o.calls)

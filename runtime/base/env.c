@@ -2,6 +2,7 @@
 #include "base/env.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const name[] = {
 #define X(id, fallback, what) "XT_" #id,
@@ -19,4 +20,14 @@ int64_t xti_env_int(enum xti_env v, int64_t if_unset)
     char *end;
     long long n = strtoll(s, &end, 10);
     return *end ? if_unset : n;
+}
+
+const char *xti_env_word(const char **list, size_t *n)
+{
+    const char *s = *list;
+    if (!s || !*s)
+        return NULL;
+    *n = strcspn(s, ",");
+    *list = s + *n + (s[*n] == ',');
+    return s;
 }

@@ -2,6 +2,7 @@
 #ifndef XTI_BASE_ENV_H
 #define XTI_BASE_ENV_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* id, default as a person reads it, what it does. `xt env` prints this table. */
@@ -37,5 +38,8 @@ enum xti_env {
 
 const char *xti_env(enum xti_env v);                   /* NULL when unset */
 int64_t xti_env_int(enum xti_env v, int64_t if_unset); /* if_unset also when it is not a number */
+
+/* The next of words with commas between them, of *n bytes; *list goes on behind it. NULL: there is none. */
+const char *xti_env_word(const char **list, size_t *n);
 
 #endif

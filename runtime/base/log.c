@@ -18,29 +18,25 @@ static bool names(const char *s, size_t n, const char *name)
 
 bool xti_log_on(enum xti_log what)
 {
-    const char *s = xti_env(XTI_ENV_DEBUG);
-    while (s && *s) {
-        size_t n = strcspn(s, ",");
+    const char *list = xti_env(XTI_ENV_DEBUG), *s;
+    size_t n;
+    while ((s = xti_env_word(&list, &n)))
         if (names(s, n, "all") || names(s, n, topic[what]))
             return true;
-        s += n + (s[n] == ',');
-    }
     return false;
 }
 
 bool xti_log_understood(void)
 {
-    const char *s = xti_env(XTI_ENV_DEBUG);
-    while (s && *s) {
-        size_t n = strcspn(s, ",");
-        bool known = !n || names(s, n, "all");
+    const char *list = xti_env(XTI_ENV_DEBUG), *s;
+    bool known = true;
+    size_t n;
+    while (known && (s = xti_env_word(&list, &n))) {
+        known = !n || names(s, n, "all");
         for (size_t i = 0; i < sizeof topic / sizeof *topic && !known; i++)
             known = names(s, n, topic[i]);
-        if (!known)
-            return false;
-        s += n + (s[n] == ',');
     }
-    return true;
+    return known;
 }
 
 void xti_logf(enum xti_log what, const char *fmt, ...)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/env.h"
 #include "plan/cost.h"
 #include "plan/estimate.h"
 #include "plan/program.h"
@@ -108,11 +109,10 @@ int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
                      struct xti_candidate c[XTI_CHOICE_ROOM])
 {
     int n = 0, k = 0;
-    for (int i = 0; i < N_TRIED + N_TRICKS && k >= 0; i++) {
-        struct xti_choice trick_off = {.without =
-                                           i < N_TRIED ? 0 : UINT64_C(1) << (XTI_FIRST_TRICK + i - N_TRIED)};
-        n = (k = add(m, t, i < N_TRIED ? tried[i] : trick_off, c, n)) < 0 ? n : k;
-    }
+    for (int i = 0; i < N_TRIED && k >= 0; i++)
+        n = (k = add(m, t, tried[i], c, n)) < 0 ? n : k;
+    for (int i = XTI_FIRST_TRICK; i < XTI_TRICK_END && k >= 0; i++)
+        n = (k = add(m, t, (struct xti_choice){.without = UINT64_C(1) << i}, c, n)) < 0 ? n : k;
     if (k >= 0)
         n = (k = add_passed(m, t, c, n)) < 0 ? n : k;
     return n;
@@ -120,17 +120,17 @@ int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
 
 bool xti_choice_without(const char *names, uint64_t *out)
 {
+    const char *s;
+    size_t n;
     *out = 0;
-    while (*names) {
-        size_t n = strcspn(names, ",");
+    while ((s = xti_env_word(&names, &n))) {
         int i = 0;
         for (; i < XTI_TRICK_END; i++)
-            if (name_of(i) && strlen(name_of(i)) == n && !strncmp(name_of(i), names, n))
+            if (name_of(i) && strlen(name_of(i)) == n && !strncmp(name_of(i), s, n))
                 break;
         if (i == XTI_TRICK_END)
             return false;
         *out |= (uint64_t)1 << i;
-        names += n + (names[n] == ',');
     }
     return true;
 }
@@ -143,10 +143,10 @@ static void add_words(struct xti_str *b, size_t from, const char *words, const c
 
 static void add_blocks(struct xti_str *b, size_t from, const char *words, int by)
 {
-    if (by)
-        add_words(b, from, words, by > 0 ? " x" : " /");
-    if (by)
-        xti_str_addf(b, " %d", 1 << (by < 0 ? -by : by));
+    if (!by)
+        return;
+    add_words(b, from, words, by > 0 ? " x" : " /");
+    xti_str_addf(b, " %d", 1 << (by < 0 ? -by : by));
 }
 
 void xti_choice_text(struct xti_choice c, struct xti_str *b)

@@ -215,9 +215,9 @@ static int count_rivals(const struct xti_plan *p, const struct xti_step *main)
     int n = main->strategy->rivals, gathers = p->target.machine->habits.gathers;
     int64_t row = main->col.n * main->unit;
     if (p->assembled)
-        return 1;
+        return XTI_RIVALS_STREAM;
     if (main->strategy->make == xti_tile_make && (row >= SHORT || row % XTI_LINE == 0))
-        return 0;
+        return XTI_RIVALS_NONE;
     if (n == XTI_RIVALS_GATHER && (!gathers || main->unit < gathers || main->unit > XTI_LANE))
         n = XTI_RIVALS_NEXT;
     return n && p->joint.n ? XTI_RIVALS_STREAM : n;

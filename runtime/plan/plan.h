@@ -176,8 +176,8 @@ struct xti_stage {
 };
 
 /* How one piece runs: outer loops (outermost first, any order that is good for the memory), then a
- * micro-kernel that covers the last one or two dims, or more by a table. A general step has the loops of its
- * piece; the executor reads divs and guards from there. program.h prints it. */
+ * micro-kernel that covers the last one or two dims, or more by a table. The loops, the row and the column of
+ * a general step are its piece's dims; the executor reads divs and guards from there. program.h prints it. */
 struct xti_step {
     const struct xti_strategy *strategy;
     struct xti_choice choice; /* the target's */
@@ -280,8 +280,7 @@ int xti_plan_threads(int threads, int64_t bytes);
 
 struct xti_nest;
 typedef void xti_strategy_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step);
-/* How many rivals a plan that is priced high has, the first ones of these. Of thousands no more of them won.
- */
+/* How many rivals a plan that is priced high has, the first ones of these: of thousands no others won. */
 enum xti_rivals {
     XTI_RIVALS_NONE,
     XTI_RIVALS_STREAM, /* with streaming stores, or without */
