@@ -70,7 +70,7 @@ static bool units_serve(const struct xti_target *target, const struct xti_nest *
         return xti_refuse(why, "one unit again and again");
     int64_t run = cd->n * t->unit, few = cs->n < cd->n ? cs->n : cd->n, row = cs->n * cd->n / few * t->unit;
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
-    if (woven && (row >= WEAVE_BYTES || (row | target->d_line) % XTI_LINE == 0) && t->unit < XTI_LANE)
+    if (woven && (row >= WEAVE_BYTES || (row | target->d_line) % XTI_LINE == 0))
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
     if (small_matrices(t))
         return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
@@ -99,8 +99,9 @@ static bool runs_serve(const struct xti_target *target, const struct xti_nest *t
 {
     if (in_order(t))
         return xti_refuse(why, "runs follow each other alike on both sides");
-    if (t->run >= LONG_RUN_BYTES)
-        return xti_refuse(why, "runs of %lld B >= %d B", (long long)t->run, LONG_RUN_BYTES);
+    int64_t most = target->isa == XTI_ISA_AVX2 ? XTI_STREAMED_RUN : LONG_RUN_BYTES;
+    if (t->run >= most)
+        return xti_refuse(why, "runs of %lld B >= %lld B", (long long)t->run, (long long)most);
     if (turned_alone(target, t))
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
     bool begins = target->d_line && t->run < XTI_STREAMED_RUN;

@@ -12,8 +12,7 @@ enum {
     ROW_ENTRIES = 1024,    /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
     WIDE_UNIT = 8,         /* wider and equal ones want tiles, whose columns are fetched one by one */
     NARROW_UNIT = 2,       /* narrower and equal ones .. */
-    NARROW_RUN = 256,      /* .. gain by dims beside shorter runs */
-    FOLLOW_BYTES = 8192    /* of columns that follow each other */
+    NARROW_RUN = 256       /* .. gain by dims beside shorter runs */
 };
 
 /* A single dim needs no list: rows are cut where the second cache is full, columns where lines are whole. */
@@ -41,11 +40,14 @@ static void tile_of(const struct xti_plan *p, const struct xti_nest *t, struct x
     make_long(x, &x->row, xti_cost_panel_rows(&p->target));
 }
 
-/* Rows and columns are one block of the source, which a transpose reads from end to end. */
-static bool columns_follow(const struct xti_nest *n)
+/* By AVX2 lines of rows that begin anywhere are put together in a stage, from whole squares (tile.c.j2):
+ * short rows, and few of them, take less through the cache. */
+static bool streams(const struct xti_plan *p, const struct xti_sides *x)
 {
-    int64_t run = n->dim[n->cs].n * n->unit;
-    return xti_abs64(n->dim[n->cd].s) == (uint64_t)run && run <= FOLLOW_BYTES;
+    enum { SHORT = 4 * XTI_LINE };
+    int64_t least = x->t.unit >= WIDE_UNIT ? SHORT : XTI_LINE;
+    return xti_cost_stream(p) && (p->target.choice.stream || p->target.isa != XTI_ISA_AVX2 ||
+                                  !xti_sides_ragged(x) || (x->col.bytes >= SHORT && x->row.bytes >= least));
 }
 
 /* Whether rows and columns as long as these are rather transposed. */
@@ -55,11 +57,11 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
     if (!cs || !cd)
         return false;
-    bool stream = xti_cost_stream(p);
+    bool stream = streams(p, x);
     bool narrow = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= NARROW_UNIT;
     bool long_rows = cs->n * t->unit >= (narrow ? NARROW_RUN : XTI_LINE) || x->row.n_dims == 1;
     int64_t run = cd->n * t->unit;
-    if (!long_rows || run < XTI_LINE || (stream && t->unit >= WIDE_UNIT && !columns_follow(t)))
+    if (!long_rows || run < XTI_LINE || (stream && t->unit >= WIDE_UNIT))
         return false;
     if (!stream)
         return !xti_refuse(why, "stays in the cache");
@@ -99,4 +101,5 @@ void xti_tile_make(const struct xti_plan *p, const struct xti_nest *t, struct xt
     struct xti_sides x;
     tile_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_TILE, step);
+    step->store.stream = streams(p, &x);
 }

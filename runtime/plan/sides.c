@@ -167,12 +167,9 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
 
 bool xti_sides_ragged(const struct xti_sides *x)
 {
-    bool col[XTI_MAX_DIMS] = {false};
     int64_t bits = x->col.bytes;
-    for (int i = 0; i < x->col.n_dims; i++)
-        col[x->col.dim[i]] = true;
-    for (int i = 0; i < x->t.n_dims; i++)
-        bits |= col[i] ? 0 : x->t.dim[i].d;
+    for (int i = 0; i < x->t.n_dims; i++) /* the columns' dims are those with less */
+        bits |= xti_abs64(x->t.dim[i].d) >= (uint64_t)x->col.bytes ? x->t.dim[i].d : 0;
     return bits % XTI_LINE;
 }
 
