@@ -532,6 +532,7 @@ START_TEST(chosen_chains_have_the_numbers_that_a_reader_expects)
         {"x: f32[4,6]; x.pad((1,1),(0,0))",          "general", 96, 144, 144,  96},
         {"x: f32[4,4]; x.tril(0)",                   "general", 40,  64,  64,  64},
         {"x: f32[4,4]; x.tril(-1)",                  "general", 24,  64,  64,  64}, /* guarded: all */
+        {"x: u8[4000000,3,3]; x.tril(0)",            "general", 24000000, 36000000, 36000000, 36000000},
         {"x: u8[3]; x.unsqueeze(1).expand(3,5)",     "affine",  15,  15,  15,   3},
         {"x: u8[0,3]; x",                            "empty",    0,   0,   0,   0},
         {"x: u8[0]; x.pad((2,3), value=1)",          "fill",     0,   5,   5,   0},

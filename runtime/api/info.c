@@ -6,19 +6,47 @@
 #include "base/give.h"
 #include "base/num.h"
 
-enum {
-    MAX_ROWS = 1 << 22
-}; /* rows of a guarded box that are counted one by one; more: the box is the answer */
+/* Rows of all guarded boxes of a map that are counted one by one; of more the boxes are the answer. */
+enum { MAX_ROWS = 1 << 22 };
 
-/* Points of the innermost dim, all others fixed in x, that pass every guard (which have no div terms). */
-static int64_t count_row(const struct xti_piece *p, const int64_t *x)
+/* A piece's dims that guards name, the longest one last; of each other one all points count. */
+struct guarded {
+    const struct xti_piece *p;
+    int n, dim[XTI_MAX_DIMS];
+};
+
+static bool is_guarded(const struct xti_piece *p, int dim)
 {
-    int inner = p->n_dims - 1;
+    for (int g = 0; g < p->n_guards; g++)
+        if (p->guard[g].x[dim])
+            return true;
+    return false;
+}
+
+static struct guarded guarded_dims(const struct xti_piece *p)
+{
+    struct guarded d = {.p = p};
+    for (int i = 0; i < p->n_dims; i++)
+        if (is_guarded(p, i)) {
+            d.dim[d.n++] = i;
+            if (d.n > 1 && p->dim[i].n < p->dim[d.dim[d.n - 2]].n) {
+                d.dim[d.n - 1] = d.dim[d.n - 2];
+                d.dim[d.n - 2] = i;
+            }
+        }
+    return d;
+}
+
+/* Points of the longest dim, all others fixed in x, that pass every guard (which have no div terms). */
+static int64_t count_row(const struct guarded *d, const int64_t *x)
+{
+    const struct xti_piece *p = d->p;
+    int inner = d->dim[d->n - 1];
     int64_t lo = 0, hi = p->dim[inner].n - 1;
     for (int g = 0; g < p->n_guards; g++) {
         int64_t c = p->guard[g].c, a = p->guard[g].x[inner];
-        for (int i = 0; i < inner; i++)
-            c += p->guard[g].x[i] * x[i];
+        for (int i = 0; i + 1 < d->n; i++)
+            c += p->guard[g].x[d->dim[i]] * x[i];
         if (a == 0 && c < 0)
             return 0;
         if (a > 0 && -xti_floor_div(c, a) > lo)
@@ -29,41 +57,44 @@ static int64_t count_row(const struct xti_piece *p, const int64_t *x)
     return hi >= lo ? hi - lo + 1 : 0;
 }
 
-static bool countable(const struct xti_piece *p)
+/* Takes the rows from those that are left. */
+static bool countable(const struct guarded *d, int64_t *left)
 {
     int64_t rows = 1;
-    for (int i = 0; i + 1 < p->n_dims; i++)
-        if (!xti_mul64(rows, p->dim[i].n, &rows) || rows > MAX_ROWS)
+    for (int i = 0; i + 1 < d->n; i++)
+        if (!xti_mul64(rows, d->p->dim[d->dim[i]].n, &rows) || rows > *left)
             return false;
-    for (int g = 0; g < p->n_guards; g++)
-        for (int j = 0; j < p->n_divs; j++)
-            if (p->guard[g].q[j])
+    for (int g = 0; g < d->p->n_guards; g++)
+        for (int j = 0; j < d->p->n_divs; j++)
+            if (d->p->guard[g].q[j])
                 return false;
-    return p->n_dims > 0;
+    *left -= rows;
+    return d->n > 0;
 }
 
 /* Points of the box that pass the guards; an upper bound where counting would take too long. */
-static int64_t live_points(const struct xti_piece *p)
+static int64_t live_points(const struct xti_piece *p, int64_t *left)
 {
+    struct guarded d = guarded_dims(p);
     int64_t x[XTI_MAX_DIMS] = {0}, n = 0;
-    if (!p->n_guards || !countable(p))
+    if (!countable(&d, left))
         return xti_piece_numel(p);
-    for (;;) {
-        n += count_row(p, x);
-        int i = p->n_dims - 2;
-        while (i >= 0 && ++x[i] == p->dim[i].n)
-            x[i--] = 0;
-        if (i < 0)
-            return n;
+    for (int i = 0; i >= 0;) {
+        n += count_row(&d, x);
+        for (i = d.n - 2; i >= 0 && ++x[i] == p->dim[d.dim[i]].n; i--)
+            x[i] = 0;
     }
+    for (int i = 0; i < p->n_dims; i++)
+        n *= is_guarded(p, i) ? 1 : p->dim[i].n;
+    return n;
 }
 
 static int64_t bytes_read(const struct xti_map *m)
 {
-    int64_t n = 0;
+    int64_t n = 0, left = MAX_ROWS;
     for (int i = 0; i < m->n_pieces; i++)
         if (m->piece[i].src >= 0) {
-            int64_t live = live_points(&m->piece[i]);
+            int64_t live = live_points(&m->piece[i], &left);
             n = live < m->numel - n ? n + live
                                     : m->numel; /* guarded boxes may add up to more than is written */
         }

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MANY_PIECES = 64, FIRST_PIECES = 4, FIRST_ITEMS = 16, MERGE_STEPS = 64 /* a piece */ };
+enum { MANY_PIECES = 64, FIRST_PIECES = 4, FIRST_ITEMS = 16, MERGE_STEPS = 256 /* a piece */ };
 enum { RESHAPE_COLS = 8 }; /* for its divs */
 
 /* With pages always the same: what becomes of one page must not depend on whether others are wanted. */
