@@ -14,7 +14,7 @@ enum {
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
     CUT_RUN_BYTES = 512,   /* below it cut runs are left to tiles */
     TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
-    LEAST_BYTES = 1024,    /* of a mosaic */
+    LEAST_BYTES = 1024,    /* of a mosaic, of columns beside rows below a line */
     JOINT_COL_BYTES = 256  /* of the rows of a joint plan that follow each other at least */
 };
 
@@ -49,12 +49,13 @@ static bool turned_alone(const struct xti_target *target, const struct xti_nest 
     return xti_cost_turn(target, t, NULL) && t->dim[t->cd].n * t->run >= TURN_BYTES;
 }
 
-/* Small ones, one after the other on both sides, need no buffer to be written in order. */
-static bool small_matrices(const struct xti_nest *t)
+/* Small ones, one after the other on both sides, need no buffer to be written in order; by AVX2 calls for so
+ * little take longer than the buffer saves. */
+static bool small_matrices(const struct xti_target *target, const struct xti_nest *t)
 {
     enum { SMALL = 600 };
     int64_t bytes = xti_nest_cs(t)->n * xti_nest_cd(t)->n * t->unit;
-    bool follow = false;
+    bool follow = target->isa == XTI_ISA_AVX2;
     for (int i = 0; i < t->n_dims; i++)
         follow |= t->dim[i].d == bytes && t->dim[i].s == bytes;
     return follow && bytes < SMALL;
@@ -72,13 +73,15 @@ static bool units_serve(const struct xti_target *target, const struct xti_nest *
     bool woven = row >= XTI_LINE && few <= xti_cost_weave(target, t->unit, row);
     if (woven && (row >= WEAVE_BYTES || (row | target->d_line) % XTI_LINE == 0))
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
-    if (small_matrices(t))
+    if (small_matrices(target, t))
         return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
                           (long long)cd->n);
     if (cs->d != run)
         return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
     if (run % XTI_LINE == 0 && !(woven && target->d_line))
         return xti_refuse(why, "runs of %lld B are whole lines", (long long)run);
+    if (target->isa == XTI_ISA_AVX2 && !woven && run < XTI_LINE && row >= LEAST_BYTES)
+        return xti_refuse(why, "long columns of %lld B make up lines in the first cache", (long long)run);
     if (!woven && !xti_cost_squares(t->unit, few * t->unit, row))
         return xti_refuse(why, "runs of %lld x %lld B make up no squares", (long long)run,
                           (long long)(cs->n * t->unit));
@@ -88,11 +91,10 @@ static bool units_serve(const struct xti_target *target, const struct xti_nest *
 /* Are the source's runs read in the order in which they are written? */
 static bool in_order(const struct xti_nest *t)
 {
-    int last = t->n_dims - 1;
-    for (int i = 0; i < last; i++)
-        if (xti_abs64(t->dim[i].s) < xti_abs64(t->dim[last].s))
-            return false;
-    return true;
+    bool alike = true;
+    for (int i = 0; i + 1 < t->n_dims; i++)
+        alike &= xti_abs64(t->dim[i].s) >= xti_abs64(t->dim[t->n_dims - 1].s);
+    return alike;
 }
 
 static bool runs_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)

@@ -106,9 +106,8 @@ const struct xti_strategy *xti_strategy_next(const struct xti_plan *p, const str
                                              const struct xti_nest *t)
 {
     const struct xti_strategy *last = &p->strategies[XTI_N_STRATEGIES - 1];
-    for (; s != last; s++)
-        if (!(p->target.choice.without >> (s - p->strategies) & 1) && s->applicable(p, t, NULL))
-            break;
+    while (s != last && (p->target.choice.without >> (s - p->strategies) & 1 || !s->applicable(p, t, NULL)))
+        s++;
     return s;
 }
 
