@@ -114,7 +114,7 @@ static const struct {
     {"x: f32[1600,300,5]; x.permute(1,0,2)",                                  "braid"},
     {"x: f16[8,400000,2]; x.flip(2).permute(1,0,2)",                          "mosaic"}, /* rows of 4 B */
     {"x: f32[65536,256]; x.flip(1)",                                          "reverse"},
-    {"x: c128[160,400]; x.permute(1,0)",                                      "transpose"}, /* units */
+    {"x: c128[1600,400]; x.permute(1,0)",                                     "transpose"}, /* units */
     {"x: f16[17,8000,50]; x.permute(1,0,2)",                                  "buffered"}, /* short */
     {"x: f16[800,300,32]; x.permute(1,0,2)",                                  "rows"}, /* lines */
     {"x: f16[400,300,64]; x.permute(1,0,2)",                                  "rows"}, /* whole lines */
@@ -255,8 +255,8 @@ static const struct {
     {"x: f64[352,28,28,4,48]; x.permute(4,3,2,1,0)", "tile"}, /* wide columns that lie apart, */
     {"x: c128[4096,2048]; x.permute(1,0)", "tile"},           /* of 32 KiB, */
     {"x: f16[512,2,58593]; x.permute(2,1,0)", "tile"},
-    {"x: f64[59,2320,384]; x.permute(0,2,1)", "tile"}, /* or follow each other; */
-    {"x: f64[352,28]; x.permute(1,0)", "transpose"},   /* in the cache; */
+    {"x: f64[59,2320,384]; x.permute(0,2,1)", "transpose"}, /* one behind the other, */
+    {"x: f64[352,28]; x.permute(1,0)", "transpose"},        /* in the cache; */
     {"x: f32[608,75,12,96]; x.permute(3,2,1,0)", "transpose"},
     {"x: f32[28,28,28,48,48]; x.permute(2,0,4,1,3)", "tile"}, /* short ones */
     {"x: f16[1856,64,500]; x.permute(2,1,0)", "transpose"},
@@ -314,7 +314,7 @@ static const struct {
     {"x: f64[5000000,4]; x[:, :3].permute(1,0)", "strided"},
     {"x: f64[7,1500000,3]; x.permute(2,1,0) -> [3,1500000,7]:[12000000,8,1]+0", "transpose"},
     {"x: f64[7,60000000,3]; x.permute(2,1,0)", "transpose"}, /* too far apart for a list */
-    {"x: f64[3000000,8]; x.flip(0).permute(1,0)", "tile"},
+    {"x: f64[3000000,8]; x.flip(0).permute(1,0)", "transpose"},
     {"x: f16[400000,20,8]; x[::-2, ::2].permute(1,0,2)", "gather"},
     {"x: f16[30000,33,40,2]; x.permute(0,1,3,2)", "deinterleave"},
     {"x: f32[500000,9,13]; x.permute(0,2,1)", "transpose"},

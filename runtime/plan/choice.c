@@ -125,9 +125,8 @@ bool xti_choice_without(const char *names, uint64_t *out)
     *out = 0;
     while ((s = xti_env_word(&names, &n))) {
         int i = 0;
-        for (; i < XTI_TRICK_END; i++)
-            if (name_of(i) && strlen(name_of(i)) == n && !strncmp(name_of(i), s, n))
-                break;
+        while (i < XTI_TRICK_END && !(name_of(i) && strlen(name_of(i)) == n && !strncmp(name_of(i), s, n)))
+            i++;
         if (i == XTI_TRICK_END)
             return false;
         *out |= (uint64_t)1 << i;

@@ -78,12 +78,11 @@ static int crowd(int64_t st, int64_t columns)
  * this square's lines and the next one's would not stay in the first cache from one lane to the other. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 {
-    enum { SQUARES = 2 };
     int widest = t->isa == XTI_ISA_AVX512 ? XTI_LANE / 2 : XTI_LANE; /* wider ones: squares in registers */
     int lists = step->list.row_dims + step->list.col_dims;
     const struct xti_loop *col = step->list.col_dims ? &step->loop[step->n_loops + lists - 1] : &step->col;
     return xti_may(t, XTI_UNSTAGED) && step->kernel == XTI_CPU_TILE && step->store.stream &&
-           step->unit <= widest && SQUARES * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
+           step->unit <= widest && 2 * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
 }
 
 int64_t xti_cost_panel_rows(const struct xti_target *t)

@@ -12,7 +12,8 @@ enum {
     ROW_ENTRIES = 1024,    /* of a list; TILE_ROWS in stage.c.j2 are in work at a time */
     WIDE_UNIT = 8,         /* wider and equal ones want tiles, whose columns are fetched one by one */
     NARROW_UNIT = 2,       /* narrower and equal ones .. */
-    NARROW_RUN = 256       /* .. gain by dims beside shorter runs */
+    NARROW_RUN = 256,      /* .. gain by dims beside shorter runs */
+    FOLLOW_BYTES = 8192    /* of columns that follow each other: a transpose reads them from end to end */
 };
 
 /* A single dim needs no list: rows are cut where the second cache is full, columns where lines are whole. */
@@ -59,9 +60,10 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
         return false;
     bool stream = streams(p, x);
     bool narrow = stream && p->target.isa == XTI_ISA_AVX512 && t->unit <= NARROW_UNIT;
-    bool long_rows = cs->n * t->unit >= (narrow ? NARROW_RUN : XTI_LINE) || x->row.n_dims == 1;
-    int64_t run = cd->n * t->unit;
-    if (!long_rows || run < XTI_LINE || (stream && t->unit >= WIDE_UNIT))
+    int64_t run = cd->n * t->unit, from = cs->n * t->unit;
+    bool long_rows = from >= (narrow ? NARROW_RUN : XTI_LINE) || x->row.n_dims == 1;
+    bool follow = xti_abs64(cd->s) == (uint64_t)from && from <= FOLLOW_BYTES;
+    if (!long_rows || run < XTI_LINE || (stream && t->unit >= WIDE_UNIT && !follow))
         return false;
     if (!stream)
         return !xti_refuse(why, "stays in the cache");
