@@ -163,16 +163,28 @@ bool xti_cubin_read(const void *cubin, size_t bytes, const char *entry, struct x
     return read_info(&m, symbol, out);
 }
 
-/* CUDA C++ programming guide, table of compute capabilities. Registers are given to a warp by 256. */
-int xti_cubin_resident(const struct xti_cubin_entry *e, int sm, int threads)
+/* What a processor holds: CUDA C++ programming guide, table of compute capabilities. */
+struct limit {
+    int sm, threads, blocks, shared_kb;
+};
+
+static const struct limit *limit_of(int sm)
 {
-    static const struct limit {
-        int sm, threads, blocks, shared_kb;
-    } limits[] = {{120, 1536, 24, 100}, {100, 2048, 32, 228}, {90, 2048, 32, 228}, {89, 1536, 24, 100},
-                  {87, 1536, 16, 164},  {86, 1536, 16, 100},  {80, 2048, 32, 164}, {0, 1024, 16, 64}};
+    static const struct limit limits[] = {{120, 1536, 24, 100}, {100, 2048, 32, 228}, {90, 2048, 32, 228},
+                                          {89, 1536, 24, 100},  {87, 1536, 16, 164},  {86, 1536, 16, 100},
+                                          {80, 2048, 32, 164},  {0, 1024, 16, 64}};
     const struct limit *l = limits;
     while (sm < l->sm)
         l++;
+    return l;
+}
+
+int64_t xti_cubin_shared_of(int sm) { return (int64_t)limit_of(sm)->shared_kb << 10; }
+
+/* Registers are given to a warp by 256. */
+int xti_cubin_resident(const struct xti_cubin_entry *e, int sm, int threads)
+{
+    const struct limit *l = limit_of(sm);
     int warps = (threads + 31) / 32, warp_registers = (e->registers * 32 + 255) / 256 * 256;
     int blocks = l->threads / (warps * 32);
     if (warp_registers && 65536 / warp_registers / warps < blocks)

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct xti_cubin_entry {
     int registers;       /* of a thread */
@@ -23,5 +24,7 @@ bool xti_cubin_read(const void *cubin, size_t bytes, const char *entry, struct x
 
 /* Blocks of an SM that are resident together. */
 int xti_cubin_resident(const struct xti_cubin_entry *e, int sm, int threads);
+/* Bytes of shared memory that they have together. */
+int64_t xti_cubin_shared_of(int sm);
 
 #endif

@@ -3,11 +3,15 @@
 #include <inttypes.h>
 
 #include "cuda/box.h"
+#include "cuda/cubin.h"
 #include "cuda/family.h"
 
 /* Indices below SMALL_INDEX are divided by one multiplication; points are asked for up to INDEX_SLACK beyond
  * the last one. */
 enum { SMALL_INDEX = 1 << 15, INDEX_SLACK = 1 << 12, LINE_BYTES = 128, LONG_BYTES = 512 };
+/* What a processor is to have under way, where it has room for FEW_BOXES or one, and the most chunks of a
+ * thread: registers. */
+enum { FEW_BOXES = 2, FLIGHT_BYTES = 21 << 10, MOST_AT_ONCE = 10 };
 
 bool xti_cuda_first_box(const struct xti_cuda_plan *p, int piece, struct xti_box *b, struct xti_why *why)
 {
@@ -108,6 +112,14 @@ static void define_windows(struct xti_writer *w, const struct xti_box *b)
     }
 }
 
+/* Chunks that a thread is to have under way for that; 0: it does not matter. */
+static int64_t least_at_once(const struct xti_cuda_plan *p, const struct xti_box *b)
+{
+    int64_t boxes = xti_cubin_shared_of(p->target.sm) / b->bytes, each = boxes * b->row_active * 16;
+    int64_t chunks = boxes && boxes <= FEW_BOXES ? (FLIGHT_BYTES + each - 1) / each : 0;
+    return chunks < MOST_AT_ONCE ? chunks : MOST_AT_ONCE;
+}
+
 static void define_rows(struct xti_writer *w, const struct xti_box *b)
 {
     int64_t span = 1, back_s = 0, back_shared = 0, reach = 0;
@@ -127,6 +139,7 @@ static void define_rows(struct xti_writer *w, const struct xti_box *b)
     xti_write_number(w, "XT_EXTENT", w->p->map.src_hi[w->q->src] + 1);
     xti_write_constant(w, "XT_ROWS", b->rows);
     xti_write_constant(w, "XT_CHUNKS", b->chunks);
+    xti_write_constant(w, "XT_LEAST_AT_ONCE", least_at_once(w->p, b));
     bool filled = true; /* rows are all of one length */
     for (int c = 0; c < b->n_cuts; c++)
         filled &= !b->dim[b->window[c]].in_a ||
@@ -155,8 +168,10 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
     xti_write_constant(w, "XT_BCUT", last->cut >= 0 ? last->cut : XTI_CUDA_BOX_CUTS);
     xti_write_constant(w, "XT_RUN", last->cut >= 0 ? last->d : last->d * last->n);
     xti_write_constant(w, "XT_DALIGNED", b->destination_aligned);
-    /* where the distance of rows is a parameter, places are rather kept than computed for each word */
-    xti_write_constant(w, "XT_BOX", b->constant && !(b->dim[0].ragged && w->e->tier == XTI_TIER_STRUCTURE));
+    /* where the distance of rows is a parameter, places are rather kept, if they can be */
+    bool kept = b->dim[0].ragged && w->e->tier == XTI_TIER_STRUCTURE && b->steps.still;
+    xti_write_constant(w, "XT_BOX", b->constant && !kept);
+    xti_write_constant(w, "XT_CHAINED", b->constant && w->e->tier == XTI_TIER_STRUCTURE);
     if (last->ragged)
         xti_write_number(w, "XT_BACK_SHARED", last->shared);
     else
@@ -329,8 +344,10 @@ const struct xti_family xti_cuda_tile = {
     tile_index,
     tile_define,
     SOURCES PITCHES TOS WINDOWS
-    "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_SALIGNED XT_SHIFTS XT_OUTS "
-    "XT_WORD XT_SHARE XT_VECTORS XT_LANES XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_BACK_SHARED XT_EVEN "
+    "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_LEAST_AT_ONCE XT_SALIGNED XT_SHIFTS "
+    "XT_OUTS "
+    "XT_WORD XT_SHARE XT_VECTORS XT_LANES XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_CHAINED XT_BACK_SHARED "
+    "XT_EVEN "
     "XT_ROW_STEP "
     "XT_ROW_TURN XT_ROW_TURN2 XT_RUN_TURN XT_RUN_TURN2 XT_ROW_STILL XT_ROW_ACTIVE XT_RUN_STEP XT_POINT_STEP "
     "XT_ACTIVE XT_STILL XT_SPREAD XT_EVERY "

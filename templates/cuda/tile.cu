@@ -19,6 +19,7 @@
  * - XT_ROW_DIMS, XT_RUN_DIMS: dims that rows, or runs, go along
  * - _row: row -> its place in the source and in shared memory; _out: run -> in the destination and in shared
  *   memory; _point: point of a run -> in shared memory. x0, x1: its points of the windows
+ * - XT_LEAST_AT_ONCE: chunks that a thread is to have under way
  * - XT_SALIGNED: rows are whole aligned chunks; XT_SHIFTS: 0 no shifts, 1 one for all rows, 2 one a row: then
  *   rows of shared memory are as far apart modulo 16 as those of the source
  * - XT_SHARE: a box's part of a run begins and ends at multiples of so many bytes of the destination
@@ -26,7 +27,8 @@
  * - XT_GRID: XT_LANES lanes go along a run of units that lie evenly, or where a table says, from a multiple
  *   of XT_GRID bytes on; 0: from where it begins
  * - XT_EVEN: a window is all words of a box, or all of the run
- * - XT_DALIGNED: parts begin at multiples of XT_SHARE; XT_BOX: the units of a word lie at constants
+ * - XT_DALIGNED: parts begin at multiples of XT_SHARE; XT_BOX: the units of a word lie at constants;
+ *   XT_CHAINED: they lie parameters apart, and each is found from the one before it
  * - XT_WHOLEk: every window is whole; XT_FILLED: rows are all of one length; XT_UNCUT: runs are whole words;
  *   XT_BRIM: and all of one length
  * - XT_PARTS: a row is loaded in so many parts. XT_ROW_STEP: XT_ROW_ACTIVE threads load, and a thread's next
@@ -58,11 +60,13 @@
     (XT_ROW_STEP ? XT_PARTS * ((XT_ROWS + XT_ROW_STEP - 1) / (XT_ROW_STEP + !XT_ROW_STEP))                   \
                  : (XT_ROWS * XT_CHUNKS + XT_THREADS - 1) / XT_THREADS)
 /* more chunks at a time take more registers than there are */
-#define XT_AT_ONCE                                                                                           \
+#define XT_USUAL                                                                                             \
     (XT_GRID && XT_UNIT < 4            ? XT_UNIT + 1                                                         \
      : !XT_ROW_STEP || XT_TURNS        ? XT_SALIGNED || XT_ROWS == 1 ? 5 : 3                                 \
      : XT_NUMBERED && XT_SHIFTS == 2 ? 4                                                                     \
                                      : 6)
+/* but of few boxes, which a processor has no more room for */
+#define XT_AT_ONCE  (XT_USUAL < XT_LEAST_AT_ONCE ? XT_LEAST_AT_ONCE : XT_USUAL)
 /* a few more, where the places of all follow from the first one's */
 #define XT_MOST     (XT_ROW_STEP ? 3 * XT_AT_ONCE / 2 : XT_AT_ONCE + 1)
 #define XT_BATCHES  (XT_LOADS <= XT_MOST ? 1 : (XT_LOADS + XT_AT_ONCE - 1) / XT_AT_ONCE)
@@ -108,6 +112,7 @@
 #define XT_PART    (XT_QUARTERS ? XT_K / (XT_QUARTERS + !XT_QUARTERS) : XT_K)
 #define XT_TAKE(k, begin)                                                                                    \
     (XT_QUARTERS ? (((k) / XT_PART + (begin)) & (XT_QUARTERS - 1)) * XT_PART + (k) % XT_PART : (k))
+#define XT_ON(k)   (XT_POINT(k).shared - XT_POINT((k)-1).shared) /* from a word's unit k - 1 to k */
 #define XT_KEPT    (XT_ROOM && (XT_NUMBERED || XT_QUARTERS)) /* addresses */
 #if XT_KEPT
 #define XT_SPOTS      xt_size
@@ -152,8 +157,11 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
 {
     const unsigned char *slot[XT_K];
     XT_UNROLL
-    for (int k = 0; k < XT_K; k++)
-        slot[k] = XT_SLOT(t, shared, next, at, k);
+    for (int k = 0; k < XT_K; k++) {
+        const int in = k % XT_PART;
+        slot[k] = XT_BOX && XT_CHAINED && !XT_SPREAD && in ? slot[k - 1] + XT_ON(in)
+                                                           : XT_SLOT(t, shared, next, at, k);
+    }
     XT_UNROLL
     for (int k = 0; k < XT_WORD / 4; k++) {
 #if XT_UNIT == 1 && XT_GROUP == 4
@@ -500,7 +508,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             for (int k = 0; k < XT_ATS && !XT_TABLE; k++)
                 at[k] = XT_BOX ? XT_SPOT_AT(place + XT_POINT(point).shared) +
                                      XT_POINT(XT_TAKE(k * XT_PART, quarter)).shared
-                               : XT_SPOT_AT(place + XT_POINT(point + XT_TAKE(k, quarter)).shared);
+                        : XT_CHAINED && k % XT_PART
+                            ? at[k - 1] + XT_ON(k % XT_PART)
+                            : XT_SPOT_AT(place + XT_POINT(point + XT_TAKE(k, quarter)).shared);
 #endif
             /* kept: compilers would find them anew for each word */
             XT_UNROLL
@@ -611,6 +621,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_K
 #undef XT_SPOT
 #undef XT_LOADS
+#undef XT_USUAL
 #undef XT_AT_ONCE
 #undef XT_MOST
 #undef XT_BATCHES
@@ -646,6 +657,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_ATS
 #undef XT_PART
 #undef XT_TAKE
+#undef XT_ON
 #undef XT_KEPT
 #undef XT_SPOTS
 #undef XT_SPOT_AT
