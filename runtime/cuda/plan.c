@@ -31,36 +31,38 @@ static double time_of(const struct xti_piece *q, const struct xti_box *b, int un
     return pow(b->time + pow(fmax(1, xti_box_sectors(q, b, unit)), 2.5), 0.4);
 }
 
-/* *b: the other box, if that is cheaper, sectors and all; or cut at sectors, where buffers begin anywhere:
- * one kind of boxes for all lengths. */
-static void take_cheaper(const struct xti_cuda_plan *p, const struct xti_piece *q, struct xti_box *other,
-                         struct xti_box *b)
+/* *b: the other box, if that is cheaper, sectors and all. */
+static void take_cheaper(const struct xti_piece *q, int unit, struct xti_box *other, struct xti_box *b)
 {
-    int unit = p->map.esize;
-    bool sectors = p->base_align < XTI_BOX_MOST_WORD && other->share > other->word;
-    if (xti_box_lay_out(other, unit) < INFINITY &&
-        (sectors || time_of(q, other, unit) < WORTH_IT * time_of(q, b, unit)))
+    if (xti_box_lay_out(other, unit) < INFINITY && time_of(q, other, unit) < WORTH_IT * time_of(q, b, unit))
         *b = *other;
 }
 
 /* The cheapest of a box of words as wide as runs are aligned, `first`; one whose parts of runs are whole
- * sectors, or else of wide words; one of units whose lanes begin at sectors; and one of rows in parts. */
+ * sectors, which is the one for buffers that begin anywhere, for all lengths, or else of wide words; one of
+ * units whose lanes begin at sectors; and one of rows in parts. */
 static xt_status keep_box(struct xti_cuda_plan *p, int piece, const struct xti_box *first,
                           struct xti_cuda_step *s, struct xti_err *err)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
     struct xti_box b = *first, split = *first, other;
     int unit = p->map.esize;
-    double cost = xti_box_lay_out(&b, unit);
-    if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
-        b = split;
-    if (xti_box_make(p, q, XTI_BOX_WHOLE_SECTORS, &other, NULL))
-        take_cheaper(p, q, &other, &b);
-    else if (b.word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
-             xti_box_lay_out(&other, unit) < cost)
+    bool whole = xti_box_make(p, q, XTI_BOX_WHOLE_SECTORS, &other, NULL);
+    if (whole && p->base_align < XTI_BOX_MOST_WORD && other.share > other.word &&
+        xti_box_lay_out(&other, unit) < INFINITY) {
         b = other;
+    } else {
+        double cost = xti_box_lay_out(&b, unit);
+        if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
+            b = split;
+        if (whole)
+            take_cheaper(q, unit, &other, &b);
+        else if (b.word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
+                 xti_box_lay_out(&other, unit) < cost)
+            b = other;
+    }
     if (xti_box_make(p, q, XTI_BOX_SECTORS, &other, NULL))
-        take_cheaper(p, q, &other, &b);
+        take_cheaper(q, unit, &other, &b);
     s->box = xti_arena_dup(&p->map.arena, &b, offsetof(struct xti_box, dim) + (size_t)b.n * sizeof *b.dim);
     return s->box ? XT_OK : xti_fail(err, XT_ENOMEM, "CUDA plan: box");
 }
