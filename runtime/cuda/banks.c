@@ -111,6 +111,7 @@ static void step_by_rows(struct xti_box *b, int unit)
 
 static void choose_steps(struct xti_box *b, int unit)
 {
+    b->stepped = b->lanes;
     step_by_rows(b, unit);
     b->steps = (struct xti_box_steps){XTI_CUDA_THREADS, 0, 0, false};
     if (!b->grid && !step_by_points(b, unit, &b->steps))
@@ -232,8 +233,10 @@ static int64_t odd_bytes(int unit) { return 5 * unit & 15; }
 static void lay_out(struct xti_box *b, int unit, const struct layout *y)
 {
     int64_t units = b->word / unit, at = b->pitch_bytes = 16 * b->chunks + y->grain * y->row;
-    int n = 0;
-    b->even = b->line && !(units > 1 && y->word) && !(y->dim && y->after + 1 < b->n_b);
+    int n = 0, skew = b->dim[0].skew;
+    bool even = b->line && !(units > 1 && y->word) && !(y->dim && y->after + 1 < b->n_b),
+         stepped = b->stepped == b->lanes && b->even == even;
+    b->even = even;
     for (int j = 0; j < b->n; j++) {
         struct xti_box_dim *d = &b->dim[j];
         if (!xti_box_is_row(d))
@@ -251,7 +254,8 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
     b->spread = y->spread;
     b->store_bytes = y->spread && y->spread < y->grain ? y->spread : y->grain;
     b->bytes = (spread(b, at - 1) + 16) / 16 * 16;
-    choose_steps(b, unit);
+    if (!stepped || b->dim[0].skew != skew) /* steps hang on nothing else */
+        choose_steps(b, unit);
     b->constant = is_constant(b, unit);
     b->together = y->spread && stays_together(b, unit);
     b->stagger = (struct xti_box_stagger){0};
@@ -360,6 +364,10 @@ double xti_box_instructions(const struct xti_box *b, int unit)
            (lie_alike(b) && !b->table ? begins : words) * places + (double)b->table * 2 * units * 30;
 }
 
+/* So many wavefronts for 16 bytes, and what they count. */
+static double waves_price(double waves) { return pow(9.3 / 16 * waves, 2.5); }
+static double waves_of_price(double price) { return pow(fmax(0, price), 1 / 2.5) * 16 / 9.3; }
+
 /* As the estimate of bench/README.md has it: wavefronts and instructions for 16 bytes, either of which may be
  * what a processor has no time for. Where it has time, conflicts count a little. A word that asks for less
  * than a line does so with lines that others ask for. INFINITY: no less than `least`, found without counting
@@ -369,17 +377,20 @@ static double price(const struct xti_box *b, int unit, struct xti_probes *p, dou
     double share = b->word / 16.0, sixteens = (double)(b->outs * b->vectors) * share,
            work = pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5), least_lines = 4 * share,
            lines = b->outs > b->group && b->lanes * b->word < LINE ? 32.0 / (double)b->lanes : least_lines,
-           more = (lines - least_lines) / 4 / XTI_WARP / share;
+           more = (lines - least_lines) / 4 / XTI_WARP / share, most = INFINITY;
     *ideal = false;
     if (work + CONFLICTS >= least)
         return INFINITY;
-    double most = isinf(least) ? least : sixteens * (pow(least - work, 1 / 2.5) * 16 / 9.3 - more);
-    struct xti_box_waves w = xti_waves_count(b, unit, p, most);
-    if (w.taken > most)
+    double few = xti_waves_ideal(b, unit, p);
+    if (least < INFINITY) /* neither they nor their conflicts are less than of the fewest */
+        most = 1e-9 * few + fmin(sixteens * (waves_of_price(least - work - CONFLICTS) - more),
+                                 few / CONFLICTS * (least - work - waves_price(few / sixteens + more)));
+    double taken = xti_waves_count(b, p, few, most);
+    if (taken > most)
         return INFINITY;
-    *ideal = w.taken <= w.ideal && lines <= least_lines && !b->spread &&
-             (b->destination_aligned || b->constant) && (b->steps.run || b->steps.point);
-    return pow(9.3 / 16 * (w.taken / sixteens + more), 2.5) + work + CONFLICTS * w.taken / w.ideal;
+    *ideal = taken <= few && lines <= least_lines && !b->spread && (b->destination_aligned || b->constant) &&
+             (b->steps.run || b->steps.point);
+    return waves_price(taken / sixteens + more) + work + CONFLICTS * taken / few;
 }
 
 /* Lanes that go along a run before others take the next one: of its words a divisor that asks for whole
@@ -452,21 +463,17 @@ static bool next_stagger(int i, int unit, struct xti_box_stagger *g)
     return i < LANES * (unit < 8 ? 3 : 1);
 }
 
-/* Chooses for the strides at hand. Returns the wavefronts of a few words; *without: if none took turns. */
-static int choose_stagger(struct xti_box *b, int unit, int each, int *without)
+/* The best for the strides at hand; the wavefronts of a few words with it. */
+static int choose_stagger(const struct xti_places *p, int unit, struct xti_box_stagger *best)
 {
-    struct xti_box_stagger g, best = {unit < 8 ? 4 : 2, 0, 0};
-    int ideal;
-    b->stagger = best;
-    int least = *without = xti_waves_of_words(b, unit, each, INT_MAX, &ideal);
-    for (int i = 0; least > ideal && next_stagger(i, unit, &g); i++) {
-        int all;
-        b->stagger = g;
-        int waves = xti_waves_of_words(b, unit, each, least - 1, &all);
-        best = waves < least ? g : best;
+    struct xti_box_stagger g;
+    int least = p->without;
+    *best = (struct xti_box_stagger){unit < 8 ? 4 : 2, 0, 0};
+    for (int i = 0; least > p->ideal && next_stagger(i, unit, &g); i++) {
+        int waves = xti_waves_of_turns(p, &g, least - 1);
+        *best = waves < least ? g : *best;
         least = waves < least ? waves : least;
     }
-    b->stagger = best;
     return least;
 }
 
@@ -484,9 +491,9 @@ static bool strides_are_free(const struct xti_box *b, int unit)
 static bool next_strides(int i, const struct xti_box *alike, int unit, struct xti_box *b)
 {
     static const int8_t strides[][2] = {{1, 1}, {1, 3}, {3, 1}, {3, 3}, {5, 1}, {1, 2}, {3, 2}, {5, 5}};
-    enum { N = sizeof strides / sizeof *strides };
+    int n = strides_are_free(alike, unit) ? (int)(sizeof strides / sizeof *strides) : 1;
     *b = *alike;
-    for (int j = 0; j < b->n && i < N; j++) {
+    for (int j = 0; j < b->n && i < n; j++) {
         struct xti_box_dim *d = &b->dim[j];
         if (!d->in_b && d->d % (b->share / unit))
             d->d = strides[i][1];
@@ -494,21 +501,30 @@ static bool next_strides(int i, const struct xti_box *alike, int unit, struct xt
     }
     for (int j = 1; j < b->n_b && b->even; j++)
         b->dim[j].shared = evenly(b, j);
-    return i < N;
+    return i < n;
+}
+
+/* Units of each word that are looked at: all, or one for each of many strides. */
+static int units_looked_at(const struct xti_box *b, int unit)
+{
+    return strides_are_free(b, unit) ? 1 : b->word / unit;
 }
 
 /* Are turns worth it for the strides that share a kernel, taken together? */
 static bool worth_turns(const struct xti_box *b, int unit)
 {
-    struct xti_box other = *b;
-    int with = 0, without = 0, of;
-    if (!strides_are_free(b, unit)) {
-        with = choose_stagger(&other, unit, b->word / unit, &without);
-        return with <= WORTH_TURNS * without;
-    }
+    struct xti_box other;
+    struct xti_box_stagger best;
+    struct xti_places p;
+    int each = units_looked_at(b, unit), with = 0, without = 0;
     for (int i = 0; next_strides(i, b, unit, &other); i++) {
-        with += choose_stagger(&other, unit, 1, &of);
-        without += of;
+        xti_waves_place(&other, unit, each, &p);
+        with += p.ideal;
+        without += p.without;
+    }
+    for (int i = 0; with <= WORTH_TURNS * without && next_strides(i, b, unit, &other); i++) {
+        xti_waves_place(&other, unit, each, &p);
+        with += choose_stagger(&p, unit, &best) - p.ideal;
     }
     return with <= WORTH_TURNS * without;
 }
@@ -647,11 +663,11 @@ static double time_of(const struct xti_box *b, int unit)
 {
     struct xti_probes p;
     xti_waves_ask(b, unit, false, &p);
-    struct xti_box_waves w = xti_waves_count(b, unit, &p, INFINITY);
+    double waves = xti_waves_count(b, &p, xti_waves_ideal(b, unit, &p), INFINITY);
     double sixteens = unit / 16.0;
     for (int j = 0; j < b->n; j++)
         sixteens *= (double)b->dim[j].t;
-    return pow(9.3 / 16 * w.taken / sixteens, 2.5) + pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5);
+    return waves_price(waves / sixteens) + pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5);
 }
 
 double xti_box_lay_out(struct xti_box *b, int unit)
@@ -681,8 +697,10 @@ double xti_box_lay_out(struct xti_box *b, int unit)
             b->dim[j].shared = evenly(b, j);
         else
             b->dim[j].shared += b->dim[j].ragged ? within_chunk(&b->dim[j], unit) - odd_bytes(unit) : 0;
-    int without;
-    if (b->stagger.quarters) /* numbers, no facts of the structure */
-        choose_stagger(b, unit, strides_are_free(b, unit) ? 1 : b->word / unit, &without);
+    if (b->stagger.quarters) { /* numbers, no facts of the structure */
+        struct xti_places places;
+        xti_waves_place(b, unit, units_looked_at(b, unit), &places);
+        choose_stagger(&places, unit, &b->stagger);
+    }
     return found.price;
 }

@@ -53,6 +53,7 @@ struct xti_box {
     int64_t row_parts;          /* of rows of more chunks than there are threads: loaded one after another */
     bool row_still;             /* that one begins as far within its first chunk */
     struct xti_box_steps steps; /* from word to word */
+    int64_t stepped;            /* lanes that these were chosen for; 0: not yet */
     struct xti_box_stagger stagger;
     int shifts; /* rows begin within their first chunk: 0 never, 1 all alike, 2 each */
     int source_align, destination_align; /* of rows and runs in bytes, <= 32; buffers that begin at words are

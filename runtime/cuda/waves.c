@@ -45,10 +45,12 @@ int64_t xti_box_points(const struct xti_box *b, enum xti_box_of f, const struct 
 
 /* ---- what warps ask for */
 
-/* The digits of a number, fastest first: how many values, of which dim, times what. */
+/* The digits of a number, fastest first: how many values, of which dim, times what. Numbers and values are
+ * less than 2^16. */
 struct digits {
-    int n, dim[XTI_CUDA_BOX_DIMS], times[XTI_CUDA_BOX_DIMS];
-    int64_t points[XTI_CUDA_BOX_DIMS];
+    int n, dim[XTI_CUDA_BOX_DIMS];
+    uint32_t points[XTI_CUDA_BOX_DIMS], times[XTI_CUDA_BOX_DIMS];
+    uint64_t inverse[XTI_CUDA_BOX_DIMS]; /* of points, times 2^32; of the last one, which has no end, 0 */
 };
 
 static void list_digits(const struct xti_box *b, enum xti_box_of f, struct digits *d)
@@ -57,86 +59,136 @@ static void list_digits(const struct xti_box *b, enum xti_box_of f, struct digit
     d->n = xti_box_digits(b, f, order);
     for (int k = 0; k < d->n; k++) {
         d->dim[k] = (int)(order[k] - b->dim);
-        d->points[k] = k + 1 < d->n ? xti_box_points(b, f, order[k], k) : INT64_MAX;
-        d->times[k] = f == XTI_BOX_RUN && !k ? b->group : 1;
+        d->points[k] = (uint32_t)xti_box_points(b, f, order[k], k);
+        d->times[k] = f == XTI_BOX_RUN && !k ? (uint32_t)b->group : 1;
+        d->inverse[k] = k + 1 < d->n ? UINT64_C(0xffffffff) / d->points[k] + 1 : 0;
     }
 }
 
-static void put_digits(const struct digits *d, int64_t i, int lane, struct xti_request *r)
+/* Of each lane's number. */
+static void put_digits(const struct digits *d, uint32_t number[XTI_WARP], struct xti_request *r)
 {
+    uint32_t left = 1;
     for (int k = 0; k < d->n; k++) {
-        r->point[d->dim[k]][lane] = (uint16_t)(i % d->points[k] * d->times[k]);
-        i /= d->points[k];
+        uint16_t *point = r->point[d->dim[k]];
+        uint32_t bit = UINT32_C(1) << d->dim[k];
+        r->used = left ? r->used | bit : r->used & ~bit;
+        if (!left)
+            continue;
+        left = 0;
+        for (int l = 0; l < XTI_WARP; l++) {
+            uint32_t rest = (uint32_t)(number[l] * d->inverse[k] >> 32);
+            point[l] = (uint16_t)((number[l] - rest * d->points[k]) * d->times[k]);
+            left |= number[l] = rest;
+        }
     }
 }
 
-/* Of a run within its first word: by the strides, or as if all that are no multiples of that were odd: then
- * all these share a layout, and a kernel. Of runs that go from row to row not by 1: units of neighbouring
- * runs would meet in no bank, as with most others they do. */
-static int64_t units_within(const struct xti_box *b, bool known, const struct xti_request *r, int lane,
-                            int64_t of)
+/* Units that lanes' runs begin within a first word of `of` units: by the strides, or as if all that are no
+ * multiples of that were odd: then all these share a layout, and a kernel. Of runs that go from row to row
+ * not by 1: units of neighbouring runs would meet in no bank, as with most others they do. */
+static void list_within(const struct xti_box *b, bool known, const struct xti_request *r, int64_t of,
+                        uint32_t within[XTI_WARP])
 {
-    int64_t at = 0, odd = b->n_b == 1 && xti_box_is_row(&b->dim[0]) ? 3 : 1;
-    for (int j = 0; j < b->n; j++)
-        if (!b->dim[j].in_b && b->dim[j].d % of)
-            at += (known ? b->dim[j].d % of : odd) * r->point[j][lane];
-    return (at % of + of) % of;
+    int64_t odd = b->n_b == 1 && xti_box_is_row(&b->dim[0]) ? 3 : 1;
+    memset(within, 0, XTI_WARP * sizeof *within);
+    for (int j = 0; j < b->n; j++) {
+        uint32_t each = (uint32_t)(known ? b->dim[j].d % of : odd);
+        if (b->dim[j].in_b || b->dim[j].d % of == 0 || !(r->used >> j & 1))
+            continue;
+        for (int l = 0; l < XTI_WARP; l++)
+            within[l] += each * r->point[j][l];
+    }
+    for (int l = 0; l < XTI_WARP; l++)
+        within[l] &= (uint32_t)of - 1;
+}
+
+static int lanes_below(int64_t most, int64_t first)
+{
+    return most <= first ? 0 : most - first < XTI_WARP ? (int)(most - first) : XTI_WARP;
 }
 
 static void ask_for_chunks(const struct xti_box *b, int64_t first, struct xti_request *r)
 {
     struct digits row;
+    uint32_t number[XTI_WARP], chunks = (uint32_t)b->chunks;
+    int64_t all = b->rows * b->chunks;
     list_digits(b, XTI_BOX_ROW, &row);
-    memset(r, 0, sizeof *r);
     r->chunks = true;
-    for (; r->lanes < XTI_WARP && first + r->lanes < b->rows * b->chunks && first + r->lanes < b->row_active;
-         r->lanes++) {
-        int64_t e = first + r->lanes;
-        put_digits(&row, e / b->chunks, r->lanes, r);
-        r->more[r->lanes] = (uint16_t)(e % b->chunks * 16);
+    r->used = 0;
+    r->lanes = lanes_below(all < b->row_active ? all : b->row_active, first);
+    for (int l = 0; l < XTI_WARP; l++) {
+        uint32_t e = (uint32_t)first + (uint32_t)l;
+        number[l] = e / chunks;
+        r->more[l] = (uint16_t)(e % chunks * 16);
     }
+    put_digits(&row, number, r);
 }
 
-/* The unit that thread e gathers k-th. */
-static int64_t unit_of_thread(const struct xti_box *b, int unit, int64_t e, int64_t k)
+/* Which run each lane's word is of, and which point of it its first unit. known: by the strides. */
+static void ask_for_runs(const struct xti_box *b, int unit, bool known, int64_t first, struct xti_request *r)
 {
-    const struct xti_box_stagger *g = &b->stagger;
-    int64_t units = b->word / unit;
-    return g->quarters ? (k + (e >> g->lanes) * g->step * (units / g->quarters)) % units : k;
-}
-
-/* The k-th unit of each lane's word. known: by the strides. */
-static void ask_for_units(const struct xti_box *b, int unit, bool known, int64_t first, int k,
-                          struct xti_request *r)
-{
-    int64_t units = b->word / unit, outs = b->outs / b->group;
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
-    struct digits run, points;
+    struct digits run;
+    uint32_t number[XTI_WARP], within[XTI_WARP];
+    int64_t outs = b->outs / b->group, turn = first / b->lanes / outs, out = first / b->lanes % outs,
+            lane = first % b->lanes, back = last->back * last->d,
+            most = outs * (b->grid ? b->lanes : b->vectors); /* runs that go along together */
     list_digits(b, XTI_BOX_RUN, &run);
-    list_digits(b, XTI_BOX_POINT, &points);
-    memset(r, 0, sizeof *r);
-    int64_t most = b->grid ? outs * b->lanes : outs * b->vectors; /* runs that go along together */
-    for (; r->lanes < XTI_WARP && first + r->lanes < b->steps.active && first + r->lanes < most; r->lanes++) {
-        int64_t e = first + r->lanes, point = (e % b->lanes + e / b->lanes / outs * b->lanes) * units +
-                                              unit_of_thread(b, unit, e, k);
-        put_digits(&run, e / b->lanes % outs, r->lanes, r);
-        if (b->grid) /* not the first sector, of which few lanes have a unit */
-            point +=
-                (b->vectors > b->lanes ? b->lanes : 0) - units_within(b, known, r, r->lanes, b->grid / unit);
-        else if (!b->destination_aligned)
-            point += last->back * last->d - units_within(b, known, r, r->lanes, b->share / unit);
-        put_digits(&points, point < 0 ? 0 : point, r->lanes, r);
+    memset(r->more, 0, sizeof r->more);
+    r->chunks = false;
+    r->used = 0;
+    r->lanes = lanes_below(most < b->steps.active ? most : b->steps.active, first);
+    for (int l = 0; l < XTI_WARP; l++) {
+        number[l] = (uint32_t)out;
+        r->first[l] = (int32_t)((lane + turn * b->lanes) * (b->word / unit));
+        lane = lane + 1 < b->lanes ? lane + 1 : 0;
+        out = lane ? out : out + 1 < outs ? out + 1 : 0;
+        turn += !lane && !out;
     }
+    put_digits(&run, number, r);
+    if (b->grid) /* not the first sector, of which few lanes have a unit */
+        back = b->vectors > b->lanes ? b->lanes : 0;
+    else if (b->destination_aligned)
+        return;
+    list_within(b, known, r, (b->grid ? b->grid : b->share) / unit, within);
+    for (int l = 0; l < XTI_WARP; l++)
+        r->first[l] += (int32_t)back - (int32_t)within[l];
 }
+
+/* The unit of its word that thread e gathers k-th. */
+static int unit_of(int units, const struct xti_box_stagger *g, int e, int k)
+{
+    return g->quarters ? (k + (e >> g->lanes) * g->step * (units / g->quarters)) & (units - 1) : k;
+}
+
+/* The k-th unit of each lane's word. */
+static void ask_for_units(const struct digits *points, int units, const struct xti_box_stagger *g, int first,
+                          int k, struct xti_request *r)
+{
+    uint32_t number[XTI_WARP];
+    for (int l = 0; l < XTI_WARP; l++) {
+        int32_t point = r->first[l] + unit_of(units, g, first + l, k);
+        number[l] = point < 0 ? 0 : (uint32_t)point;
+    }
+    put_digits(points, number, r);
+}
+
+/* Of the k-th unit that is looked at in a warp. */
+static int unit_of_probe(int w, int k, int units) { return (w * 5 + k) % units; }
 
 void xti_waves_ask(const struct xti_box *b, int unit, bool known, struct xti_probes *p)
 {
     int units = b->word / unit;
+    struct digits points;
+    list_digits(b, XTI_BOX_POINT, &points);
     p->n = p->first = p->chunk_lanes = p->unit_lanes = 0;
     for (int w = 0; w < XTI_PROBES; w++) {
-        ask_for_units(b, unit, known, w * XTI_WARP, w * 5 % units, &p->request[p->n]);
-        p->unit_lanes += p->request[p->n].lanes;
-        p->n += p->request[p->n].lanes > 0;
+        struct xti_request *r = &p->request[p->n];
+        ask_for_runs(b, unit, known, w * XTI_WARP, r);
+        ask_for_units(&points, units, &b->stagger, w * XTI_WARP, unit_of_probe(w, 0, units), r);
+        p->unit_lanes += r->lanes;
+        p->n += r->lanes > 0;
     }
     for (int w = 0; w < XTI_PROBES; w++) {
         ask_for_chunks(b, w * XTI_WARP, &p->request[p->n]);
@@ -159,22 +211,34 @@ static int64_t base_of(const struct xti_box *b)
 
 /* Where each lane's bytes lie, `base` first. */
 static void list_places(const struct xti_box *b, const struct xti_request *r, int64_t base,
-                        uint16_t at[XTI_WARP])
+                        uint16_t *restrict at)
 {
+    uint16_t kept = r->chunks && b->shifts == 2 ? 0xfff0 : 0xffff;
     for (int l = 0; l < XTI_WARP; l++)
         at[l] = (uint16_t)base;
     for (int j = 0; j < b->n; j++) {
         uint16_t bytes = (uint16_t)b->dim[j].shared;
+        if (!(r->used >> j & 1))
+            continue;
         for (int l = 0; l < XTI_WARP; l++)
-            at[l] = (uint16_t)(at[l] + (uint32_t)r->point[j][l] * bytes);
+            at[l] = (uint16_t)(at[l] + r->point[j][l] * bytes);
     }
-    for (int l = 0; l < XTI_WARP && b->dim[0].skew; l++)
-        at[l] = (uint16_t)(at[l] + (r->point[0][l] >> b->dim[0].skew) * b->dim[0].skew_bytes);
-    uint16_t kept = r->chunks && b->shifts == 2 ? 0xfff0 : 0xffff;
+    if (b->dim[0].skew && r->used & 1)
+        for (int l = 0; l < XTI_WARP; l++)
+            at[l] = (uint16_t)(at[l] + (r->point[0][l] >> b->dim[0].skew) * b->dim[0].skew_bytes);
     for (int l = 0; l < XTI_WARP; l++)
         at[l] = (uint16_t)((at[l] & kept) + r->more[l]);
-    for (int l = 0; l < XTI_WARP && b->spread; l++)
-        at[l] = (uint16_t)(at[l] + (at[l] >> b->every) * b->spread);
+    if (b->spread)
+        for (int l = 0; l < XTI_WARP; l++)
+            at[l] = (uint16_t)(at[l] + (at[l] >> b->every) * b->spread);
+}
+
+/* Lanes that go together: 64-bit requests are served a half warp at a time, 128-bit ones a quarter warp. */
+static int together_of(int bytes) { return bytes < WORD ? XTI_WARP : LINE / bytes; }
+
+static int groups_of(const struct xti_request *r, int bytes)
+{
+    return (r->lanes + together_of(bytes) - 1) / together_of(bytes);
 }
 
 /* The largest number of different words in one bank, or one that is more than `enough`. */
@@ -193,79 +257,127 @@ static int most_in_a_bank(const uint16_t *word, int n, int banks, int enough)
     return most;
 }
 
-/* Lanes that go together: 64-bit requests are served a half warp at a time, 128-bit ones a quarter warp. */
-static int together_of(int bytes) { return bytes < WORD ? XTI_WARP : LINE / bytes; }
-
-static int groups_of(const struct xti_request *r, int bytes)
+/* So many lanes at a time. */
+static int count_words(const uint16_t *word, int lanes, int together, int enough)
 {
-    return (r->lanes + together_of(bytes) - 1) / together_of(bytes);
-}
-
-/* Their words begin at multiples of their bytes, and take so many banks side by side. More than `enough`: at
- * least so many. */
-static int count_waves(const struct xti_box *b, const struct xti_request *r, int64_t base, int bytes,
-                       int enough)
-{
-    int together = together_of(bytes), shift = xti_log2(LINE / together), waves = 0;
-    uint16_t at[XTI_WARP];
-    list_places(b, r, base, at);
-    for (int l = 0; l < XTI_WARP; l++)
-        at[l] = (uint16_t)(at[l] >> shift);
-    for (int first = 0; first < r->lanes && waves <= enough; first += together) {
-        int n = r->lanes - first < together ? r->lanes - first : together;
+    int waves = 0;
+    for (int first = 0; first < lanes && waves <= enough; first += together) {
+        int n = lanes - first < together ? lanes - first : together;
         uint32_t met = 0, again = 0;
         for (int l = first; l < first + n; l++) {
-            uint32_t bank = UINT32_C(1) << (at[l] & (together - 1));
+            uint32_t bank = UINT32_C(1) << (word[l] & (together - 1));
             again |= met & bank;
             met |= bank;
         }
-        waves += again ? most_in_a_bank(at + first, n, together, enough - waves) : 1;
+        waves += again ? most_in_a_bank(word + first, n, together, enough - waves) : 1;
     }
     return waves;
 }
 
-struct xti_box_waves xti_waves_count(const struct xti_box *b, int unit, struct xti_probes *p, double most)
+/* The words that lanes ask for, which begin at multiples of their bytes, and take so many banks. */
+static void list_words(const struct xti_box *b, const struct xti_request *r, int64_t base, int bytes,
+                       uint16_t word[XTI_WARP])
 {
-    struct xti_box_waves w = {0, 0};
-    double chunks = (double)(b->rows * b->chunks) / p->chunk_lanes * (16 / b->store_bytes),
-           words = (double)(b->outs / b->group * b->vectors) / p->unit_lanes * (b->word / unit);
-    int64_t base = base_of(b);
-    int bytes[] = {unit * b->group, b->store_bytes};
+    int shift = xti_log2(LINE / together_of(bytes));
+    list_places(b, r, base, word);
+    for (int l = 0; l < XTI_WARP; l++)
+        word[l] = (uint16_t)(word[l] >> shift);
+}
+
+double xti_waves_ideal(const struct xti_box *b, int unit, struct xti_probes *p)
+{
+    int groups[2] = {0, 0};
+    p->bytes[false] = unit * b->group;
+    p->each[false] = (double)(b->outs / b->group * b->vectors) / p->unit_lanes * (b->word / unit);
+    p->bytes[true] = b->store_bytes;
+    p->each[true] = (double)(b->rows * b->chunks) / p->chunk_lanes * (16 / b->store_bytes);
     for (int i = 0; i < p->n; i++) {
-        const struct xti_request *r = &p->request[i];
-        w.ideal += (r->chunks ? chunks : words) * groups_of(r, bytes[r->chunks]);
+        bool chunks = p->request[i].chunks;
+        groups[chunks] += groups_of(&p->request[i], p->bytes[chunks]);
     }
-    w.taken = w.ideal;
-    for (int k = 0; k < p->n && w.taken <= most; k++) {
+    return p->each[0] * groups[0] + p->each[1] * groups[1];
+}
+
+double xti_waves_count(const struct xti_box *b, struct xti_probes *p, double ideal, double most)
+{
+    double taken = ideal;
+    int64_t base = base_of(b);
+    int more[2] = {0, 0};
+    for (int k = 0; k < p->n && taken <= most; k++) {
         int i = (p->first + k) % p->n;
         const struct xti_request *r = &p->request[i];
-        double each = r->chunks ? chunks : words, left = (most - w.taken) / each;
-        int groups = groups_of(r, bytes[r->chunks]),
+        double left = (most - taken) / p->each[r->chunks];
+        int bytes = p->bytes[r->chunks], groups = groups_of(r, bytes),
             enough = left < MOST_WAVES ? (int)left + groups + 1 : INT_MAX;
-        w.taken += each * (count_waves(b, r, r->chunks ? 0 : base, bytes[r->chunks], enough) - groups);
-        if (w.taken > most)
+        uint16_t word[XTI_WARP];
+        list_words(b, r, r->chunks ? 0 : base, bytes, word);
+        more[r->chunks] += count_words(word, r->lanes, together_of(bytes), enough) - groups;
+        taken = ideal + p->each[0] * more[0] + p->each[1] * more[1]; /* the same in any order */
+        if (taken > most)
             p->first = i;
     }
-    return w;
+    return taken;
 }
 
 struct xti_box_waves xti_box_count_waves(const struct xti_box *b, int unit)
 {
     struct xti_probes p;
     xti_waves_ask(b, unit, true, &p);
-    return xti_waves_count(b, unit, &p, INFINITY);
+    double ideal = xti_waves_ideal(b, unit, &p);
+    return (struct xti_box_waves){xti_waves_count(b, &p, ideal, INFINITY), ideal};
 }
 
-int xti_waves_of_words(const struct xti_box *b, int unit, int each, int enough, int *ideal)
+int xti_waves_of_turns(const struct xti_places *p, const struct xti_box_stagger *g, int enough)
 {
-    int waves = 0, units = b->word / unit, bytes = unit * b->group;
-    *ideal = 0;
-    for (int i = 0; i < XTI_PROBES * each && waves <= enough; i++) {
-        int w = i % XTI_PROBES;
-        struct xti_request r;
-        ask_for_units(b, unit, true, w * XTI_WARP, (w * 5 + i / XTI_PROBES) % units, &r);
-        waves += count_waves(b, &r, base_of(b), bytes, enough - waves);
-        *ideal += groups_of(&r, bytes);
+    int waves = 0;
+    for (int i = 0; i < p->n && waves <= enough; i++) {
+        int w = p->look[i].probe, n = p->lanes[w], times = p->look[i].times;
+        uint16_t word[XTI_WARP];
+        for (int l = 0; l < n; l++)
+            word[l] = p->word[w][unit_of(p->units, g, w * XTI_WARP + l, p->look[i].unit)][l];
+        waves += times * count_words(word, n, p->together, (enough - waves) / times);
     }
     return waves;
+}
+
+/* Do the words of unit k, and of those that turns lead to from it, lie all as far from those of unit `from`?
+ * Then they meet in as many banks. */
+static bool goes_on(const struct xti_places *p, int w, int from, int k, int quarter)
+{
+    uint16_t apart = (uint16_t)(p->word[w][k][0] - p->word[w][from][0]), differ = 0;
+    for (int j = 0; j < p->units && !differ; j += quarter) {
+        const uint16_t *a = p->word[w][(from + j) % p->units], *b = p->word[w][(k + j) % p->units];
+        for (int l = 0; l < XTI_WARP; l++)
+            differ |= (uint16_t)(b[l] - a[l]) ^ apart;
+    }
+    return !differ;
+}
+
+void xti_waves_place(const struct xti_box *b, int unit, int each, struct xti_places *p)
+{
+    static const struct xti_box_stagger none = {0, 0, 0};
+    int bytes = unit * b->group, units = p->units = b->word / unit, quarter = (units + 3) / 4;
+    struct digits points;
+    p->together = together_of(bytes);
+    p->n = p->ideal = 0;
+    list_digits(b, XTI_BOX_POINT, &points);
+    for (int w = 0; w < XTI_PROBES; w++) {
+        struct xti_request r;
+        ask_for_runs(b, unit, true, w * XTI_WARP, &r);
+        p->lanes[w] = r.lanes;
+        p->ideal += each * groups_of(&r, bytes);
+        for (int i = 0; i<units; i += each> 1 ? 1 : quarter) { /* by turns all, or those of one */
+            int k = unit_of_probe(w, i, units);
+            ask_for_units(&points, units, &none, w * XTI_WARP, k, &r);
+            list_words(b, &r, base_of(b), bytes, p->word[w][k]);
+        }
+        for (int i = 0; i < each; i++) {
+            int k = unit_of_probe(w, i, units);
+            if (i && goes_on(p, w, p->look[p->n - 1].unit, k, quarter))
+                p->look[p->n - 1].times++;
+            else
+                p->look[p->n++] = (struct xti_look){w, k, 1};
+        }
+    }
+    p->without = xti_waves_of_turns(p, &none, INT_MAX);
 }
