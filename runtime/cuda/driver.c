@@ -228,6 +228,9 @@ static xt_status current_device(const struct xti_cu_api *api, int ordinal, xti_c
                : XT_OK;
 }
 
+/* What a device is does not change while the process lives: n_sms, sm in 32 bits each; 0: not asked yet. */
+static atomic_ullong known_target[XTI_MAX_DEVICES];
+
 xt_status xti_cuda_target(int device, struct xti_cuda_target *t, struct xti_err *err)
 {
     const struct xti_cu_api *api;
@@ -239,11 +242,18 @@ xt_status xti_cuda_target(int device, struct xti_cuda_target *t, struct xti_err 
         s = current_device(api, device, &dev, err);
     if (s)
         return s;
-    if ((r = api->device_attribute(&major, XTI_CU_ATTR_MAJOR, dev)) ||
-        (r = api->device_attribute(&minor, XTI_CU_ATTR_MINOR, dev)) ||
-        (r = api->device_attribute(&sms, XTI_CU_ATTR_MULTIPROCESSORS, dev)))
-        return xti_driver_fail(api, "cuDeviceGetAttribute", r, err);
-    *t = (struct xti_cuda_target){.sm = 10 * major + minor, .n_sms = sms};
+    unsigned long long known =
+        dev < XTI_MAX_DEVICES ? atomic_load_explicit(&known_target[dev], memory_order_relaxed) : 0;
+    if (!known) {
+        if ((r = api->device_attribute(&major, XTI_CU_ATTR_MAJOR, dev)) ||
+            (r = api->device_attribute(&minor, XTI_CU_ATTR_MINOR, dev)) ||
+            (r = api->device_attribute(&sms, XTI_CU_ATTR_MULTIPROCESSORS, dev)))
+            return xti_driver_fail(api, "cuDeviceGetAttribute", r, err);
+        known = (unsigned long long)sms << 32 | (unsigned)(10 * major + minor);
+        if (dev < XTI_MAX_DEVICES)
+            atomic_store_explicit(&known_target[dev], known, memory_order_relaxed);
+    }
+    *t = (struct xti_cuda_target){.sm = (int)(known & UINT32_MAX), .n_sms = (int)(known >> 32)};
     return XT_OK;
 }
 

@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "cuda/driver_abi.h"
 
+enum { XTI_MAX_DEVICES = 64 }; /* of those beyond nothing is remembered */
+
 /* The process's driver, initialised, with at least one device. XT_ENODEVICE with the reason; XT_EFORKED in
  * the child of a process that had initialised it. Any thread. *api is set on success. */
 xt_status xti_driver_get(const struct xti_cu_api **api, struct xti_err *err);

@@ -4,14 +4,12 @@
 #include "cuda/cuda.h"
 #include "cuda/driver.h"
 
-enum { MAX_DEVICES = 64 };
-
 /* Numbers of contexts are never used again: the context that has this one is its device's primary one. */
-static atomic_ullong primary_number[MAX_DEVICES];
+static atomic_ullong primary_number[XTI_MAX_DEVICES];
 
 static bool seen(xti_cu_device device, unsigned long long number)
 {
-    return number && device < MAX_DEVICES && atomic_load(&primary_number[device]) == number;
+    return number && device < XTI_MAX_DEVICES && atomic_load(&primary_number[device]) == number;
 }
 
 xt_status xti_home_get(int device, struct xti_home *home, struct xti_err *err)
@@ -36,7 +34,7 @@ xt_status xti_home_get(int device, struct xti_home *home, struct xti_err *err)
             return s;
         if (primary) {
             api->primary_release(dev);
-            if (dev < MAX_DEVICES)
+            if (dev < XTI_MAX_DEVICES)
                 atomic_store(&primary_number[dev], number);
         }
     }
