@@ -15,6 +15,7 @@ enum {
     CUT_RUN_BYTES = 512,   /* below it cut runs are left to tiles */
     TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
     LEAST_BYTES = 1024,    /* of a mosaic, of columns beside rows below a line */
+    FEW_PLACES = 16,       /* that short runs read in order go to, each behind the one before */
     JOINT_COL_BYTES = 256  /* of the rows of a joint plan that follow each other at least */
 };
 
@@ -99,8 +100,10 @@ static bool in_order(const struct xti_nest *t)
 
 static bool runs_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)
 {
-    if (in_order(t))
-        return xti_refuse(why, "runs follow each other alike on both sides");
+    bool few = target->isa == XTI_ISA_AVX2 && t->run < XTI_LINE && t->cs >= 0 && t->cd >= 0 &&
+               t->dim[t->cs].n <= FEW_PLACES && t->dim[t->cd].s == t->dim[t->cs].n * t->run;
+    if (in_order(t) || few)
+        return xti_refuse(why, "runs follow each other on both sides");
     int64_t most = target->isa == XTI_ISA_AVX2 ? XTI_STREAMED_RUN : LONG_RUN_BYTES;
     if (t->run >= most)
         return xti_refuse(why, "runs of %lld B >= %lld B", (long long)t->run, (long long)most);

@@ -65,6 +65,5 @@ void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct 
     /* Lines that are streamed are put together first, which takes longer than reading them where they are
      * when picking them takes long: byte by byte, or out of the first cache. */
     bool near = t->unit <= NARROW && step->row.n == 1 && xti_sides_reach(&x) < NEAR;
-    if ((t->unit == 1 || near) && !p->target.choice.stream)
-        step->store.stream = false;
+    step->store.stream &= p->target.choice.stream || !(t->unit == 1 || near);
 }

@@ -65,12 +65,11 @@ static bool transposed(const struct xti_plan *p, const struct xti_sides *x, stru
     bool follow = xti_abs64(cd->s) == (uint64_t)from && from <= FOLLOW_BYTES;
     if (!long_rows || run < XTI_LINE || (stream && t->unit >= WIDE_UNIT && !follow))
         return false;
-    if (!stream)
-        return !xti_refuse(why, "stays in the cache");
     /* Shorter runs that do not follow each other gain by the dims beside them. */
     bool long_run = run >= LONG_COL_BYTES || cs->d == run;
     bool lines = (t->d_byte | xti_nest_bits(t, t->cd)) % XTI_LINE == 0;
-    return lines && long_run && !xti_refuse(why, "rows of the destination begin on lines");
+    return (!stream || (lines && long_run)) &&
+           !xti_refuse(why, stream ? "rows of the destination begin on lines" : "goes through the cache");
 }
 
 int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
