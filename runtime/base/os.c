@@ -12,12 +12,15 @@
 
 int64_t xti_ns_of(struct timespec t) { return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec; }
 
-int64_t xti_now_ns(void)
+static int64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return xti_ns_of(t);
 }
+
+int64_t xti_now_ns(void) { return clock_ns(CLOCK_MONOTONIC); }
+int64_t xti_thread_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 int xti_cpu_count(void)
 {

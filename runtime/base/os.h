@@ -9,8 +9,9 @@
 #include <time.h>
 
 int64_t xti_ns_of(struct timespec t);
-int64_t xti_now_ns(void); /* monotonic */
-int xti_cpu_count(void);  /* processors this process may run on, at least 1 */
+int64_t xti_now_ns(void);    /* monotonic */
+int64_t xti_thread_ns(void); /* processor time of the calling thread */
+int xti_cpu_count(void);     /* processors this process may run on, at least 1 */
 
 /* A file of so many bytes is longer than RLIMIT_FSIZE: writing it would end the host by SIGXFSZ, where its
  * thread does not block it. */
