@@ -520,14 +520,17 @@ def predictions():
 
 
 def cached(path):
-    """Bytes of a file in the page cache, by mincore."""
+    """Bytes of a file in the page cache, by mincore; 0: it is empty, or gone, perhaps just now."""
     import ctypes
     import mmap
 
     libc = ctypes.CDLL(None, use_errno=True)
-    if not os.path.exists(path) or not os.path.getsize(path):
+    try:
+        with open(path, "r+b") as f:
+            m = mmap.mmap(f.fileno(), 0)
+    except (FileNotFoundError, ValueError):
         return 0
-    with open(path, "r+b") as f, mmap.mmap(f.fileno(), 0) as m:
+    with m:
         size = len(m)
         pages = (size + 4095) // 4096
         vector = (ctypes.c_ubyte * pages)()
