@@ -164,22 +164,27 @@ bool xti_cubin_read(const void *cubin, size_t bytes, const char *entry, struct x
 }
 
 /* What a processor holds: CUDA C++ programming guide, table of compute capabilities. */
-struct limit {
+static const struct limit {
     int sm, threads, blocks, shared_kb;
-};
+} limits[] = {{120, 1536, 24, 100}, {100, 2048, 32, 228}, {90, 2048, 32, 228}, {89, 1536, 24, 100},
+              {87, 1536, 16, 164},  {86, 1536, 16, 100},  {80, 2048, 32, 164}, {0, 1024, 16, 64}};
 
 static const struct limit *limit_of(int sm)
 {
-    static const struct limit limits[] = {{120, 1536, 24, 100}, {100, 2048, 32, 228}, {90, 2048, 32, 228},
-                                          {89, 1536, 24, 100},  {87, 1536, 16, 164},  {86, 1536, 16, 100},
-                                          {80, 2048, 32, 164},  {0, 1024, 16, 64}};
     const struct limit *l = limits;
     while (sm < l->sm)
         l++;
     return l;
 }
 
-int64_t xti_cubin_shared_of(int sm) { return (int64_t)limit_of(sm)->shared_kb << 10; }
+int64_t xti_cubin_shared_of(int sm)
+{
+    int kb = limit_of(sm)->shared_kb;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].sm / 10 == sm / 10 && limits[i].shared_kb < kb)
+            kb = limits[i].shared_kb;
+    return (int64_t)kb << 10;
+}
 
 /* Registers are given to a warp by 256. */
 int xti_cubin_resident(const struct xti_cubin_entry *e, int sm, int threads)

@@ -24,7 +24,7 @@ bool xti_cubin_read(const void *cubin, size_t bytes, const char *entry, struct x
 
 /* Blocks of an SM that are resident together. */
 int xti_cubin_resident(const struct xti_cubin_entry *e, int sm, int threads);
-/* Bytes of shared memory that they have together. */
+/* Bytes of shared memory that they have together, where its generation has least: code for one serves all. */
 int64_t xti_cubin_shared_of(int sm);
 
 #endif
