@@ -11,7 +11,7 @@ if ! [ -e "$B/tests/libcuda_double.so" ] || ! [ -e "$B/tests/gpu_check" ] ||
     echo "skipped: gpu-check on the driver double: no double, or no NVRTC"
     exit 0
 fi
-B=$B "$python" tests/gpu_check.py --small --seconds 40 --out "$dir/made/for" \
+B=$B "$python" tests/gpu_check.py --small --seconds 90 --out "$dir/made/for" \
     --double "$(cd "$B" && pwd)/tests/libcuda_double.so" >"$dir/log" 2>&1
 echo "exit status $?" >>"$dir/log"
 PYTHONPATH=tests "$python" - "$dir" <<'END' || cat "$dir/log"
@@ -39,7 +39,7 @@ check("every part ran", parts == ["equal", "equal-structure", "equal-any", "sani
 rows = report["rows"]
 for part in ("equal", "equal-structure", "equal-any"):
     equal = [r for r in rows if r.get("part") == part and "passed" in r]
-    least = 50 if part == "equal" else 15  # of 280: a machine with other work does fewer in its time
+    least = 150 if part == "equal" else 50
     check(f"{part}: copies were compared",
           len(equal) == 1 and equal[0]["passed"] > least and equal[0]["failed"] == 0)
 for part in ("launch", "compile", "times", "structure", "sweep", "unaligned"):

@@ -356,7 +356,8 @@ static bool goes_on(const struct xti_places *p, int w, int from, int k, int quar
 void xti_waves_place(const struct xti_box *b, int unit, int each, struct xti_places *p)
 {
     static const struct xti_box_stagger none = {0, 0, 0};
-    int bytes = unit * b->group, units = p->units = b->word / unit, quarter = (units + 3) / 4;
+    int bytes = unit * b->group, units = p->units = b->word / unit, quarter = (units + 3) / 4,
+        step = each > 1 ? 1 : quarter; /* all units, or those that turns lead to from one */
     struct digits points;
     p->together = together_of(bytes);
     p->n = p->ideal = 0;
@@ -366,7 +367,7 @@ void xti_waves_place(const struct xti_box *b, int unit, int each, struct xti_pla
         ask_for_runs(b, unit, true, w * XTI_WARP, &r);
         p->lanes[w] = r.lanes;
         p->ideal += each * groups_of(&r, bytes);
-        for (int i = 0; i<units; i += each> 1 ? 1 : quarter) { /* by turns all, or those of one */
+        for (int i = 0; i < units; i += step) {
             int k = unit_of_probe(w, i, units);
             ask_for_units(&points, units, &none, w * XTI_WARP, k, &r);
             list_words(b, &r, base_of(b), bytes, p->word[w][k]);

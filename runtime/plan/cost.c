@@ -42,10 +42,10 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step)
 {
     enum { LONG = 256 };
     bool alone = p->n_steps == 1, long_rows = xti_step_row_bytes(step) >= LONG;
-    return step->kernel == XTI_CPU_BLOCKS ? alone && long_rows
-           : step->kernel == XTI_CPU_REVERSE
-               ? alone || long_rows
-               : step->kernel == XTI_CPU_BROADCAST || step->kernel == XTI_CPU_STRIDED;
+    bool always = step->kernel == XTI_CPU_BROADCAST || step->kernel == XTI_CPU_STRIDED;
+    if (step->kernel == XTI_CPU_BLOCKS)
+        return alone && long_rows;
+    return step->kernel == XTI_CPU_REVERSE ? alone || long_rows : always;
 }
 
 int xti_plan_threads(int threads, int64_t bytes)
