@@ -127,6 +127,14 @@ START_TEST(a_variable_that_nobody_understands_is_refused_by_its_name)
         {"XT_MEASURE", "yes", "'yes' is not a number"},
         {"XT_CHECK", "true", "'true' is not a number"},
         {"XT_FAIL_ALLOC", "1st", "'1st' is not a number"},
+        {"XT_THREADS", "99999999999999999999", "'99999999999999999999' is not in [0,1024]"},
+        {"XT_MEASURE", "-1", "'-1' is not in [0,1]"},
+        {"XT_CHECK", "2", "'2' is not in [0,1]"},
+        {"XT_FAIL_ALLOC", "-5", "'-5' is not in [0,"},
+        {"XT_DUMP", "/nowhere/at/all", "'/nowhere/at/all' is not a directory"},
+        {"XT_DUMP", "/dev/null", "'/dev/null' is not a directory"},
+        {"XT_OVERRIDE", "/nowhere/at/all", "'/nowhere/at/all' is not a directory"},
+        {"XT_OVERRIDE", "/dev/null", "'/dev/null' is not a directory"},
         {"XT_DEBUG", "map,caches",
          "'map,caches' has a name that is not graph, map, plan, src, ptx, cache, time"},
     };
@@ -141,6 +149,25 @@ START_TEST(a_variable_that_nobody_understands_is_refused_by_its_name)
         xt_ctx_free(ctx);
         unsetenv(bad[i][0]);
     }
+}
+END_TEST
+
+START_TEST(a_directory_of_a_variable_that_cannot_be_used_is_told)
+{
+    static const char *const name[] = {"XT_DUMP", "XT_OVERRIDE"};
+    char dir[] = "/tmp/xt-api-XXXXXX";
+    struct xt_options o = {.size = sizeof o, .cache_dir = ""};
+    struct xt_ctx *ctx;
+    bool root = !getuid();
+    ck_assert(mkdtemp(dir) && !chmod(dir, 0) && (!root || !setreuid(65534, 0)));
+    for (int i = 0; i < 2; i++) {
+        setenv(name[i], dir, 1);
+        expect(XT_EINVAL, xt_ctx_new(&o, &ctx));
+        ck_assert_msg(says(name[i]) && says(dir) && says("Permission denied"), "%s",
+                      xt_last_error()->message);
+        unsetenv(name[i]);
+    }
+    ck_assert((!root || !setreuid(0, 0)) && !rmdir(dir));
 }
 END_TEST
 
@@ -921,6 +948,7 @@ int main(void)
     tcase_add_test(c, a_context_that_is_not_there_says_why);
     tcase_add_test(c, the_environment_fills_in_what_options_leave_open);
     tcase_add_test(c, a_variable_that_nobody_understands_is_refused_by_its_name);
+    tcase_add_test(c, a_directory_of_a_variable_that_cannot_be_used_is_told);
     tcase_add_test(c, a_compile_is_told_of_when_it_is_asked_for);
     tcase_add_test(c, cache_calls_refuse_null_and_say_why_there_is_none);
     tcase_add_test(c, the_environment_table_has_names_and_ends);

@@ -3,6 +3,7 @@
  * say so. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 
 #include "support/child.h"
 #include "support/cuda_made.h"
@@ -143,6 +144,38 @@ START_TEST(an_override_takes_the_place_of_the_source)
     remove(path);
     remove(dir);
     ck_assert_str_eq(a.source.s, "// mine\n");
+    drop(&a);
+}
+END_TEST
+
+/* A file that is there is not passed over because it cannot be used. */
+START_TEST(an_override_that_is_no_source_is_told)
+{
+    char dir[] = "/tmp/xt-override-XXXXXX", path[128];
+    struct made a;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/xt_test_00000000.cu", dir);
+    make("x: f32[8]; x", &a);
+    setenv("XT_OVERRIDE", dir, 1);
+    static const struct {
+        const char *text, *said;
+        size_t bytes;
+    } row[] = {{NULL, "Is a directory", 0}, {"", "is empty", 0}, {"// a\0 b", "a NUL byte", 7}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct xti_err err = {0};
+        FILE *f = row[i].text ? fopen(path, "w") : NULL;
+        if (f)
+            ck_assert(fwrite(row[i].text, 1, row[i].bytes, f) == row[i].bytes && !fclose(f));
+        else
+            ck_assert_int_eq(mkdir(path, 0700), 0);
+        xti_str_free(&a.source);
+        ck_assert_int_eq(xti_cuda_emit(&a.plan, XTI_TIER_EXACT, "xt_test_00000000", &a.source, &err), XT_EIO);
+        ck_assert_msg(strstr(err.e.message, "XT_OVERRIDE: /tmp/") && strstr(err.e.message, row[i].said), "%s",
+                      err.e.message);
+        remove(path);
+    }
+    unsetenv("XT_OVERRIDE");
+    remove(dir);
     drop(&a);
 }
 END_TEST
@@ -359,6 +392,7 @@ int main(void)
     tcase_add_test(c, a_child_forked_during_a_compile_compiles);
     tcase_add_test(c, a_compile_survives_every_failing_allocation);
     tcase_add_test(c, an_override_takes_the_place_of_the_source);
+    tcase_add_test(c, an_override_that_is_no_source_is_told);
     tcase_add_test(c, a_missing_driver_is_no_device);
     tcase_add_test(c, an_architecture_is_named_in_four_ways_and_no_other);
     tcase_add_test(c, a_kernel_loads_and_launches_through_the_driver);

@@ -1,8 +1,12 @@
 /* context.c: the context: options, caches, lifetime. Layer 6. */
 #include "api/api.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/env.h"
 #include "base/give.h"
@@ -11,7 +15,7 @@
 #include "plan/choice.h"
 
 /* Kernels are small on the CPU, and a loaded module is a few hundred KB: enough for any one program. */
-enum { MAX_KERNELS = 4096, MAX_PLANS = 4096, MAX_CODES = 1024 };
+enum { MAX_KERNELS = 4096, MAX_PLANS = 4096, MAX_CODES = 1024, MAX_THREADS = 1024 };
 
 static void *ref_kernel(void *k) { return xt_kernel_ref(k); }
 
@@ -56,20 +60,43 @@ static xt_status unknown_machine(const char *name, struct xti_err *err)
     return s;
 }
 
-/* What is no number gives back either default. */
+/* What is no number gives back either default; more than 63 bits are the largest. */
 static xt_status check_numbers(struct xti_err *err)
 {
     static const struct {
         enum xti_env id;
         const char *name;
-    } number[] = {{XTI_ENV_THREADS, "XT_THREADS"},
-                  {XTI_ENV_MEASURE, "XT_MEASURE"},
-                  {XTI_ENV_CHECK, "XT_CHECK"},
-                  {XTI_ENV_FAIL_ALLOC, "XT_FAIL_ALLOC"}};
+        int64_t most;
+    } number[] = {{XTI_ENV_THREADS, "XT_THREADS", MAX_THREADS},
+                  {XTI_ENV_MEASURE, "XT_MEASURE", 1},
+                  {XTI_ENV_CHECK, "XT_CHECK", 1},
+                  {XTI_ENV_FAIL_ALLOC, "XT_FAIL_ALLOC", INT64_MAX}};
     for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
         const char *s = xti_env(number[i].id);
-        if (s && *s && xti_env_int(number[i].id, 0) != xti_env_int(number[i].id, 1))
+        int64_t n = xti_env_int(number[i].id, 0);
+        if (s && *s && n != xti_env_int(number[i].id, 1))
             return xti_fail(err, XT_EINVAL, "%s: '%s' is not a number", number[i].name, s);
+        if (n < 0 || n > number[i].most)
+            return xti_fail(err, XT_EINVAL, "%s: '%s' is not in [0,%" PRId64 "]", number[i].name, s,
+                            number[i].most);
+    }
+    return XT_OK;
+}
+
+static xt_status check_directories(struct xti_err *err)
+{
+    static const struct {
+        enum xti_env id;
+        const char *name;
+        int mode;
+    } directory[] = {{XTI_ENV_DUMP, "XT_DUMP", W_OK | X_OK}, {XTI_ENV_OVERRIDE, "XT_OVERRIDE", X_OK}};
+    for (size_t i = 0; i < sizeof directory / sizeof *directory; i++) {
+        const char *s = xti_env(directory[i].id);
+        struct stat st;
+        if (s && *s && (stat(s, &st) || !S_ISDIR(st.st_mode)))
+            return xti_fail(err, XT_EINVAL, "%s: '%s' is not a directory", directory[i].name, s);
+        if (s && *s && access(s, directory[i].mode))
+            return xti_fail(err, XT_EINVAL, "%s: '%s': %s", directory[i].name, s, strerror(errno));
     }
     return XT_OK;
 }
@@ -95,7 +122,8 @@ static xt_status check_environment(struct xti_err *err)
             err, XT_EINVAL,
             "XT_DEBUG: '%s' has a name that is not graph, map, plan, src, ptx, cache, time or all",
             xti_env(XTI_ENV_DEBUG));
-    return check_numbers(err);
+    xt_status s = check_numbers(err);
+    return s ? s : check_directories(err);
 }
 
 static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti_err *err)
@@ -120,9 +148,8 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     if (!ctx->mode && (s = parse_mode(xti_env(XTI_ENV_JIT) ? xti_env(XTI_ENV_JIT) : "", &ctx->mode, err)))
         return s;
     int64_t threads = o->threads ? o->threads : xti_env_int(XTI_ENV_THREADS, 0);
-    if (threads < 0 || threads > 1024)
-        return xti_fail(err, XT_EINVAL, "%s: %lld is not in [0,1024]",
-                        o->threads ? "xt_ctx_new: threads" : "XT_THREADS", (long long)threads);
+    if (threads < 0 || threads > MAX_THREADS)
+        return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads: %d is not in [0,%d]", o->threads, MAX_THREADS);
     ctx->threads = (int)threads;
     ctx->device = o->device;
     if (threads != 1 && !(ctx->pool = xti_threads_new(o->parallel_for, o->pool)))

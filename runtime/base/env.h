@@ -8,7 +8,8 @@
 /* id, default as a person reads it, what it does. `xt env` prints this table. */
 #define XTI_ENV_TABLE(X)                                                                                     \
     X(BACKEND, "cpu", "backend of a compile that names none: ref, cpu or cuda")                              \
-    X(ISA, "the widest the processor has", "CPU kernels: scalar, avx2, avx512 or neon")                      \
+    X(ISA, "the widest the processor has",                                                                   \
+      "CPU kernels: scalar, avx2, avx512 or neon; what the processor lacks changes nothing")                 \
     X(MACHINE, "this processor's",                                                                           \
       "row of CPU plans, hints and prices: zen5, generic, ..; an unknown one lists them")                    \
     X(WITHOUT, "", "CPU strategies and tricks that plans do without: joint,tile (runtime/plan/plan.h)")      \

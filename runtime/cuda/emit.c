@@ -3,6 +3,7 @@
  * Layer 4. */
 #include "cuda/cuda.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,21 +44,30 @@ int xti_emit_fill(const struct xti_cuda_plan *p, int piece)
     return n;
 }
 
-/* XT_OVERRIDE: the file <name>.cu there takes the place of the source. */
-static void override(const char *name, struct xti_str *source)
+/* XT_OVERRIDE: the file <name>.cu there, if there is one, takes the place of the source. */
+static xt_status override(const char *name, struct xti_str *source, struct xti_err *err)
 {
     char path[4096], part[4096];
     const char *dir = xti_env(XTI_ENV_OVERRIDE);
-    int n = dir && *dir ? snprintf(path, sizeof path, "%s/%s.cu", dir, name) : -1;
-    FILE *f = n > 0 && (size_t)n < sizeof path ? fopen(path, "rb") : NULL;
+    if (!dir || !*dir)
+        return XT_OK;
+    errno = ENAMETOOLONG;
+    int n = snprintf(path, sizeof path, "%s/%s.cu", dir, name);
+    FILE *f = (size_t)n < sizeof path ? fopen(path, "rb") : NULL;
     if (!f)
-        return;
+        return errno == ENOENT ? XT_OK : xti_fail(err, XT_EIO, "XT_OVERRIDE: %s: %s", path, strerror(errno));
     xti_str_free(source);
     *source = (struct xti_str){0};
     for (size_t got; (got = fread(part, 1, sizeof part, f)) > 0;)
         xti_str_addn(source, part, got);
+    xt_status s = XT_OK;
+    if (ferror(f))
+        s = xti_fail(err, XT_EIO, "XT_OVERRIDE: %s: %s", path, strerror(errno));
+    else if (!source->failed && (!source->n || strlen(source->s) != source->n))
+        s = xti_fail(err, XT_EIO, "XT_OVERRIDE: %s is empty or has a NUL byte", path);
     fclose(f);
     xti_logf(XTI_LOG_SRC, "%s: replaced by %s", name, path);
+    return s;
 }
 
 static void put_source(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, const char *name,
@@ -97,7 +107,8 @@ xt_status xti_cuda_emit(const struct xti_cuda_plan *p, enum xti_cuda_tier tier, 
                         MAX_PARAM_BYTES, p->map.n_srcs, n_fills);
     snprintf(elem, sizeof elem, "%s_e", name);
     put_source(p, tier, name, elem, source);
-    override(name, source);
+    if ((s = override(name, source, err)))
+        return s;
     if (source->failed || !source->s)
         return xti_fail(err, XT_ENOMEM, "source of %s", name);
     xti_cuda_log_text(XTI_LOG_SRC, name, source->s);
