@@ -61,11 +61,9 @@ static void command_text(int argc, char **argv, char *out, size_t n)
         at += (size_t)snprintf(out + at, n - at, strpbrk(argv[i], " ;()[]*") ? " '%s'" : " %s", argv[i]);
 }
 
-static int measure_calls(int n)
+static int measure_calls(void)
 {
     struct xt_ctx *ctx = NULL;
-    if (n)
-        return fail("bench: --calls takes no workload file");
     int status = xt_ctx_new(NULL, &ctx) || bench_calls(ctx, stdout) ? fail_last("bench: --calls") : 0;
     xt_ctx_free(ctx);
     return status;
@@ -86,9 +84,22 @@ static int measure_regret(const struct pick *pick)
     return status;
 }
 
+static int count_words(const char *s)
+{
+    int n = 0;
+    for (s += strspn(s, " "); *s; s += strspn(s, " ")) {
+        s += strcspn(s, " ");
+        n++;
+    }
+    return n;
+}
+
 static int measure_without(const struct pick *pick, const char *names)
 {
     struct bench_workload *w = NULL;
+    int sets = count_words(names);
+    if (sets < 1 || sets > BENCH_SETS)
+        return fail("bench: --without: %d sets, 1 to %d are taken", sets, BENCH_SETS);
     int n = pick_workloads(pick, &w);
     if (n < 0)
         return EXIT_BAD_INPUT;
@@ -106,6 +117,31 @@ struct options {
     bool quick, calls, list, regret, busy, hptt_measure;
     struct pick pick;
 };
+
+static bool is_standard(const char *path) { return path && !strcmp(path, "-"); }
+
+/* Of argc words, the command's among them: options that would do nothing. 0, or EXIT_BAD_INPUT after a
+ * message. */
+static int check(const struct options *o, int argc)
+{
+    const char *other = o->list      ? "list"
+                        : o->calls   ? "calls"
+                        : o->regret  ? "regret"
+                        : o->without ? "without"
+                                     : NULL;
+    if (other && (o->json || o->html))
+        return fail("bench: --json and --html are of the table of chains: without --%s", other);
+    if ((o->list || o->calls) && argc > 2)
+        return fail("bench: --%s stands alone", other);
+    if (o->regret && o->without)
+        return fail("bench: --regret and --without are two runs");
+    if (other && (o->at || o->hptt_measure))
+        return fail("bench: --%s is of the table of chains: without --%s", o->at ? "at" : "hptt-measure",
+                    other);
+    if (o->hptt_measure && (o->quick || o->busy))
+        return fail("bench: --hptt-measure: there is no HPTT with --%s", o->quick ? "quick" : "busy");
+    return is_standard(o->json) && is_standard(o->html) ? fail("bench: --json and --html, both to -") : 0;
+}
 
 /* 0, or EXIT_BAD_INPUT after a message. */
 static int set_conditions(const struct options *o)
@@ -140,10 +176,11 @@ static int measure_table(const struct options *o, const char *command)
     int samples = o->quick ? QUICK_SAMPLES : SAMPLES;
     int status = measured ? measure_all(peers, w, count, samples, measured) : fail("bench: out of memory");
     peers_close(peers);
-    if (!status)
+    bool table = !is_standard(o->json) && !is_standard(o->html);
+    if (!status && table)
         bench_table(stdout, measured, count);
     const char *told = status || o->busy ? NULL : busy_text(&busy, measured, count, text, sizeof text);
-    if (told)
+    if (told && table)
         printf("\n%s", told);
     const struct bench_note note = {command, told};
     if (!status && o->json)
@@ -160,7 +197,8 @@ static int cmd_bench(int argc, char **argv)
     struct options o = {0};
     const struct option_row rows[] = {
         {"quick", 'q', NULL, "three rounds, no other libraries", NULL, &o.quick},
-        {"json", 'j', "FILE", "all that was measured", &o.json, NULL},
+        {"json", 'j', "FILE", "all that was measured; - is standard output, without the table", &o.json,
+         NULL},
         {"html", 0, "FILE", "a page of it for browsers", &o.html, NULL},
         {"as", 0, "DTYPE", "every element of this type", &o.pick.dtype, NULL},
         {"grow", 0, "N", "the first extent of every source times N", &o.pick.grow, NULL},
@@ -186,13 +224,12 @@ static int cmd_bench(int argc, char **argv)
         return EXIT_BAD_INPUT;
     o.pick.n = argc - first;
     o.pick.words = argv + first;
-    const char *other = o.list ? "list" : o.calls ? "calls" : o.regret ? "regret" : "without";
-    if ((o.json || o.html) && (o.list || o.calls || o.regret || o.without))
-        return fail("bench: --json and --html are of the table of chains: without --%s", other);
+    if (check(&o, argc))
+        return EXIT_BAD_INPUT;
     if (o.list)
         return pick_list(stdout);
     if (o.calls)
-        return measure_calls(o.pick.n);
+        return measure_calls();
     if (set_conditions(&o))
         return EXIT_BAD_INPUT;
     return o.regret    ? measure_regret(&o.pick)

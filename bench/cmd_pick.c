@@ -135,6 +135,8 @@ static int add_file(const char *path, FILE *all)
         status = fail("bench: %s: %s", path, strerror(errno));
     if (copy && fclose(copy) && !status)
         status = fail("bench: out of memory");
+    if (!status && memchr(text, 0, size))
+        status = fail("bench: %s: a NUL byte: a list is text", path);
     if (!status)
         status = check_list(path, text);
     if (!status)

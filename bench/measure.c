@@ -233,6 +233,11 @@ static bool make_setup(struct xt_ctx *ctx, const char *chain, struct setup *s, s
         snprintf(err, err_bytes, "%s", xt_last_error()->message);
         return false;
     }
+    if (begins_at % (xt_dtype_bytes(node.dtype) < 8 ? xt_dtype_bytes(node.dtype) : 8)) {
+        snprintf(err, err_bytes, "--at: elements of %s cannot begin %zu bytes behind a page",
+                 xt_dtype_name(node.dtype), begins_at);
+        return false;
+    }
     s->n = xt_input_count(*g);
     bool fits = s->n <= LIMIT_SOURCES;
     if (!fits || !make_buffers(s, info) || !make_limit(s, (int)xt_dtype_bytes(node.dtype)) ||

@@ -13,7 +13,8 @@ static char *trimmed(const char *s, size_t n)
     return strndup(s, n);
 }
 
-/* Splits "name | where | chain | small chain" of n bytes. False when one of the first three is missing. */
+/* Splits "name | where | chain | small chain" of n bytes. False when one of the first three is missing, or
+ * there are more. */
 static bool split(const char *line, size_t n, struct bench_workload *w)
 {
     char **field[] = {&w->name, &w->where, &w->chain, &w->small};
@@ -21,7 +22,7 @@ static bool split(const char *line, size_t n, struct bench_workload *w)
     for (int i = 0; i < 4; i++) {
         const char *bar = memchr(line, '|', n);
         size_t m = bar ? (size_t)(bar - line) : n;
-        if (!bar && i < 2)
+        if (i < 2 ? !bar : i == 3 && bar)
             return false;
         *field[i] = trimmed(line, m);
         line += bar ? m + 1 : m;

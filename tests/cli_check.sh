@@ -130,6 +130,16 @@ bad 'an operation is no topic' '`xt help chain`' help permute
 bad 'no output' '-o' run 'x; x' "$dir/a.npy"
 bad 'unknown backend' 'tpu' run 'x; x' "$dir/a.npy" -o "$dir/none.npy" --backend tpu
 bad 'calls of a workload file' '--calls' bench --calls bench/workloads.txt
+bad 'a list of names' '--list alone' bench --list kv_append
+bad 'two kinds of tables' '--regret --without' bench --regret --without tile kv_append
+bad 'places of no table' '--at --regret' bench --regret --at 16 kv_append
+bad 'HPTT without others' '--hptt-measure --quick' bench --quick --hptt-measure kv_append
+bad 'no sets' '0 63' bench --without ' ' kv_append
+bad 'more sets than are taken' '64 63' bench --without "$(printf '%064d' 0 | sed 's/0/tile /g')" kv_append
+bad 'two files on standard output' '--json --html' bench --json - --html - kv_append
+bad 'a place for elements' '3 f32' bench --quick --at 3 'x: f32[4,6]; x.T'
+bad 'two words of help' "'x'" help run x
+bad 'a picture and more' '--svg -' explain 'x: u8[2]; x' --svg - --why
 bad 'a page of another table' '--html --without' bench --without tile --html "$dir/no.html" kv_append
 bad 'unknown command' 'frob' frob
 bad 'explain without a shape' 'x' explain 'x; x'
@@ -189,6 +199,20 @@ printf 'good | here | x: u8[2,3]; x\nbad | here | x: u8[2,3]; x.reshape(7)\n' >"
 bad 'a bad chain in a file, before anything is timed' 'reshape w.txt:2: bad: column' bench "$dir/w.txt"
 printf 'good | here | x: u8[2,3]; x\n# bad\nbad | x\n' >"$dir/w.txt"
 bad 'an incomplete line of a file' 'w.txt: line 3' bench "$dir/w.txt"
+printf 'good | here | x: u8[2,3]; x\000 | nobody | reads this\n' >"$dir/w.txt"
+bad 'a NUL byte in a list' 'w.txt NUL' bench --quick "$dir/w.txt"
+bad 'a NUL byte in a list for a pack' 'w.txt:1: NUL' pack "$dir/w.txt" --arch sm_90 -o "$dir/none.xtpack"
+printf 'a | b | x: u8[2,3]; x | x: u8[2]; x | what\n' >"$dir/w.txt"
+bad 'more fields than there are' 'w.txt line 1' bench --quick "$dir/w.txt"
+printf 'x: u8[2,3]; x\na | b |  | x: u8[2]; x\n' >"$dir/w.txt"
+bad 'a line without a chain' 'w.txt:2: no chain' pack "$dir/w.txt" --arch sm_90 -o "$dir/none.xtpack"
+printf '# nothing\n\n' >"$dir/w.txt"
+bad 'a pack of nothing' 'no chains' pack "$dir/w.txt" --arch sm_90 -o "$dir/none.xtpack"
+printf 'x: u8[2,3]; x\n' >"$dir/w.txt"
+bad 'a pack to standard output' '-o -' pack "$dir/w.txt" --arch sm_90 -o -
+bad 'a pack onto its list' 'w.txt list' pack "$dir/w.txt" --arch sm_90 -o "$dir/../${dir##*/}/w.txt"
+bad 'an empty name' "''" pack "$dir/w.txt" --arch sm_90, -o "$dir/none.xtpack"
+expect 'the list is still there' '[ "$(cat "$dir/w.txt")" = "x: u8[2,3]; x" ]'
 printf 'x: u8[2,3]; x\n\nx: u8[2,3]; x.permut(1,0)\n' >"$dir/w.txt"
 bad 'a bad chain of a pack' "'permute'? w.txt:3: column" pack "$dir/w.txt" --arch sm_90 -o "$dir/none.xtpack"
 bad 'a directory of chains for a pack' 'Is a directory' pack "$dir" --arch sm_90 -o "$dir/none.xtpack"
@@ -208,6 +232,9 @@ bad 'no strategy' "'squares,circles'" bench --without squares,circles 'x: u8[64,
 expect 'bench NAME CHAIN' \
     'grep -q "^crop_step " "$dir/out" && grep -q "^x: " "$dir/out" && ! [ -s "$dir/err" ]'
 expect 'and a report' 'grep -q "x.flip(0)" "$dir/b.json"'
+"$xt" bench --quick --busy 'x: u8[64,64]; x.flip(0)' --json - >"$dir/b.json" 2>"$dir/err"
+expect 'a report on standard output is alone there' \
+    '! command -v python3 >/dev/null || python3 -c "import json,sys; json.load(open(sys.argv[1]))" "$dir/b.json"'
 unset XT_THREADS
 
 # the others
@@ -230,6 +257,8 @@ expect 'explain --why begins with a sentence' \
 expect 'refusals wait for --why' '! "$xt" explain "x: f32[4,6]; x.T" | grep -q refused'
 "$xt" explain 'x: f32[4,6]; x.T -> [6,4]:[8,1]+1' --svg "$dir/e.svg" >"$dir/out"
 expect 'explain --svg' 'head -c 4 "$dir/e.svg" | grep -q "<svg" && tail -c 7 "$dir/e.svg" | grep -q "</svg>"'
+expect 'a picture on standard output is alone there' \
+    '"$xt" explain "x: u8[2]; x" --svg - | tail -c 7 | grep -q "</svg>"'
 expect 'explain --svg also prints' 'grep -q strategy "$dir/out"'
 svg='import sys, xml.dom.minidom as d; x = d.parse(sys.argv[1]).documentElement
 assert x.getElementsByTagName("title")[0].firstChild.data.startswith("x: ")
@@ -298,6 +327,9 @@ done
 parses='import json,sys; json.load(open(sys.argv[1]))'
 expect 'json parses' '! command -v python3 >/dev/null || python3 -c "$parses" "$dir/j.json"'
 expect 'env' '"$xt" env | grep -q XT_CACHE_DIR'
+expect 'a variable that is none' \
+    'XT_THREAD=2 "$xt" env | grep -q "^XT_THREAD .*none of these.*XT_THREADS" && ! "$xt" env | grep -q none.of.these'
+expect 'nothing to clear' 'XT_CACHE_DIR= "$xt" cache clear | grep -q "off: XT_CACHE_DIR is empty"'
 expect 'cache path' '[ "$("$xt" cache path)" = "$(XT_DEBUG= "$xt" cache path)" ]'
 expect 'cache clear' '"$xt" cache clear | grep -q removed'
 expect 'cache list' '"$xt" cache list | grep -q bytes'

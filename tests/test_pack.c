@@ -202,7 +202,7 @@ START_TEST(arguments_of_xt_pack_are_checked)
     struct xt_ctx *ctx = cuda_context("");
     struct xt_graph *g = parse_line(lines[0]);
     const struct xt_graph *one[] = {g};
-    const char *arch[] = {"sm_90"}, *bad[] = {"sm_x"};
+    const char *arch[] = {"sm_90", NULL}, *bad[] = {"sm_x"};
     expect(XT_EINVAL, xt_pack(NULL, 1, one, 1, arch, file));
     expect(XT_EINVAL, xt_pack(ctx, 1, NULL, 1, arch, file));
     expect(XT_EINVAL, xt_pack(ctx, -1, one, 1, arch, file));
@@ -212,9 +212,25 @@ START_TEST(arguments_of_xt_pack_are_checked)
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, arch, ""));
     ck_assert_str_eq(xt_last_error()->message, "xt_pack: file has no name");
     expect(XT_EINVAL, xt_pack(ctx, 1, one, 1, bad, file));
+    expect(XT_EINVAL, xt_pack(ctx, 0, NULL, 1, bad, file)); /* of no chains, too */
+    expect(XT_EINVAL, xt_pack(ctx, 1, one, 2, arch, file));
     expect(XT_EIO, xt_pack(ctx, 1, one, 1, arch, "/nonexistent/dir/a.xtpack"));
     expect(XT_OK, xt_pack(ctx, 0, NULL, 1, arch, file));
     xt_graph_free(g);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+/* The way of a temporary file and rename would take a device, or a pipe that somebody reads, away. */
+START_TEST(a_pack_takes_the_place_of_files_alone)
+{
+    struct xt_ctx *ctx = cuda_context("");
+    const char *arch[] = {"sm_90"};
+    struct stat st;
+    ck_assert(!mkfifo(file, 0600));
+    expect(XT_EIO, xt_pack(ctx, 0, NULL, 1, arch, file));
+    ck_assert_ptr_nonnull(strstr(xt_last_error()->message, "is there, and is no file"));
+    ck_assert(!stat(file, &st) && S_ISFIFO(st.st_mode) && !remove(file));
     xt_ctx_free(ctx);
 }
 END_TEST
@@ -346,6 +362,7 @@ int main(void)
     tcase_add_test(c, a_pack_that_cannot_be_read_is_named);
     tcase_add_test(c, a_damaged_entry_is_as_if_it_were_not_there);
     tcase_add_test(c, arguments_of_xt_pack_are_checked);
+    tcase_add_test(c, a_pack_takes_the_place_of_files_alone);
     tcase_add_loop_test(c, every_machine_runs_with_the_base_pack_alone, 0,
                         (int)(sizeof machines / sizeof *machines));
     tcase_add_loop_test(c, ptx_in_the_base_pack_has_the_version_that_it_says, 0, 3);

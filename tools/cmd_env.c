@@ -4,6 +4,25 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Those that are set, and in no row: typing errors look like this. */
+static void print_unknown(void)
+{
+    for (char **at = environ; *at; at++) {
+        char name[64], text[128];
+        struct meant m = {.typed = name};
+        struct xt_env_info e = {.size = sizeof e};
+        bool known = strncmp(*at, "XT_", 3) != 0;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
+        for (int i = 0; i < xt_env_count() && !known && !xt_env_get(i, &e); i++) {
+            known = !strcmp(name, e.name);
+            meant_look(&m, e.name);
+        }
+        if (!known)
+            printf("%-14s is set, and none of these%s\n", clean(text, sizeof text, name), meant_text(&m));
+    }
+}
 
 static int cmd_env(int argc, char **argv)
 {
@@ -21,6 +40,7 @@ static int cmd_env(int argc, char **argv)
                : *e.fallback ? e.fallback
                              : "empty");
     }
+    print_unknown();
     return 0;
 }
 
@@ -32,14 +52,18 @@ static void print_entry(void *total, const char *file, int64_t bytes, const char
     printf("%10" PRId64 "  %.16s  %s\n", bytes, file, what);
 }
 
+static int say_off(struct xt_ctx *ctx)
+{
+    printf("the disk cache is off: %s\n", xt_cache_why(ctx));
+    return 0;
+}
+
 static int list(struct xt_ctx *ctx)
 {
     struct xt_cache_stats s = {.size = sizeof s};
     int64_t total = 0;
-    if (!xt_cache_path(ctx)) {
-        printf("the disk cache is off: %s\n", xt_cache_why(ctx));
-        return 0;
-    }
+    if (!xt_cache_path(ctx))
+        return say_off(ctx);
     if (xt_cache_list(ctx, print_entry, &total) || xt_cache_get(ctx, &s))
         return fail_last("cache");
     printf("%10" PRId64 "  bytes in %s\n", total, xt_cache_path(ctx));
@@ -53,6 +77,8 @@ static int list(struct xt_ctx *ctx)
 static int clear(struct xt_ctx *ctx)
 {
     int64_t removed = 0;
+    if (!xt_cache_path(ctx))
+        return say_off(ctx);
     if (xt_cache_clear(ctx, &removed))
         return fail_last("cache");
     printf("%" PRId64 " removed\n", removed);

@@ -112,9 +112,12 @@ static int check(const struct options *o, int n, char **word)
 {
     const struct command *c = &explain_command;
     bool cuda = o->arch && (!o->backend || !strcmp(o->backend, "cuda"));
+    bool alone = o->svg && !strcmp(o->svg, "-");
     bool of_kernels = o->backend || o->arch || o->svg || o->time || o->why;
     if (o->json && o->time)
         return fail("explain: --time prints a line, not JSON: xt bench --json has both");
+    if (alone && (o->json || o->time || o->why))
+        return fail("explain: --svg - is the picture alone, without --json, --time and --why");
     if (!n && o->svg && strchr(o->svg, ';'))
         return fail_usage(c, "--svg took the chain for its FILE");
     if (!n)
@@ -146,11 +149,12 @@ static int explain_kernel(const struct options *o, int n, char **word, struct xt
     int status = compile(word[0], n - 1, word + 1, opt, &ctx, &k);
     if (!status && o->svg)
         status = write_svg(k, o->svg);
+    bool text = !status && !(o->svg && !strcmp(o->svg, "-"));
     int flags = o->json ? XT_JSON : o->why ? XT_WHY : 0;
-    char *s = status ? NULL : explanation(&(struct explained){.kernel = k, .flags = flags});
+    char *s = text ? explanation(&(struct explained){.kernel = k, .flags = flags}) : NULL;
     if (s)
         printf("%s%s", s, o->json ? "\n" : "  words     `xt help chain` explains those of the plan\n");
-    else
+    else if (text)
         status = EXIT_BAD_INPUT;
     if (!status && o->time)
         status = print_time(k);
@@ -167,7 +171,8 @@ static int cmd_explain(int argc, char **argv)
         {"backend", 'b', "cpu|cuda|ref", "where it would run; ref is the slow reference", &o.backend, NULL},
         {"arch", 'a', "ARCH", "CUDA for this architecture, as sm_90; needs no GPU", &o.arch, NULL},
         {"why", 'w', NULL, "every piece, and why other ways were refused", NULL, &o.why},
-        {"svg", 's', "FILE", "writes the picture, too", &o.svg, NULL},
+        {"svg", 's', "FILE", "writes the picture, too; - is standard output, the picture alone", &o.svg,
+         NULL},
         {"json", 'j', NULL, "as JSON", NULL, &o.json},
         {"time", 't', NULL, "how long it takes, too", NULL, &o.time},
         {"rank", 'r', "N", "of a chain over a mesh: what rank N does, 0 if left out", &o.rank, NULL},

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_ARCHS = 32 };
@@ -54,6 +55,18 @@ static int add(struct pack *p, const char *at, const char *chain)
     return 0;
 }
 
+/* line: n bytes of the list. */
+static int read_line(struct pack *p, const char *at, char *line, size_t n)
+{
+    if (memchr(line, 0, n))
+        return fail("pack: %s: a NUL byte: a list is text", at);
+    line[strcspn(line, "#")] = 0;
+    char *text = trim(line), *chain = chain_of(text);
+    if (!*text)
+        return 0;
+    return *chain ? add(p, at, chain) : fail("pack: %s: there is no chain in it", at);
+}
+
 static int read_list(struct pack *p, const char *path)
 {
     char *line = NULL;
@@ -63,26 +76,36 @@ static int read_list(struct pack *p, const char *path)
     FILE *f = fopen(path, "r");
     if (!f)
         return fail("pack: %s: %s", path, strerror(errno));
-    while (!status && getline(&line, &room, f) >= 0) {
-        line[strcspn(line, "#")] = 0;
-        char *chain = chain_of(line);
+    for (ssize_t n; !status && (n = getline(&line, &room, f)) >= 0;) {
         snprintf(at, sizeof at, "%s:%d", path, ++number);
-        if (*chain)
-            status = add(p, at, chain);
+        status = read_line(p, at, line, (size_t)n);
     }
     if (!status && !feof(f))
         status = fail("pack: %s: %s", path, strerror(errno));
+    if (!status && !p->n)
+        status = fail("pack: %s: no chains in it", path);
     free(line);
     fclose(f);
     return status;
 }
 
+/* A name that is empty is one, too, and refused as such. */
 static int split(char *list, const char **arch)
 {
     int n = 0;
-    for (char *save, *at = strtok_r(list, ",", &save); at && n < MAX_ARCHS; at = strtok_r(NULL, ",", &save))
-        arch[n++] = at;
+    while (list && n < MAX_ARCHS)
+        arch[n++] = strsep(&list, ",");
     return n;
+}
+
+static int check_output(const char *list, const char *out)
+{
+    struct stat a, b;
+    if (!strcmp(out, "-"))
+        return fail("pack: -o -: a pack is a file");
+    if (!stat(list, &a) && !stat(out, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        return fail("pack: %s: is the list of chains itself", out);
+    return 0;
 }
 
 static int cmd_pack(int argc, char **argv)
@@ -110,7 +133,9 @@ static int cmd_pack(int argc, char **argv)
         return fail("pack: --arch: %d architectures, at most %d are taken", wanted, MAX_ARCHS);
     char *copy = strdup(archs);
     int n_archs = copy ? split(copy, arch) : 0;
-    int status = read_list(&p, argv[first]);
+    int status = copy ? check_output(argv[first], out) : fail("pack: out of memory");
+    if (!status)
+        status = read_list(&p, argv[first]);
     if (!status && xt_ctx_new(NULL, &ctx))
         status = fail_last("pack");
     if (!status && isatty(2))

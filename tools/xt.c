@@ -66,6 +66,8 @@ static int cmd_help(int argc, char **argv)
         return EXIT_BAD_INPUT;
     if (first == argc)
         return print_overview();
+    if (argc - first > 1)
+        return fail_usage(&help_command, "one word, got '%s', too", argv[first + 1]);
     if (!strcmp(argv[first], "chain"))
         return print_help_chain();
     const struct command *c = find(argv[first]);

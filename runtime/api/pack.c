@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/api.h"
@@ -112,18 +113,34 @@ static void compile_all(struct ahead *a)
     xti_threads_unref(threads);
 }
 
+/* What would only be found out after minutes. rename would replace a device, too. */
+static xt_status check_arguments(int n_archs, const char *const *archs, const char *file, struct xti_err *err)
+{
+    xt_status s = XT_OK;
+    struct xti_cuda_target t;
+    struct stat st;
+    if (!*file)
+        return xti_fail(err, XT_EINVAL, "xt_pack: file has no name");
+    if (!stat(file, &st) && !S_ISREG(st.st_mode))
+        return xti_fail(err, XT_EIO, "pack %s: is there, and is no file", file);
+    for (int i = 0; i < n_archs && !s; i++)
+        s = archs[i] ? xti_cuda_arch(archs[i], &t, err)
+                     : xti_fail(err, XT_EINVAL, "xt_pack: architecture %d is NULL", i);
+    return s;
+}
+
 xt_status xt_pack(struct xt_ctx *ctx, int n, const struct xt_graph *const *graphs, int n_archs,
                   const char *const *archs, const char *file)
 {
     struct xti_err err;
     struct xti_pack_maker m = {0};
-    xt_status s = XT_OK;
     xti_err_clear(&err);
     if (!ctx || !file || n < 0 || n_archs < 1 || (n && !graphs) || !archs)
         return xti_publish(
             xti_fail(&err, XT_EINVAL, "xt_pack: an argument is NULL, or there is no architecture"), &err);
-    if (!*file)
-        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_pack: file has no name"), &err);
+    xt_status s = check_arguments(n_archs, archs, file, &err);
+    if (s)
+        return xti_publish(s, &err);
     struct ahead ahead = {ctx, graphs, archs, n, n_archs, 0};
     compile_all(&ahead);
     for (int a = 0; a < n_archs && !s; a++)
