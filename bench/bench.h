@@ -110,9 +110,9 @@ int bench_calls(struct xt_ctx *ctx, FILE *f);
  * the end the geometric mean and the least of best / chosen. 0, or -1: xt_last_error */
 int bench_regret(struct xt_ctx *ctx, const struct bench_workload *w, int n, FILE *f);
 
-/* ---- without.c: how much longer chains take by plans without strategies and tricks: sets of their names,
- * "tile joint,merge" are two, 1 to BENCH_SETS; cut up. Of rows whose plan changes, each by itself, and of all sets a table. 0,
- * or -1: xt_last_error */
+/* ---- without.c: how much longer chains take by plans without strategies and tricks: sets of their names, 1
+ * to BENCH_SETS, "tile joint,merge" are two; cut up. Of rows whose plan changes, each by itself, and of all
+ * sets a table. 0, or -1: xt_last_error */
 enum { BENCH_SETS = 63 };
 int bench_without(char *names, const struct bench_workload *w, int n, FILE *f);
 
