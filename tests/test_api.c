@@ -265,6 +265,11 @@ START_TEST(compiling_refuses_null_bad_sizes_and_graphs_without_an_output)
         expect(XT_EINVAL, xt_compile(ctx, g, &o, &k));
         ck_assert(!k && says("backend"));
     }
+    for (int measure = -2; measure <= 2; measure += 4) {
+        o = good, o.measure = measure, k = (void *)1;
+        expect(XT_EINVAL, xt_compile(ctx, g, &o, &k));
+        ck_assert(!k && says("measure"));
+    }
     expect(XT_OK, xt_graph_new(&none));
     k = (void *)1;
     expect(XT_EINVAL, xt_compile(ctx, none, NULL, &k));

@@ -484,6 +484,14 @@ START_TEST(options_of_other_versions_are_taken_and_those_that_make_no_sense_refu
         struct xt_files_options o = {.size = sizeof o, .requests = i ? INT_MIN : -1};
         ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &o, &f), XT_EINVAL);
     }
+    struct xt_files_options thin = {.size = sizeof thin, .tile_bytes = 3};
+    ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", &thin, &f), XT_EINVAL);
+    ck_assert_str_eq(xt_last_error()->message,
+                     "3 bytes of a tile are too few: one element of the result needs more");
+    ck_assert_int_eq(xt_files_new(line, 0, NULL, "o.npy", NULL, &f), XT_OK);
+    ck_assert_int_eq(xt_files_explain(f, XT_WHY, NULL, 0, NULL), XT_EINVAL);
+    ck_assert_int_eq(xt_files_explain(f, -1, NULL, 0, NULL), XT_EINVAL);
+    xt_files_free(f);
     ck_assert_int_eq(xt_files_new(line, 1, NULL, "o.npy", NULL, &f), XT_EINVAL);
     ck_assert_int_eq(xt_files_new(line, 0, NULL, "", NULL, &f), XT_EINVAL);
     ck_assert_str_eq(xt_last_error()->message, "xt_files_new: output has no name");

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
@@ -556,9 +558,23 @@ START_TEST(indexing_refuses_what_does_not_fit_and_says_why)
     check_fails(xt_index(g, X, 1, NULL), XT_EINVAL, "index: op 1: items is NULL");
     for (int i = 0; i < 70; i++)
         many[i] = (struct xt_index){.kind = XT_NEWAXIS};
-    check_fails(xt_index(g, X, 70, many), XT_ERANK, "index: op 1: rank 70 is not in [0,32]");
+    check_fails(xt_index(g, X, 65, many), XT_ERANK, "index: op 1: rank 65 is not in [0,32]");
     check_fails(xt_index(g, X, 30, many), XT_ERANK, "index: op 1: rank 33 is not in [0,32]");
 #undef X
+}
+END_TEST
+
+/* Of lists that are longer than any shape can want nothing is read: here there is nothing. */
+START_TEST(of_items_beyond_reason_none_is_read)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(p, MAP_FAILED);
+    check_fails(xt_index(g, in(SHAPE(3)), INT_MAX, (const void *)p), XT_ERANK,
+                "index: op 1: 2147483647 items are more than axes can have");
+    check_fails(xt_index(g, in(SHAPE(3)), 66, (const void *)p), XT_ERANK,
+                "index: op 1: 66 items are more than axes can have");
+    munmap(p, page);
 }
 END_TEST
 
@@ -839,6 +855,7 @@ int main(void)
     tcase_add_test(t, names_are_identifiers_that_nothing_else_has);
     tcase_add_test(t, every_builder_refuses_what_does_not_fit_and_says_why);
     tcase_add_test(t, indexing_refuses_what_does_not_fit_and_says_why);
+    tcase_add_test(t, of_items_beyond_reason_none_is_read);
     tcase_add_test(t, outputs_that_make_no_sense_are_refused);
     tcase_add_test(t, the_first_error_stays_and_later_builders_do_nothing);
     tcase_add_test(t, joins_of_a_graph_that_failed_or_is_null_read_no_operand);

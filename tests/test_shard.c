@@ -908,6 +908,8 @@ START_TEST(an_explanation_has_the_same_numbers_as_text_and_as_json)
     ck_assert_int_eq(xt_shard_explain(p, XT_JSON, text, sizeof text, &need), XT_OK);
     ck_assert_ptr_nonnull(strstr(text, "\"sends\": [{\"peer\": 0, \"bytes\": 24, \"parts\": 1"));
     ck_assert_ptr_nonnull(strstr(text, "\"shape\": [3,4], \"strides\": [4,1]"));
+    ck_assert_int_eq(xt_shard_explain(p, XT_WHY, text, sizeof text, &need), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_explain(p, XT_JSON | XT_SVG, text, sizeof text, &need), XT_EINVAL);
     xt_shard_free(p);
 }
 END_TEST

@@ -307,6 +307,8 @@ xt_status xt_compile(struct xt_ctx *ctx, const struct xt_graph *g, const struct 
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: backend %d", (int)o.backend), &err);
     if (o.mode < XT_MODE_AUTO || o.mode > XT_GENERIC)
         return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: mode %d", (int)o.mode), &err);
+    if (o.measure < -1 || o.measure > 1)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_compile: measure %d", o.measure), &err);
     if (g->err.e.status)
         return xti_publish(g->err.e.status, &g->err);
     if (g->out < 0)

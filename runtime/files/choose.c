@@ -225,10 +225,11 @@ static double search(struct search *s, int64_t *n)
 
 static xt_status too_small(struct search *s)
 {
+    bool tile = s->most && s->most < s->t->out->esize;
     return s->st ? s->st
-                 : xti_fail(s->err, XT_ENOMEM,
-                            "%lld bytes of memory are too few: one element of the result needs more",
-                            (long long)s->room);
+                 : xti_fail(s->err, tile ? XT_EINVAL : XT_ENOMEM,
+                            "%lld bytes of %s are too few: one element of the result needs more",
+                            (long long)(tile ? s->most : s->room), tile ? "a tile" : "memory");
 }
 
 /* Seconds of the kernels, of all tiles. */

@@ -414,6 +414,8 @@ xt_status xt_files_explain(const struct xt_files *f, int flags, char *buf, size_
     struct xti_str b = {0};
     if (!f)
         return xti_fail_null("xt_files_explain", "the run");
+    if (flags & ~XT_JSON)
+        return xti_publish(xti_fail(&err, XT_EINVAL, "xt_files_explain: flags are not 0 or XT_JSON"), &err);
     if (flags & XT_JSON)
         xti_files_json(f, &b);
     else

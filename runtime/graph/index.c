@@ -49,12 +49,18 @@ static bool add_at(struct xti_build *b, int axis, int64_t at)
     return false;
 }
 
+enum { MOST_ITEMS = 2 * XT_MAX_RANK + 1 }; /* all axes, as many new ones, and '...': no more are read */
+
 static bool check_items(struct xti_build *b, int n, const struct xt_index *items)
 {
     int used = 0, ellipses = 0, fresh = 0;
     char s[XTI_SHAPE_TEXT];
     if (!xti_build_list(b, n, items, "items"))
         return false;
+    if (n > MOST_ITEMS) {
+        xti_build_fail(b, XT_ERANK, -1, "%d items are more than axes can have", n);
+        return false;
+    }
     for (int i = 0; i < n; i++) {
         if ((int)items[i].kind < XT_AT || items[i].kind > XT_NEWAXIS) {
             xti_build_fail(b, XT_EINVAL, -1, "item %d: %d is not a kind", i, (int)items[i].kind);

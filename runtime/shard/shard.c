@@ -235,6 +235,8 @@ xt_status xt_shard_explain(const struct xt_shard *p, int flags, char *buf, size_
     struct xti_str b = {0};
     if (!p || (!buf && size))
         return fail(XT_EINVAL, "xt_shard_explain: an argument is NULL");
+    if (flags & ~XT_JSON)
+        return fail(XT_EINVAL, "xt_shard_explain: flags are not 0 or XT_JSON");
     (flags & XT_JSON ? xti_shard_json : xti_shard_text)(p, &b);
     xt_status s = b.failed ? fail(XT_ENOMEM, "xt_shard_explain: out of memory")
                            : xti_publish(xti_copy_out(b.s, b.n, buf, size, need), NULL);
