@@ -109,7 +109,7 @@ check-fault: need-test ## kills and failing calls at every system call, damaged 
 # ThreadSanitizer the scalar ones: what threads share is cut before any kernel runs. QUICK=1: fewer tests.
 # What sanitizers add makes gcc warn of more than there is.
 SAN_QUICK := graph lang fuse map plan cpu overlap huge cache cache_place cache_shared memo
-ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig api explain calls choice npy pack helper shard boxes cuda_api)
+ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig widen index32 map_text api explain calls choice npy pack helper shard boxes cuda_api)
 TSAN_TESTS := memo threads $(if $(QUICK),,cache_shared tiers)
 VALGRIND_TESTS := graph map
 SAN_MAKE = $(SUBMAKE) PACK=no WERROR= B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)

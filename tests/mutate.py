@@ -22,7 +22,7 @@ SURVIVORS = "tests/survivors.txt"
 TESTS = {
     "base": "base overlap lang api graph calls",
     "graph": "graph lang eval calls ends",
-    "map": "fuse map sig eval inverse huge shard nasty",
+    "map": "fuse map sig widen index32 map_text eval inverse huge shard nasty",
     "cache": "cache memo pack_file",
     "plan": "plan cpu choice huge run",
 }

@@ -1,5 +1,5 @@
 /* test_explain.c: what xt_explain says of a plan is what the plan does: the loops that it prints, walked, go
- * from each byte of the source to its place in the destination. */
+ * from each byte of the source to its place in the destination; its forms are valid, and cut where asked. */
 #include "support/api.h"
 
 #include <inttypes.h>
@@ -7,15 +7,9 @@
 
 #include "api/explain.h"
 #include "cpu/cpu.h"
-
-static char *explained(const struct xt_kernel *k, int flags)
-{
-    size_t need = 0;
-    expect(XT_OK, xt_explain(k, flags, NULL, 0, &need));
-    char *text = malloc(need);
-    expect(XT_OK, xt_explain(k, flags, text, need, NULL));
-    return text;
-}
+#include "support/comma.h"
+#include "support/random_graph.h"
+#include "support/scratch.h"
 
 /* ---- loops as printed */
 
@@ -507,6 +501,198 @@ START_TEST(as_many_threads_are_told_as_run)
 }
 END_TEST
 
+/* ---- the forms, and what is asked of them */
+
+/* One JSON value, RFC 8259, without recursion. NULL: the first byte that is wrong is at *at. */
+static bool json_string(const char **at)
+{
+    if (*(*at)++ != '"')
+        return false;
+    for (; **at != '"'; ++*at) {
+        if ((unsigned char)**at < 0x20)
+            return false;
+        if (**at == '\\' && !strchr("\"\\/bfnrtu", *++*at))
+            return false;
+    }
+    ++*at;
+    return true;
+}
+
+static bool json_number(const char **at)
+{
+    const char *from = *at;
+    *at += **at == '-';
+    *at += strspn(*at, "0123456789.eE+-");
+    return *at > from && (*at)[-1] >= '0' && (*at)[-1] <= '9';
+}
+
+static bool json_valid(const char *at)
+{
+    char open[64];
+    int depth = 0;
+    bool value = true; /* one is wanted next */
+    for (;;) {
+        at += strspn(at, " \t\r\n");
+        if (value && (*at == '[' || *at == '{')) {
+            if (depth == 64)
+                return false;
+            open[depth++] = *at++;
+            at += strspn(at, " \t\r\n");
+            if (*at == open[depth - 1] + 2) /* ']' and '}' are two past theirs */
+                value = false;
+            else if (open[depth - 1] == '{' && (!json_string(&at) || (at += strspn(at, " "), *at++ != ':')))
+                return false;
+        } else if (value) {
+            if (*at == '"'                                           ? !json_string(&at)
+                : !strncmp(at, "true", 4) || !strncmp(at, "null", 4) ? !(at += 4)
+                : !strncmp(at, "false", 5)                           ? !(at += 5)
+                                                                     : !json_number(&at))
+                return false;
+            value = false;
+        } else if (!depth) {
+            return !*at;
+        } else if (*at == open[depth - 1] + 2) {
+            at++, depth--;
+        } else if (*at++ == ',') {
+            at += strspn(at, " \t\r\n");
+            if (open[depth - 1] == '{' && (!json_string(&at) || (at += strspn(at, " "), *at++ != ':')))
+                return false;
+            value = true;
+        } else {
+            return false;
+        }
+    }
+}
+
+START_TEST(the_json_checker_knows_good_from_bad)
+{
+    static const char *const good[] = {"[]", "{}", "{\"a\": [1, -2, {\"b\": \"x\\\"y\"}], \"c\": true}", "7",
+                                       "[[],[{}]]"};
+    static const char *const bad[] = {"",  "[",        "[1,]", "{\"a\"}", "{\"a\": }", "[1 2]", "[]]",
+                                      "]", "[\"\n\"]", "{,}",  "[1}",     "-",         "\"a"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        ck_assert_msg(json_valid(good[i]), "%s", good[i]);
+    for (size_t i = 0; i + 1 < sizeof bad / sizeof *bad; i++)
+        ck_assert_msg(!json_valid(bad[i]), "%s", bad[i]);
+}
+END_TEST
+
+/* The text in full; and cut at every kind of size, never past it. */
+static char *explained_and_cut(const struct xt_kernel *k, int flags)
+{
+    size_t need = 0, again = 0;
+    expect(XT_OK, xt_explain(k, flags, NULL, 0, &need));
+    ck_assert_int_gt(need, 1);
+    char *whole = malloc(need), *cut = malloc(need + 2);
+    expect(XT_OK, xt_explain(k, flags, whole, need, &again));
+    ck_assert_int_eq(need, again);
+    ck_assert_int_eq(strlen(whole) + 1, need);
+    const size_t sizes[] = {0, 1, 2, need / 2, need - 1, need, need + 1};
+    for (int i = 0; i < 7; i++) {
+        memset(cut, 1, need + 2);
+        expect(XT_OK, xt_explain(k, flags, cut, sizes[i], i % 2 ? NULL : &again));
+        ck_assert_int_eq(cut[sizes[i]], 1);
+        size_t n = sizes[i] < need ? sizes[i] : need;
+        ck_assert(!n || (!memcmp(cut, whole, n - 1) && !cut[n - 1]));
+    }
+    free(cut);
+    return whole;
+}
+
+START_TEST(explanations_are_text_for_people_and_valid_json)
+{
+    for (int backend = XT_REF; backend <= XT_CPU; backend++) {
+        struct xt_ctx *ctx = new_ctx((xt_backend)backend, 1);
+        for (uint64_t seed = 1; seed <= 120; seed++) {
+            struct xt_graph *g = random_graph(seed, NULL);
+            struct xt_kernel *k;
+            ck_assert(!xt_compile(ctx, g, NULL, &k));
+            char *json = explained_and_cut(k, XT_JSON), *text = explained_and_cut(k, 0),
+                 *svg = explained_and_cut(k, XT_SVG);
+            ck_assert(!strncmp(svg, "<svg ", 5) && !strcmp(svg + strlen(svg) - 7, "</svg>\n"));
+            free(svg);
+            ck_assert_msg(json_valid(json), "%s: %s", graph_text(g), json);
+            struct xt_kernel_info info = {.size = sizeof info};
+            expect(XT_OK, xt_kernel_get(k, &info));
+            ck_assert(strstr(json, info.signature) && strstr(text, info.signature));
+            ck_assert(strstr(text, graph_text(g)));
+            ck_assert_msg(text[strlen(text) - 1] == '\n' && !strstr(text, "\n\n\n"), "%s", text);
+            free(json);
+            free(text);
+            xt_kernel_free(k);
+            xt_graph_free(g);
+        }
+        xt_ctx_free(ctx);
+    }
+}
+END_TEST
+
+START_TEST(the_locale_of_a_host_is_in_no_explanation)
+{
+    static const int forms[] = {0, XT_WHY, XT_JSON, XT_SVG};
+    char dir[SCRATCH_PATH];
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, "x: f32[1000,700]; x.T.pad((1,0),(0,0), value=0.5)");
+    make_scratch(dir, "explain");
+    for (int i = 0; i < 4; i++) {
+        char *plain = explained(k, forms[i]);
+        use_comma(dir);
+        char *here = explained(k, forms[i]);
+        setlocale(LC_ALL, "C");
+        ck_assert_str_eq(here, plain);
+        free(plain);
+        free(here);
+    }
+    remove_scratch(dir);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(explaining_refuses_null_and_unknown_flags)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, "x: f32[3]; x");
+    size_t need = 9;
+    char buf[8] = "before";
+    expect(XT_EINVAL, xt_explain(NULL, 0, buf, sizeof buf, &need));
+    ck_assert_int_eq(need, 0);
+    expect(XT_EINVAL, xt_explain(k, 8, buf, sizeof buf, &need));
+    expect(XT_EINVAL, xt_explain(k, XT_JSON | XT_SVG, buf, sizeof buf, &need));
+    expect(XT_EINVAL, xt_explain(k, -1, buf, sizeof buf, NULL));
+    ck_assert_str_eq(buf, "before");
+    expect(XT_OK, xt_explain(k, 0, NULL, 0, NULL));
+    expect(XT_OK, xt_explain(k, 0, NULL, 100, &need));
+    ck_assert_int_gt(need, 20);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
+/* Every refusal stands in the text, each reason of a piece once. */
+START_TEST(the_text_groups_refusals_by_reason_and_loses_none)
+{
+    struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
+    struct xt_kernel *k = compile_line(ctx, "x: f32[64,64]; x.tril(3)");
+    char *text = explained(k, XT_WHY), *json = explained(k, XT_JSON);
+    int lines = 0, refusals = 0, named = 0;
+    const char *at = strstr(text, "  refused");
+    for (const char *c = json; (c = strstr(c, "\"reason\"")); c++)
+        refusals++;
+    for (const char *end = strstr(text, "  choice"); at < end; at = strchr(at, '\n') + 1, lines++) {
+        const char *names = strchr(strstr(at, "piece"), ':') + 1, *stop = strchr(names, ':');
+        for (named++; names < stop; names++)
+            named += *names == ',';
+    }
+    ck_assert_int_eq(named, refusals);
+    ck_assert_int_lt(lines, refusals / 2);
+    free(text);
+    free(json);
+    xt_kernel_free(k);
+    xt_ctx_free(ctx);
+}
+END_TEST
+
 /* ---- time */
 
 START_TEST(explaining_4096_pieces_takes_a_moment)
@@ -531,7 +717,7 @@ END_TEST
 int main(void)
 {
     Suite *s = suite_create("explain");
-    TCase *loops = tcase_create("loops"), *time = tcase_create("time");
+    TCase *loops = tcase_create("loops"), *forms = tcase_create("forms"), *time = tcase_create("time");
     tcase_set_timeout(loops, 60);
     tcase_add_loop_test(loops, the_loops_that_are_printed_walked_do_the_copy, 0,
                         (int)(sizeof nests / sizeof *nests));
@@ -546,6 +732,13 @@ int main(void)
                         (int)(sizeof small / sizeof *small));
     tcase_add_loop_test(loops, as_many_threads_are_told_as_run, 0, 5);
     suite_add_tcase(s, loops);
+    tcase_set_timeout(forms, 60);
+    tcase_add_test(forms, the_json_checker_knows_good_from_bad);
+    tcase_add_test(forms, explanations_are_text_for_people_and_valid_json);
+    tcase_add_test(forms, the_locale_of_a_host_is_in_no_explanation);
+    tcase_add_test(forms, explaining_refuses_null_and_unknown_flags);
+    tcase_add_test(forms, the_text_groups_refusals_by_reason_and_loses_none);
+    suite_add_tcase(s, forms);
     tcase_set_timeout(time, 60);
     tcase_add_test(time, explaining_4096_pieces_takes_a_moment);
     suite_add_tcase(s, time);

@@ -3,8 +3,8 @@
 #include "plan/cpu_strategies.h"
 
 /* clang-format off */
-#define ROW(name, weighed, what, how, ...)                                                                   \
-    {#name, what, how, xti_##name##_applies, xti_##name##_make, .rivals = XTI_RIVALS_##weighed, __VA_ARGS__}
+#define ROW(name, by, what, ...)                                                                             \
+    {#name, what, .applicable = xti_##name##_applies, xti_##name##_make, XTI_RIVALS_##by, .how = __VA_ARGS__}
 
 const struct xti_strategy xti_cpu_strategies[XTI_N_STRATEGIES] = {
     {"memcpy", "a plain copy", "it is copied whole", xti_memcpy_applies, .make = xti_rows_make},

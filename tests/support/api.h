@@ -43,6 +43,16 @@ static inline struct xt_kernel *compile_line(struct xt_ctx *ctx, const char *lin
                       xt_last_error()->message);                                                             \
     } while (0)
 
+/* The caller frees it. */
+static inline char *explained(const struct xt_kernel *k, int flags)
+{
+    size_t need = 0;
+    expect(XT_OK, xt_explain(k, flags, NULL, 0, &need));
+    char *text = malloc(need);
+    expect(XT_OK, xt_explain(k, flags, text, need, NULL));
+    return text;
+}
+
 /* Bytes between two pages that fault. at_end: the byte after the last is in the upper one, else the byte
  * before the first is in the lower one. The rest of the last page is filled with SLACK. */
 enum { SLACK = 0x5a };
