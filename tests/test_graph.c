@@ -574,6 +574,8 @@ START_TEST(of_items_beyond_reason_none_is_read)
                 "index: op 1: 2147483647 items are more than axes can have");
     check_fails(xt_index(g, in(SHAPE(3)), 66, (const void *)p), XT_ERANK,
                 "index: op 1: 66 items are more than axes can have");
+    check_fails(xt_rearrange(g, in(SHAPE(3)), "a -> a", 33, (const void *)p, (const void *)p), XT_ERANK,
+                "rearrange: op 1: 33 lengths are more than axes can have");
     munmap(p, page);
 }
 END_TEST

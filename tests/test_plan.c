@@ -466,7 +466,7 @@ END_TEST
 START_TEST(a_group_holds_what_every_part_of_it_reads)
 {
     enum { DIMS = 23, PITCH = 70, EACH = 16 };
-    char near[DIMS * EACH] = "", far[DIMS * EACH] = "", ext[DIMS * EACH] = "", line[4 * DIMS * EACH];
+    char near[DIMS * EACH] = "", far[DIMS * EACH] = "", ext[DIMS * EACH] = "", line[5 * DIMS * EACH];
     for (int i = 0; i < DIMS; i++) {
         strcat(ext, "2,");
         strcat(near, "1,");

@@ -77,6 +77,10 @@ static xt_node expand(struct xt_graph *g, xt_node x, int n, const int64_t *shape
 
 static bool check_lengths(struct xti_build *b, const char *pattern, const struct xti_lengths *given)
 {
+    if (given->n > XT_MAX_RANK) {
+        xti_build_fail(b, XT_ERANK, -1, "%d lengths are more than axes can have", given->n);
+        return false;
+    }
     bool ok = pattern && given->n >= 0 && (!given->n || (given->name && given->length));
     for (int i = 0; ok && i < given->n; i++)
         ok = given->name[i] != NULL;
