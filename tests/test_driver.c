@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
+#include "cuda/driver.h"
 #include "support/child.h"
 #include "support/cuda_made.h"
 
@@ -184,8 +185,9 @@ START_TEST(a_missing_driver_is_no_device)
 {
     struct xti_err err = {0};
     struct xti_cuda_target t;
+    const struct xti_cu_api *api;
     setenv("XT_LIBCUDA", "/nonexistent/libcuda.so", 1);
-    ck_assert_int_eq(xti_cuda_probe(&err), XT_ENODEVICE);
+    ck_assert_int_eq(xti_driver_get(&api, &err), XT_ENODEVICE);
     ck_assert_ptr_nonnull(strstr(err.e.message, "no CUDA driver"));
     ck_assert_int_eq(xti_cuda_target(0, &t, &err), XT_ENODEVICE);
     unsetenv("XT_LIBCUDA");
@@ -339,11 +341,12 @@ START_TEST(a_destroyed_context_is_an_error_and_no_crash)
 {
     struct device_run r;
     struct xti_err err = {0};
+    const struct xti_cu_api *api;
     void *ctx = NULL;
     if (cuda_skipped() || no_double())
         return;
     prepare(&r);
-    ck_assert_msg(!xti_cuda_probe(&err), "%s", err.e.message);
+    ck_assert_msg(!xti_driver_get(&api, &err), "%s", err.e.message);
     int (*create)(void **, unsigned, int) = (int (*)(void **, unsigned, int))double_symbol("cuCtxCreate_v2");
     int (*destroy)(void *) = (int (*)(void *))double_symbol("cuCtxDestroy_v2");
     const void *src = r.src;
@@ -372,8 +375,9 @@ START_TEST(a_forked_child_is_told_so)
         const void *src = r.src;
         xt_status s = xti_cuda_launch(&r.made.plan, XTI_TIER_EXACT, r.module, r.dst, &src, NULL, &err);
         xti_module_free(r.module);
+        const struct xti_cu_api *api;
         struct xti_err again = {0};
-        _exit(s == XT_EFORKED && xti_cuda_probe(&again) == XT_EFORKED ? 0 : 1);
+        _exit(s == XT_EFORKED && xti_driver_get(&api, &again) == XT_EFORKED ? 0 : 1);
     }
     ck_assert_int_eq(end_of(child), 0);
     xti_module_free(r.module);

@@ -64,8 +64,6 @@ void xti_nvrtc_options(const struct xti_nvrtc *n, int sm, struct xti_str *out);
 
 /* ---- driver.c, module.c, launch.c */
 
-/* XT_ENODEVICE with the reason when there is no driver or no device. */
-xt_status xti_cuda_probe(struct xti_err *err);
 /* The device of the current context, else ordinal `device`: its target. */
 xt_status xti_cuda_target(int device, struct xti_cuda_target *t, struct xti_err *err);
 /* "sm_90" (also "90", "sm_90a") -> target; XT_EINVAL otherwise. */

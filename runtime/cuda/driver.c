@@ -210,12 +210,6 @@ void xti_driver_leave(struct xti_driver_scope *s, bool keep)
         s->api->primary_release(s->device);
 }
 
-xt_status xti_cuda_probe(struct xti_err *err)
-{
-    const struct xti_cu_api *api;
-    return xti_driver_get(&api, err);
-}
-
 /* No context is made: the attributes are the device's. */
 static xt_status current_device(const struct xti_cu_api *api, int ordinal, xti_cu_device *device,
                                 struct xti_err *err)

@@ -307,18 +307,6 @@ void xti_write_optional(struct xti_writer *w, const char *name, int64_t v)
     say(w, "\n");
 }
 
-void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64_t of)
-{
-    bool known = w->in == XTI_IN_ROW && of > 1 && v % of == 0;
-    if (w->in == XTI_IN_ROW)
-        xti_write_fact(w->e, known ? (uint64_t)of : 1);
-    xti_write_text(w, "#define %s ", name);
-    if (known)
-        xti_write_text(w, "(%" PRId64 " * ", of);
-    put(w, known ? v / of : v);
-    say(w, known ? ")\n" : "\n");
-}
-
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out)
 {
     w->digit[w->n_digits++] = (struct xti_digit){n, out, -1};

@@ -94,9 +94,6 @@ void xti_write_constant_of(struct xti_writer *w, const char *name, int k, int64_
 void xti_write_number_of(struct xti_writer *w, const char *name, int k, int64_t v);
 /* A number of which the structure knows whether it is 0; then it is the constant. */
 void xti_write_optional(struct xti_writer *w, const char *name, int64_t v);
-/* A number of which the structure knows whether `of`, a power of two and a constant, divides it; then
- * NAME % of is 0 for the compiler, too. */
-void xti_write_multiple(struct xti_writer *w, const char *name, int64_t v, int64_t of);
 /* The fastest digit of the running index not yet taken goes to `out`: "*u" or "*v". n is a number. */
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out);
 /* A digit that takes the place of the piece's dim in the order: which of n parts of it. The dim's role is

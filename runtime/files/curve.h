@@ -21,9 +21,6 @@ struct xti_curve {
     int runs;                            /* that have corrected it */
 };
 
-/* A disk that nobody has measured. */
-extern const struct xti_curve xti_curve_careful;
-
 /* Of a run of so many bytes, in as many requests as it needs. */
 double xti_curve_seconds(const struct xti_curve *c, bool write, int64_t bytes);
 
