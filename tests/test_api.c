@@ -642,7 +642,7 @@ START_TEST(chains_with_one_map_share_a_plan_and_tell_their_own_story)
     ck_assert(!same_maps[_i].same || ia.signature == ib.signature);
     xt_ctx_free(ctx);
     for (int i = 0; i < 2; i++) { /* the second is there when the first is gone */
-        char *text = explained(i ? b : a, 0);
+        char *text = explanation_of(i ? b : a, 0);
         struct xt_graph *g = parse_line(i ? same_maps[_i].b : same_maps[_i].a);
         ck_assert_msg(strstr(text, graph_text(g)), "%s", text);
         xt_graph_free(g);

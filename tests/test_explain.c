@@ -223,7 +223,7 @@ static bool check_loops(const char *line, const char *isa)
     for (size_t i = 0; i < bytes; i++)
         want.from[i] = -2;
     xti_map_visit(k->map, note, &want);
-    char *text = explained(k, XT_WHY);
+    char *text = explanation_of(k, XT_WHY);
     const char *at = text;
     bool staged = strstr(text, " stage.");
     for (int i = 0; i < k->plan->n_steps; i++) {
@@ -310,7 +310,7 @@ START_TEST(blocks_are_printed_as_far_apart_as_they_lie)
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
     struct xt_kernel *k = compile_line(ctx, "x: f32[2000,2000]; x.T");
     const struct xti_step *s = &k->plan->step[0];
-    char *text = explained(k, 0), want[64];
+    char *text = explanation_of(k, 0), want[64];
     ck_assert_int_gt(s->n_loops, 0);
     const struct xti_loop *l = &s->loop[0];
     ck_assert_int_ne(l->cuts, XTI_CUTS_NONE);
@@ -386,7 +386,7 @@ START_TEST(the_first_screen_says_what_there_is_of_every_input)
 {
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
     struct xt_kernel *k = compile_line(ctx, screens[_i].line);
-    char *text = explained(k, 0), *svg = explained(k, XT_SVG);
+    char *text = explanation_of(k, 0), *svg = explanation_of(k, XT_SVG);
     const char *at = text, *in_svg = svg;
     for (int i = 0; i < 6 && screens[_i].said[i].text; i++) {
         const char *want = screens[_i].said[i].text;
@@ -490,7 +490,7 @@ START_TEST(as_many_threads_are_told_as_run)
     struct xt_kernel *k = compile_line(ctx, lines[_i]);
     void *src = calloc(1, (size_t)xt_src_min_bytes(k, 0)), *dst = calloc(1, (size_t)k->map->dst_hi * 4 + 4);
     expect(XT_OK, xt_run(k, dst, (const void *[]){src}, NULL));
-    char *text = explained(k, 0), want[32];
+    char *text = explanation_of(k, 0), want[32];
     snprintf(want, sizeof want, "; %d thread%s\n", parts, parts == 1 ? "" : "s");
     ck_assert_msg(strstr(text, want), "%d parts: %s", parts, text);
     free(text);
@@ -635,9 +635,9 @@ START_TEST(the_locale_of_a_host_is_in_no_explanation)
     struct xt_kernel *k = compile_line(ctx, "x: f32[1000,700]; x.T.pad((1,0),(0,0), value=0.5)");
     make_scratch(dir, "explain");
     for (int i = 0; i < 4; i++) {
-        char *plain = explained(k, forms[i]);
+        char *plain = explanation_of(k, forms[i]);
         use_comma(dir);
-        char *here = explained(k, forms[i]);
+        char *here = explanation_of(k, forms[i]);
         setlocale(LC_ALL, "C");
         ck_assert_str_eq(here, plain);
         free(plain);
@@ -674,7 +674,7 @@ START_TEST(the_text_groups_refusals_by_reason_and_loses_none)
 {
     struct xt_ctx *ctx = new_ctx(XT_CPU, 1);
     struct xt_kernel *k = compile_line(ctx, "x: f32[64,64]; x.tril(3)");
-    char *text = explained(k, XT_WHY), *json = explained(k, XT_JSON);
+    char *text = explanation_of(k, XT_WHY), *json = explanation_of(k, XT_JSON);
     int lines = 0, refusals = 0, named = 0;
     const char *at = strstr(text, "  refused");
     for (const char *c = json; (c = strstr(c, "\"reason\"")); c++)
@@ -706,7 +706,7 @@ START_TEST(explaining_4096_pieces_takes_a_moment)
     int flags[] = {0, XT_WHY, XT_JSON, XT_SVG};
     for (int i = 0; i < 4; i++) {
         clock_t t = clock();
-        free(explained(k, flags[i]));
+        free(explanation_of(k, flags[i]));
         ck_assert_msg(clock() - t < CLOCKS_PER_SEC, "flags %d", flags[i]);
     }
     xt_kernel_free(k);

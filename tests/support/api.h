@@ -44,7 +44,7 @@ static inline struct xt_kernel *compile_line(struct xt_ctx *ctx, const char *lin
     } while (0)
 
 /* The caller frees it. */
-static inline char *explained(const struct xt_kernel *k, int flags)
+static inline char *explanation_of(const struct xt_kernel *k, int flags)
 {
     size_t need = 0;
     expect(XT_OK, xt_explain(k, flags, NULL, 0, &need));
