@@ -500,6 +500,47 @@ START_TEST(options_of_other_versions_are_taken_and_those_that_make_no_sense_refu
 }
 END_TEST
 
+/* Before anything is opened or made. */
+START_TEST(results_that_cannot_be_are_refused_with_a_sentence)
+{
+    static const int64_t two[] = {8, 8}, flat[] = {8, 0}, back[] = {-8, 8}, vast[] = {INT64_MAX, 2};
+    static const struct {
+        const char *line, *output;
+        int chunk_rank, zarr_format;
+        const int64_t *chunk;
+        xt_status status;
+        const char *said;
+    } row[] = {
+        {"x: f32[64,64]; x.T", "o.npy", 2, 0, two, XT_EINVAL, "o.npy: only a zarr result has chunks"},
+        {"x: f32[64,64]; x.T", "o.npy", 0, 2, NULL, XT_EINVAL, "o.npy: only a zarr result has chunks"},
+        {"x: f32[64,64]; x.T", "o.zarr", 0, 4, NULL, XT_EINVAL, "zarr's formats are 2 and 3, not 4"},
+        {"x: f32[64,64]; x.T", "o.zarr", 1, 0, two, XT_ERANK, "chunks have 1 axes, the result has 2"},
+        {"x: f32[64,64]; x.T", "o/", 2, 0, flat, XT_ERANGE, "chunks: an extent of axis 1 is not positive"},
+        {"x: f32[64,64]; x.T", "o/", 2, 2, back, XT_ERANGE, "chunks: an extent of axis 0 is not positive"},
+        {"x: f32[64,64]; x.T", "o.zarr", 2, 3, vast, XT_EOVERFLOW,
+         "o.zarr: its size does not fit in 63 bits"},
+        {"x: f32[64,64]; x.T", "o.zarr", 2, 3, NULL, XT_EINVAL, "xt_files_new: an option is out of range"},
+        {"x: f32[64,64]; x.T", "o.zar", 0, 0, NULL, XT_EINVAL,
+         "o.zar: its name ends with none of .npy, .zarr and /"},
+        {"x: f32[64,64]; x.T", ".npy", 0, 0, NULL, XT_EINVAL,
+         ".npy: its name ends with none of .npy, .zarr and /"},
+        {"x: f32[64,64]; x.T -> [64,64]:[65,1]", "o.npy", 0, 0, NULL, XT_EUNSUPPORTED, NULL},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct xt_files_options o = {.size = sizeof o,
+                                     .chunk_rank = row[i].chunk_rank,
+                                     .chunk = row[i].chunk,
+                                     .zarr_format = row[i].zarr_format};
+        struct xt_files *f = (void *)1;
+        xt_status s = xt_files_new(row[i].line, 0, NULL, row[i].output, &o, &f);
+        ck_assert_msg(s == row[i].status, "%zu: %s: %s", i, xt_status_name(s), xt_last_error()->message);
+        ck_assert_ptr_null(f);
+        ck_assert_msg(!row[i].said || !strcmp(xt_last_error()->message, row[i].said), "%s",
+                      xt_last_error()->message);
+    }
+}
+END_TEST
+
 START_TEST(a_run_that_was_begun_and_is_freed_leaves_nothing)
 {
     const struct form form = {.kind = NPY, .dtype = XT_F32, .rank = 2, .shape = {64, 64}};
@@ -988,6 +1029,7 @@ int main(void)
     tcase_add_loop_test(c, random_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
+    tcase_add_test(c, results_that_cannot_be_are_refused_with_a_sentence);
     tcase_add_test(c, a_run_that_was_begun_and_is_freed_leaves_nothing);
     tcase_add_test(c, threads_of_a_run_end_with_it);
     tcase_add_loop_test(c, each_allocation_of_a_run_may_fail, 0, 8);

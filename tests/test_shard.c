@@ -1,6 +1,7 @@
 /* test_shard.c: chains over ranks, all of them in this process, against the chain on whole tensors. */
 #include <xt/xt_shard.h>
 
+#include <limits.h>
 #include <string.h>
 #include <time.h>
 
@@ -537,6 +538,46 @@ START_TEST(wrong_lines_are_told_with_axis_mesh_and_column)
 }
 END_TEST
 
+START_TEST(what_a_plan_is_asked_is_checked)
+{
+    const char *line = "mesh r[4]; x: f64[8 r,4]; x.T -> [4 r,8]";
+    struct xt_end_info e = {.size = sizeof e};
+    struct xt_shard_info i = {.size = sizeof i};
+    struct xt_shard *p;
+    char text[256];
+    size_t need;
+    ck_assert_int_eq(xt_shard_new(NULL, 0, NULL, &p), XT_EINVAL);
+    ck_assert_ptr_null(p);
+    ck_assert_int_eq(xt_shard_new(line, 0, NULL, NULL), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_new(line, 0, NULL, &p), XT_OK);
+    static const int64_t wrong[][2] = {{-2, 0}, {1, 0}, {INT_MAX, 0}, {0, -2}, {0, 4}, {-1, INT64_MAX}};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        ck_assert_int_eq(xt_shard_shape(p, (int)wrong[k][0], wrong[k][1], &e), XT_EINVAL);
+        ck_assert_int_eq(xt_shard_index(p, (int)wrong[k][0], wrong[k][1], 0, 0), -1);
+    }
+    static const int64_t none[][3] = {{-1, 0, 0}, {0, -1, 0}, {0, 2, 0}, {0, 0, -1}, {0, 0, 2}, {0, 1, 4}};
+    for (size_t k = 0; k < sizeof none / sizeof *none; k++)
+        ck_assert_int_eq(xt_shard_index(p, 0, none[k][0], (int)none[k][1], none[k][2]), -1);
+    ck_assert_int_eq(xt_shard_index(p, 0, 3, 0, 1), 7);
+    ck_assert_int_eq(xt_shard_shape(p, 0, 0, NULL), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_get(p, NULL), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_whole(p, text, sizeof text, &need), XT_OK);
+    ck_assert_str_eq(text, "x: f64[8,4]; x.permute(1,0)");
+    ck_assert_int_eq(xt_shard_explain(p, 0, NULL, 1, &need), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_shape(NULL, 0, 0, &e), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_get(NULL, &i), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_whole(NULL, text, sizeof text, &need), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_explain(NULL, 0, text, sizeof text, &need), XT_EINVAL);
+    ck_assert_int_eq(xt_shard_index(NULL, 0, 0, 0, 0), -1);
+    ck_assert_int_eq(xt_shard_ranks(NULL), 0);
+    ck_assert_int_eq(xt_shard_inputs(NULL), 0);
+    e.size = offsetof(struct xt_end_info, to_bytes);
+    ck_assert_int_eq(xt_shard_shape(p, 0, 0, &e), XT_EINVAL);
+    xt_shard_free(p);
+    xt_shard_free(NULL);
+}
+END_TEST
+
 /* ---- runs that do not come to their end */
 
 static xt_status no_recv(void *self, int64_t peer, void *buf, size_t bytes, int slot) { return XT_EIO; }
@@ -927,6 +968,7 @@ int main(void)
     tcase_add_test(many, awkward_maps_over_many_ranks_are_those_of_whole_tensors);
     tcase_add_test(t, as_many_pages_as_there_are_ranks_are_told_apart_in_few_steps);
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
+    tcase_add_test(t, what_a_plan_is_asked_is_checked);
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);
     tcase_add_test(t, arrays_without_elements_overlap_nothing);
