@@ -538,6 +538,41 @@ START_TEST(wrong_lines_are_told_with_axis_mesh_and_column)
 }
 END_TEST
 
+/* before, n times each, after; %d in each is its number. */
+static void repeat(char *to, size_t size, const char *before, int n, const char *each, const char *after)
+{
+    size_t at = (size_t)snprintf(to, size, "%s", before);
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(to + at, size - at, each, i);
+    snprintf(to + at, size - at, "%s", after);
+}
+
+START_TEST(what_a_mesh_has_no_room_for_is_refused)
+{
+    static char line[1 << 14];
+    static const struct {
+        const char *before, *each, *after;
+        int room;
+        const char *said;
+    } row[] = {
+        {"mesh ", "a%d[1] ", "; x: f32[4]; x", 16, "a mesh has at most 16 axes, of at most 127 letters"},
+        {"mesh m", "a", "[1]; x: f32[4]; x", 126, "a mesh has at most 16 axes, of at most 127 letters"},
+        {"mesh r[1]; ", "x%d: f32[4]; ", "x0", 256, "more than 256 inputs over a mesh"},
+        {"mesh r[2]; x: f32[", "1,", "4 r]; x", 29, "too many axes of one tensor are cut"},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+        for (int more = 0; more < 2; more++) {
+            struct xt_shard *p;
+            repeat(line, sizeof line, row[i].before, row[i].room + more, row[i].each, row[i].after);
+            xt_status s = xt_shard_new(line, 0, NULL, &p);
+            ck_assert_msg(s == (more ? XT_EUNSUPPORTED : XT_OK), "%s: %s", line, xt_last_error()->message);
+            ck_assert_msg(!more || strstr(xt_last_error()->message, row[i].said), "%s",
+                          xt_last_error()->message);
+            xt_shard_free(p);
+        }
+}
+END_TEST
+
 START_TEST(what_a_plan_is_asked_is_checked)
 {
     const char *line = "mesh r[4]; x: f64[8 r,4]; x.T -> [4 r,8]";
@@ -968,6 +1003,7 @@ int main(void)
     tcase_add_test(many, awkward_maps_over_many_ranks_are_those_of_whole_tensors);
     tcase_add_test(t, as_many_pages_as_there_are_ranks_are_told_apart_in_few_steps);
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
+    tcase_add_test(t, what_a_mesh_has_no_room_for_is_refused);
     tcase_add_test(t, what_a_plan_is_asked_is_checked);
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
     tcase_add_test(t, a_run_fails_before_it_sends_or_for_good);

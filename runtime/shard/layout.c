@@ -201,7 +201,7 @@ xt_node xti_spread_gather(struct xt_graph *g, const struct xti_spread *s, xt_dty
         axis += s->cut[i].ranks > 1;
         total = total * n[i] > XTI_MAX_CLASSES ? XTI_MAX_CLASSES + 1 : total * n[i];
     }
-    if (total > XTI_MAX_CLASSES || axis + s->rank > XT_MAX_RANK)
+    if (total > XTI_MAX_CLASSES || s->rank + axis + (axis > 0) > XT_MAX_RANK) /* gathering takes one more */
         return xti_graph_fail(g, XT_EUNSUPPORTED, "too many axes of one tensor are cut"), -1;
     x = xti_alloc_array((size_t)total, sizeof *x);
     if (!x)
