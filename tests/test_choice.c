@@ -50,8 +50,11 @@ static void run_in_shares(const struct xti_plan *p, void *dst, const void *const
 {
     struct xti_copy c = {.plan = xti_plan_at(p, dst), .dst = dst, .src = src};
     int parts = p->target.threads;
-    for (int i = parts - 1; i >= 0; i--)
-        xti_run_share(&c, (struct xti_share){i, parts});
+    for (int over = 0; over <= c.plan->covered; over++)
+        for (int i = parts - 1; i >= 0; i--) {
+            c.over = over;
+            xti_run_share(&c, (struct xti_share){i, parts});
+        }
 }
 
 /* What a map copies, and room to copy it once more, from any place in a line on. */

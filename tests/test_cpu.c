@@ -259,8 +259,11 @@ static void run_shares(const struct xti_plan *p, const struct buffers *b, int pa
     char *dst = b->dst + MARGIN;
     struct xti_copy c = {.plan = xti_plan_at(p, dst), .dst = dst, .src = (const void *const *)b->src};
     memset(b->dst, CANARY, b->bytes);
-    for (int i = parts - 1; i >= 0; i--)
-        xti_run_share(&c, (struct xti_share){i, parts});
+    for (int over = 0; over <= c.plan->covered; over++)
+        for (int i = parts - 1; i >= 0; i--) {
+            c.over = over;
+            xti_run_share(&c, (struct xti_share){i, parts});
+        }
 }
 
 static void same_bytes(const struct xti_plan *p, const struct buffers *b, const char *when, long long seed)
@@ -758,12 +761,12 @@ static const char *const merges[] = {
 };
 
 /* The destination on lines, on its elements alone and in between; one share and several. */
-START_TEST(rows_that_share_lines_are_put_together_part_by_part)
+static void alike_from_any_place(const char *line, const char *when, bool covered)
 {
-    struct xt_graph *g = parse_line(merges[_i]);
+    struct xt_graph *g = parse_line(line);
     struct xti_map m;
     fuse(g, &m);
-    chain = merges[_i];
+    chain = line;
     for (int misalign = 0; misalign < 64; misalign += misalign ? 2 * misalign : m.esize) {
         struct buffers b = buffers_of(&m, misalign);
         for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -771,8 +774,9 @@ START_TEST(rows_that_share_lines_are_put_together_part_by_part)
                 int parts = 1 + i / 2 * 2;
                 apart = i % 2;
                 struct xti_plan p = plan_of(&m, (enum xti_isa)isa, 1024, parts);
+                ck_assert_int_eq(p.covered, covered);
                 run_shares(&p, &b, parts);
-                same_bytes(&p, &b, "merges", p.assembled);
+                same_bytes(&p, &b, when, p.assembled);
                 xti_plan_free(&p);
             }
         free_buffers(&b, misalign);
@@ -781,6 +785,32 @@ START_TEST(rows_that_share_lines_are_put_together_part_by_part)
     chain = "";
     xti_map_free(&m);
     xt_graph_free(g);
+}
+
+START_TEST(rows_that_share_lines_are_put_together_part_by_part)
+{
+    alike_from_any_place(merges[_i], "merges", false);
+}
+END_TEST
+
+/* ---- boxes whole, and what guards hide of them afterwards */
+
+static const char *const triangles[] = {
+    "x: u8[4,20000,4]; x.permute(1,2,0).tril(0)", /* the same bytes in each small matrix */
+    "x: f32[5,3000,2,7]; x.permute(1,2,3,0).tril(-1)",
+    "x: u16[9,1000,300]; x.permute(1,2,0).triu(1)", /* other rows than a mask has */
+    "x: f64[160,170]; x.T.tril(0)",
+    "x: u16[700,30,5]; x.tril(0)",                /* short runs */
+    "x: c128[40,90,3]; x.permute(1,2,0).tril(0)", /* the fill is whole */
+    "x: u8[7,900,9]; x.permute(1,2,0).tril(0).flip(0)",
+    "x: u8[7,900,9]; x.permute(1,2,0).tril(0) -> [900,9,7]:[70,7,1]+3", /* gaps stay as they are */
+    "x: u8[7,900,9]; x.permute(1,2,0).tril(0).pad((0,0),(1,2),(0,0), value=7)",
+    "x: u8[7,900,9]; y: u8[7,900,9]; concat(2, x.permute(1,2,0).tril(0), y.permute(1,2,0).triu(0))",
+};
+
+START_TEST(triangles_are_copied_whole_and_filled_again)
+{
+    alike_from_any_place(triangles[_i], "triangles", true);
 }
 END_TEST
 
@@ -890,6 +920,8 @@ int main(void)
                         sizeof big / sizeof *big);
     tcase_add_loop_test(t, rows_that_share_lines_are_put_together_part_by_part, 0,
                         sizeof merges / sizeof *merges);
+    tcase_add_loop_test(t, triangles_are_copied_whole_and_filled_again, 0,
+                        sizeof triangles / sizeof *triangles);
     tcase_add_loop_test(t, a_nest_tells_where_its_source_goes_on_after_each_loop, 0, 3);
     tcase_add_test(t, an_empty_map_copies_nothing);
     tcase_add_test(t, a_plan_that_runs_out_of_memory_leaks_nothing);

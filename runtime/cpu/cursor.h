@@ -4,6 +4,7 @@
 #define XTI_CPU_CURSOR_H
 
 #include "cpu/run.h"
+#include "plan/loops.h"
 
 struct xti_cursor {
     const struct xti_step *step;
@@ -38,5 +39,9 @@ int64_t xti_cursor_span(const struct xti_cursor *c);
  * beyond `to` is run whole, and remains the next. Kernels get the job, which any cursor may use before and
  * after: what the step says is set, the rest stays. */
 void xti_cursor_run(struct xti_cursor *c, struct xtk_job *job, char *out, int64_t at, int64_t to);
+
+/* Bytes [lo, hi) of a step whose box has no gaps: the second and last of a covered plan, since what is hidden
+ * is written anew, too. False: it is another, or not the same in each point of a loop. (pattern.c) */
+bool xti_run_pattern(const struct xti_copy *c, const struct xti_step *step, int64_t lo, int64_t hi);
 
 #endif

@@ -22,7 +22,7 @@ struct nest {
     xtk_fn kernel;
     struct xtk_job job;
     struct xti_share share;
-    struct level *level; /* [n_loops + 1] */
+    struct level level[XTI_MAX_LOOPS + 1];
 };
 
 /* Points by which the first block has to be shorter so that the second begins on a destination line. */
@@ -182,16 +182,14 @@ struct xtk_job xti_job_of(const struct xti_step *step, const struct xti_target *
                             .machine.columns = target->machine->habits.fetch_columns};
 }
 
-/* level: room for the loops. */
-static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
-                            const char *s, struct xti_share share, struct level *level)
+void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
+                  const char *s, struct xti_share share)
 {
-    struct nest t;
+    struct nest t; /* 4 KB */
     t.step = step;
     t.kernel = kernel;
     t.share = share;
     t.job = *job;
-    t.level = level;
     for (int k = 0; k < step->n_loops; k++)
         t.level[k].points = step->loop[k].cuts == XTI_CUTS_NONE ? step->loop[k].n : step->loop[k].whole;
     t.level[0].d = d;
@@ -200,30 +198,6 @@ static inline void run_nest(const struct xti_step *step, xtk_fn kernel, const st
         run_loops(&t);
     else
         t.kernel(&t.job, t.level[0].d, t.level[0].s);
-}
-
-enum { FEW_LOOPS = 10 };
-
-static __attribute__((noinline)) void run_few(const struct xti_step *step, xtk_fn kernel,
-                                              const struct xtk_job *job, char *d, const char *s,
-                                              struct xti_share share)
-{
-    struct level level[FEW_LOOPS + 1];
-    run_nest(step, kernel, job, d, s, share, level);
-}
-
-static __attribute__((noinline)) void run_many(const struct xti_step *step, xtk_fn kernel,
-                                               const struct xtk_job *job, char *d, const char *s,
-                                               struct xti_share share)
-{
-    struct level level[XTI_MAX_LOOPS + 1]; /* 3 KB */
-    run_nest(step, kernel, job, d, s, share, level);
-}
-
-void xti_run_nest(const struct xti_step *step, xtk_fn kernel, const struct xtk_job *job, char *d,
-                  const char *s, struct xti_share share)
-{
-    (step->n_loops <= FEW_LOOPS ? run_few : run_many)(step, kernel, job, d, s, share);
 }
 
 /* Sixteen bytes of a fill's value, whatever its width. */
@@ -248,12 +222,13 @@ static __attribute__((noinline)) void run_in_order(const struct xti_copy *c, con
     int64_t room[XTI_MAX_DIMS + XTI_MAX_DIVS + XTI_MAX_GUARDS];
     struct xti_cursor cursor;
     xti_cursor_begin(&cursor, c, step, room);
-    int64_t lo = step->d_byte, hi = lo + xti_cursor_span(&cursor);
-    if (share.parts > 1) {
-        /* A column that begins in one share is none of the next. */
-        xti_cursor_seek(&cursor, xti_cut(c->dst, lo, hi, share.part, share.parts) + cursor.width - 1);
-        hi = xti_cut(c->dst, lo, hi, share.part + 1, share.parts);
-    }
+    int64_t first = step->d_byte, end = first + xti_cursor_span(&cursor);
+    int64_t lo = xti_cut(c->dst, first, end, share.part, share.parts);
+    int64_t hi = xti_cut(c->dst, first, end, share.part + 1, share.parts);
+    if (end - first == step->bytes && xti_run_pattern(c, step, lo, hi))
+        return;
+    if (share.part) /* a column that begins in one share is none of the next */
+        xti_cursor_seek(&cursor, lo + cursor.width - 1);
     xti_cursor_run(&cursor, &job, c->dst, 0, hi);
 }
 
@@ -288,7 +263,8 @@ static void run_step(const struct xti_copy *c, const struct xti_step *step, stru
 
 static void run_steps(const struct xti_copy *c, struct xti_share share)
 {
-    for (int i = 0; i < c->plan->n_steps; i++) {
+    int end = c->plan->covered && !c->over ? 1 : c->plan->n_steps;
+    for (int i = c->over; i < end; i++) {
         const struct xti_step *step = &c->plan->step[i];
         if (step->split >= 0)
             run_step(c, step, share);
@@ -347,6 +323,9 @@ void xti_cpu_run(const struct xti_plan *p, void *dst, const void *const *src, st
 {
     struct shared_copy t = {.copy = {.plan = xti_plan_at(p, dst), .dst = dst, .src = src},
                             .parts = xti_plan_threads(p->target.threads, p->bytes_written)};
-    if (t.parts < 2 || !xti_threads_run(threads, t.parts, run_part, &t))
-        xti_run_share(&t.copy, (struct xti_share){0, 1});
+    for (int over = 0; over <= t.copy.plan->covered; over++) {
+        t.copy.over = over;
+        if (t.parts < 2 || !xti_threads_run(threads, t.parts, run_part, &t))
+            xti_run_share(&t.copy, (struct xti_share){0, 1});
+    }
 }

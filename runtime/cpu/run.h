@@ -21,6 +21,7 @@ struct xti_copy {
     const struct xti_plan *plan;
     char *dst;
     const void *const *src;
+    bool over; /* of a covered plan: what comes after the first step, when all shares of that are done */
 };
 
 /* Runs the share of every step and makes its stores visible to others. Shares write different bytes. */

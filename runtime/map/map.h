@@ -125,6 +125,17 @@ int64_t xti_piece_numel(const struct xti_piece *p); /* points of the box; guards
  */
 xt_status xti_map_check(const struct xti_map *m, struct xti_err *err);
 
+/* ---- cover.c: without guards, in an order */
+
+/* *read: a piece with a guard whose whole box could be read; *fill: one that writes what is hidden of it, and
+ * no more. The largest; false: there are none. */
+bool xti_map_guarded(const struct xti_map *m, int *read, int *fill);
+/* About the part of its box, 0 to 1, that guards let pass. */
+double xti_piece_visible(const struct xti_piece *x);
+/* *out = the map's pieces, this one, of xti_map_guarded, first, and without its guard. False: out of memory.
+ * post: the result is the map's when the others run after the first. */
+bool xti_map_cover(const struct xti_map *m, int piece, struct xti_arena *arena, struct xti_piece **out);
+
 /* ---- eval.c: the slow truth */
 
 /* Executes the map point by point on host buffers. dst and src[i] are buffer starts. src[i] may be NULL if

@@ -5,6 +5,23 @@
 #include "plan/loops.h"
 #include "plan/traffic.h"
 
+/* ---- what guards hide */
+
+int xti_cost_covered(const struct xti_plan *p)
+{
+    enum { SHORT = 256 };
+    int read, fill, esize = p->map.esize;
+    if (!xti_may(&p->target, XTI_COVER) || !xti_map_guarded(&p->map, &read, &fill))
+        return -1;
+    const struct xti_piece *x = &p->map.piece[read];
+    const struct xti_dim *col = &x->dim[x->n_dims - 1];
+    if (col->s == 1 && col->d == 1 && col->n * esize >= SHORT)
+        return -1;
+    /* ns of a unit: all of it copied; a row walked, and a unit that is visible. */
+    double left = esize / 3.0 - 50 / (double)col->n;
+    return left > 0 && 5 * xti_piece_visible(x) < left ? fill : read;
+}
+
 /* ---- what is streamed */
 
 /* Past the second cache streaming wins as soon as the third, which is shared with other cores and may be
@@ -27,7 +44,7 @@ static bool lies_alone(const struct xti_plan *p, const struct xti_nest *t)
     int64_t run = t->run;
     for (int i = t->n_dims - 1; i >= 0 && t->dim[i].d == run; i--)
         run *= t->dim[i].n;
-    return p->map.n_pieces == 1 || run >= LONG;
+    return p->map.n_pieces == 1 + p->covered || run >= LONG;
 }
 
 bool xti_cost_streams_alone(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)

@@ -9,6 +9,13 @@ enum {
     XTI_GROUP = 3 /* units that mirror and turn move together (gen/kernels.py); 2 and 4 are a wider unit */
 };
 
+/* ---- what guards hide */
+
+/* Of a triangle whose rows are no long runs of the source a box had better be copied, or filled, by the
+ * strategy that is best for boxes, and what guards hide of it written afterwards: its piece. -1: there is
+ * none. */
+int xti_cost_covered(const struct xti_plan *p);
+
 /* ---- what is streamed */
 
 /* Whether a copy should not leave what it writes in the cache. */

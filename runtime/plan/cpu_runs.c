@@ -164,8 +164,32 @@ bool xti_general_applies(const struct xti_plan *p, const struct xti_nest *t, str
     return true;
 }
 
+/* Rows of a few units that are walked: some points of the dim along which the source goes on in smallest
+ * steps take the place of the columns, which become the rows, or the innermost loop. */
+static void walk_along_source(struct xti_step *step)
+{
+    enum { FEW = 4, MANY = 8, SOME = 32 };
+    struct xti_loop col = step->col, *best = NULL, *last;
+    for (int i = step->n_loops; i >= 0; i--) {
+        struct xti_loop *l = i == step->n_loops ? &step->row : &step->loop[i];
+        if (l->n >= MANY && l->s && xti_abs64(l->s) <= xti_abs64((best ? best : &col)->s))
+            best = l;
+    }
+    if (step->kernel != XTI_CPU_WALK || step->general || col.n > FEW || !best)
+        return;
+    step->col = *best;
+    *best = col;
+    xti_loops_block(step, XTI_CUTS_COL, SOME, false);
+    last = &step->loop[step->n_loops - 1];
+    if (step->tile.cols && best != &step->row) {
+        *best = *last;
+        *last = col;
+    }
+}
+
 void xti_general_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     xti_order_step(t, step);
     step->store.stream = xti_cost_stream(p);
+    walk_along_source(step);
 }

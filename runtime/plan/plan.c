@@ -30,37 +30,29 @@ void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
 }
 
 /* Offsets of n dims, the last one fastest: of rows on both sides, of columns in the source. */
-static void list_rows(const struct xti_loop *dim, int n, struct xti_offset *at)
+static void list(const struct xti_loop *dim, int n, struct xti_offset *rows, int32_t *cols)
 {
     int64_t count = 1;
-    at[0] = (struct xti_offset){0, 0};
     for (int k = n - 1; k >= 0; count *= dim[k--].n)
         for (int64_t i = count; i < count * dim[k].n; i++)
-            at[i] = (struct xti_offset){at[i - count].s + dim[k].s, at[i - count].d + dim[k].d};
-}
-
-static void list_cols(const struct xti_loop *dim, int n, int32_t *at)
-{
-    int64_t count = 1;
-    at[0] = 0;
-    for (int k = n - 1; k >= 0; count *= dim[k--].n)
-        for (int64_t i = count; i < count * dim[k].n; i++)
-            at[i] = at[i - count] + (int32_t)dim[k].s;
+            if (rows)
+                rows[i] = (struct xti_offset){rows[i - count].s + dim[k].s, rows[i - count].d + dim[k].d};
+            else
+                cols[i] = cols[i - count] + (int32_t)dim[k].s;
 }
 
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
 {
     const struct xti_loop *dim = &step->loop[step->n_loops];
-    struct xti_lists *list = &step->list;
-    size_t rows = (size_t)step->row.n * sizeof *list->row_at,
-           cols = (size_t)step->col.n * sizeof *list->col_at;
-    if ((list->row_dims && !(list->row_at = xti_arena_alloc(&p->arena, rows))) ||
-        (list->col_dims && !(list->col_at = xti_arena_alloc(&p->arena, cols))))
+    struct xti_lists *l = &step->list;
+    size_t rows = (size_t)step->row.n * sizeof *l->row_at, cols = (size_t)step->col.n * sizeof *l->col_at;
+    if ((l->row_dims && !(l->row_at = xti_arena_alloc(&p->arena, rows))) ||
+        (l->col_dims && !(l->col_at = xti_arena_alloc(&p->arena, cols))))
         return xti_fail(err, XT_ENOMEM, "lists of a step");
-    if (list->row_at)
-        list_rows(dim, list->row_dims, list->row_at);
-    if (list->col_at)
-        list_cols(dim + list->row_dims, list->col_dims, list->col_at);
+    if (l->row_at)
+        list(dim, l->row_dims, l->row_at, NULL);
+    if (l->col_at)
+        list(dim + l->row_dims, l->col_dims, NULL, l->col_at);
     return XT_OK;
 }
 
@@ -150,6 +142,12 @@ static xt_status plan_joint(struct xti_plan *p, struct xti_err *err)
 
 static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
 {
+    int first = xti_cost_covered(p);
+    p->covered = first >= 0;
+    if (p->covered && !xti_map_cover(&p->map, first, &p->arena, &p->map.piece))
+        return xti_fail(err, XT_ENOMEM, "%d pieces", p->map.n_pieces);
+    if (p->covered)
+        return plan_steps(p, p->map.n_pieces, err);
     xt_status s = plan_joint(p, err);
     if (s || p->joint.n)
         return s;

@@ -31,7 +31,8 @@ enum {
     X(GROUPS, "groups")     /* .. whose sources are fetched as one (group.h) */                              \
     X(UNSTAGED, "unstaged") /* xti_store.unstaged */                                                         \
     X(SQUARES, "squares")   /* xti_store.squares */                                                          \
-    X(FEW, "few")           /* gathers where squares would be filled in part */
+    X(FEW, "few")           /* gathers where squares would be filled in part */                              \
+    X(COVER, "cover")       /* boxes whole, and what guards hide of them afterwards (cost.h) */
 enum { XTI_N_STRATEGIES = 18, XTI_FIRST_TRICK = 32 };
 enum xti_trick {
     XTI_TRICK_BEFORE = XTI_FIRST_TRICK - 1,
@@ -267,6 +268,7 @@ struct xti_plan {
     int most_windows; /* of a block inside of a buffered step, which is to be a mosaic where its lines have at
                          most so many; 0: none */
     struct xti_joint joint; /* of step 0; the map's other pieces are the others' */
+    bool covered;           /* step 0 is done before the others begin, which write over it */
     bool by_line;           /* of destinations that begin inside a line pieces go another way */
     bool assembled;         /* the steps are in the order of the destination, and run part by part of it */
     int64_t bytes_read, bytes_written;

@@ -175,6 +175,8 @@ void xti_program_head(const struct xti_plan *p, struct xti_str *b)
 {
     if (p->assembled)
         xti_str_add(b, "merge");
+    else if (p->covered)
+        xti_str_add(b, "over the first step");
     else if (p->n_steps > 1)
         xti_str_add(b, "seq");
 }
