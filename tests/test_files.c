@@ -503,7 +503,8 @@ END_TEST
 /* Before anything is opened or made. */
 START_TEST(results_that_cannot_be_are_refused_with_a_sentence)
 {
-    static const int64_t two[] = {8, 8}, flat[] = {8, 0}, back[] = {-8, 8}, vast[] = {INT64_MAX, 2};
+    static const int64_t two[] = {8, 8}, flat[] = {8, 0}, back[] = {-8, 8}, vast[] = {INT64_MAX, 2},
+                         ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     static const struct {
         const char *line, *output;
         int chunk_rank, zarr_format;
@@ -525,6 +526,8 @@ START_TEST(results_that_cannot_be_are_refused_with_a_sentence)
         {"x: f32[64,64]; x.T", ".npy", 0, 0, NULL, XT_EINVAL,
          ".npy: its name ends with none of .npy, .zarr and /"},
         {"x: f32[64,64]; x.T -> [64,64]:[65,1]", "o.npy", 0, 0, NULL, XT_EUNSUPPORTED, NULL},
+        {"x: u8[2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2]; x", "o.zarr", 17, 0, ones, XT_EUNSUPPORTED,
+         "o.zarr: more than 32 axes with those of its chunks"},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct xt_files_options o = {.size = sizeof o,
@@ -538,6 +541,52 @@ START_TEST(results_that_cannot_be_are_refused_with_a_sentence)
         ck_assert_msg(!row[i].said || !strcmp(xt_last_error()->message, row[i].said), "%s",
                       xt_last_error()->message);
     }
+}
+END_TEST
+
+/* Of files that are there. */
+START_TEST(inputs_that_the_line_cannot_have_are_refused_by_name)
+{
+    const struct form rows = {.kind = NPY, .dtype = XT_F32, .rank = 2, .shape = {4, 6}},
+                      columns = {.kind = FORTRAN, .dtype = XT_F32, .rank = 2, .shape = {4, 6}},
+                      raw = {.kind = NPY, .dtype = XT_BF16, .rank = 1, .shape = {24}};
+    static const struct {
+        const char *line;
+        int n, first; /* files: of rows, columns, raw from this one on */
+        xt_status status;
+        const char *said;
+    } row[] = {
+        {"x; x", 2, 0, XT_EINVAL, "the chain has 1 input, and 2 files are given"},
+        {"x: f32[4,6]; y: f32[4,6]; x", 1, 0, XT_EINVAL, "the chain has 2 inputs, and 1 file is given"},
+        {"x: f32[6,4]:[1,6]+0; x", 1, 1, XT_EUNSUPPORTED,
+         "columns.npy: is column-major, but input x has strides of its own"},
+        {"x: f32[24]; x", 1, 2, XT_EDTYPE, "raw.npy: input x is f32, the file has raw elements of 2 bytes"},
+        {"x: f32[6,4]:[1,7]+0; x", 1, 0, XT_EINVAL,
+         "rows.npy: the input needs a buffer of 27 elements, the file has 24"},
+        {"x: f32[6,4]:[1,6]+0; x", 1, 0, XT_OK, ""},
+        {"x: f16[24]; x", 1, 2, XT_OK, ""},
+    };
+    static const char *const names[] = {"rows", "columns", "raw"};
+    const struct form *const form[] = {&rows, &columns, &raw};
+    char path[3][PATH], out[PATH];
+    start();
+    unsigned char *data = random_bytes(24 * 4, 1);
+    snprintf(out, PATH, "%s/out.npy", dir);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], PATH, "%s/%s.npy", dir, names[i]);
+        put_npy(path[i], form[i], data);
+    }
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *in[] = {path[row[i].first], path[0]};
+        struct xt_files *f = (void *)1;
+        xt_status s = xt_files_new(row[i].line, row[i].n, in, out, NULL, &f);
+        const char *said = xt_last_error()->message;
+        ck_assert_msg(s == row[i].status && strstr(said, row[i].said), "%s: %s", row[i].line, said);
+        ck_assert(!s == !!f);
+        xt_files_free(f);
+    }
+    free(data);
+    finish();
 }
 END_TEST
 
@@ -1030,6 +1079,7 @@ int main(void)
     tcase_add_loop_test(c, golden_chains_on_files_are_the_chains_in_memory, 0, PARTS);
     tcase_add_test(c, options_of_other_versions_are_taken_and_those_that_make_no_sense_refused);
     tcase_add_test(c, results_that_cannot_be_are_refused_with_a_sentence);
+    tcase_add_test(c, inputs_that_the_line_cannot_have_are_refused_by_name);
     tcase_add_test(c, a_run_that_was_begun_and_is_freed_leaves_nothing);
     tcase_add_test(c, threads_of_a_run_end_with_it);
     tcase_add_loop_test(c, each_allocation_of_a_run_may_fail, 0, 8);
