@@ -538,6 +538,32 @@ START_TEST(wrong_lines_are_told_with_axis_mesh_and_column)
 }
 END_TEST
 
+/* post: the ranks' elements, ascending, are those of the axis, each once. */
+START_TEST(each_element_of_a_cut_axis_is_of_one_rank)
+{
+    static const char *const cuts[] = {"", "(1)", "(3)", "(7)", "(balanced)"};
+    for (int64_t n = 1; n <= 40; n++)
+        for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+            char line[96];
+            int seen[40] = {0};
+            snprintf(line, sizeof line, "mesh r[5]; x: u8[%d r%s]; x -> [%d r%s]", (int)n, cuts[c], (int)n,
+                     cuts[c]);
+            struct xt_shard *p;
+            ck_assert_int_eq(xt_shard_new(line, 0, NULL, &p), XT_OK);
+            for (int64_t r = 0; r < 5; r++)
+                for (int64_t i = 0, at, last = -1; (at = xt_shard_index(p, -1, r, 0, i)) >= 0;
+                     i++, last = at) {
+                    ck_assert_msg(at > last && at < n && !seen[at]++, "%s: rank %d, %d", line, (int)r,
+                                  (int)i);
+                    ck_assert_int_eq(at, xt_shard_index(p, 0, r, 0, i));
+                }
+            for (int64_t at = 0; at < n; at++)
+                ck_assert_msg(seen[at] == 1, "%s: %d", line, (int)at);
+            xt_shard_free(p);
+        }
+}
+END_TEST
+
 /* before, n times each, after; %d in each is its number. */
 static void repeat(char *to, size_t size, const char *before, int n, const char *each, const char *after)
 {
@@ -1003,6 +1029,7 @@ int main(void)
     tcase_add_test(many, awkward_maps_over_many_ranks_are_those_of_whole_tensors);
     tcase_add_test(t, as_many_pages_as_there_are_ranks_are_told_apart_in_few_steps);
     tcase_add_test(t, wrong_lines_are_told_with_axis_mesh_and_column);
+    tcase_add_test(t, each_element_of_a_cut_axis_is_of_one_rank);
     tcase_add_test(t, what_a_mesh_has_no_room_for_is_refused);
     tcase_add_test(t, what_a_plan_is_asked_is_checked);
     tcase_add_test(t, a_transport_that_lies_about_slots_ends_the_run);
