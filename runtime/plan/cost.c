@@ -101,6 +101,14 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
            step->unit <= widest && 2 * crowd(col->s, 2 * XTI_LINE / step->unit) <= ways(t);
 }
 
+bool xti_cost_streams_rows(const struct xti_plan *p, int unit, int64_t rows, int64_t cols, bool ragged)
+{
+    enum { WIDE_UNIT = 8, SHORT = 4 * XTI_LINE };
+    int64_t least = unit >= WIDE_UNIT ? SHORT : XTI_LINE;
+    return xti_cost_stream(p) && (p->target.choice.stream || p->target.isa != XTI_ISA_AVX2 || !ragged ||
+                                  (cols >= SHORT && rows >= least));
+}
+
 int64_t xti_cost_panel_rows(const struct xti_target *t)
 {
     enum { PANELS = 8 };

@@ -33,6 +33,11 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
 /* Whether a streaming tile of narrow units does without a stage. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
 
+/* Whether tiles of so many bytes of the source and of the destination stream. By AVX2 lines of rows that
+ * begin anywhere are put together in a stage, from whole squares (tile.c.j2): short rows, and few of them,
+ * take less through the cache. */
+bool xti_cost_streams_rows(const struct xti_plan *p, int unit, int64_t rows, int64_t cols, bool ragged);
+
 /* Rows of a streaming tile of which two lines of columns take an eighth of the second cache: those in work
  * and those that are fetched meanwhile stay there. */
 int64_t xti_cost_panel_rows(const struct xti_target *t);

@@ -40,13 +40,6 @@ static bool lines_of(const struct xti_nest *t, struct xti_sides *x, struct xti_w
     return xti_sides_list_fits(x) || xti_refuse(why, "columns lie too far apart for a list");
 }
 
-bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run)
-{
-    struct xti_sides x;
-    return xti_may(&p->target, XTI_FEW) && t->unit >= XTI_LANE / 2 && run < XTI_LINE && xti_cost_stream(p) &&
-           lines_of(t, &x, NULL);
-}
-
 bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
     struct xti_sides x;
@@ -55,6 +48,18 @@ bool xti_gather_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     const struct xti_loop *cd = xti_nest_cd(t);
     return cd->n * t->unit < XTI_LINE || cd->s <= 0 || cd->s > 8 * t->unit ||
            xti_refuse(why, "one dim of stride %lld B makes up a line", (long long)cd->s);
+}
+
+/* Runs of so few wide units, between which tiles would be moved in parts. In the cache gather instructions
+ * have a rule of their own (gathered_near). */
+bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t run)
+{
+    enum { FEW = 4 };
+    struct xti_sides x;
+    bool wide = xti_may(&p->target, XTI_FEW) && t->unit >= XTI_LANE / 2;
+    if (wide && xti_cost_stream(p))
+        return run < XTI_LINE && lines_of(t, &x, NULL);
+    return wide && p->target.isa != XTI_ISA_AVX512 && run <= FEW * t->unit && xti_gather_applies(p, t, NULL);
 }
 
 void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

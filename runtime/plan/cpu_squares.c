@@ -92,8 +92,10 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
 {
     xti_step_begin(p, t, XTI_CPU_TRANSPOSE, t->unit, t->cs, t->cd, step);
     /* Whole lines need rows that have one, and begin alike; other rows go through the cache. */
-    step->store.stream = step->store.stream && step->row.d % XTI_LINE == 0 &&
-                         step->row.n * step->unit >= XTI_LANE && step->col.n * step->unit >= XTI_LINE;
+    int64_t rows = step->row.n * step->unit, cols = step->col.n * step->unit;
+    step->store.stream =
+        step->row.d % XTI_LINE == 0 && rows >= XTI_LANE && cols >= XTI_LINE &&
+        xti_cost_streams_rows(p, t->unit, rows, cols, (t->d_byte | xti_nest_bits(t, t->cd)) % XTI_LINE);
     step->store.halves = xti_cost_halves(p, step);
     step->store.squares = !step->store.halves && xti_cost_whole_lines(p, step);
     if (step->store.stream) {

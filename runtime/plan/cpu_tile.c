@@ -41,14 +41,9 @@ static void tile_of(const struct xti_plan *p, const struct xti_nest *t, struct x
     make_long(x, &x->row, xti_cost_panel_rows(&p->target));
 }
 
-/* By AVX2 lines of rows that begin anywhere are put together in a stage, from whole squares (tile.c.j2):
- * short rows, and few of them, take less through the cache. */
 static bool streams(const struct xti_plan *p, const struct xti_sides *x)
 {
-    enum { SHORT = 4 * XTI_LINE };
-    int64_t least = x->t.unit >= WIDE_UNIT ? SHORT : XTI_LINE;
-    return xti_cost_stream(p) && (p->target.choice.stream || p->target.isa != XTI_ISA_AVX2 ||
-                                  !xti_sides_ragged(x) || (x->col.bytes >= SHORT && x->row.bytes >= least));
+    return xti_cost_streams_rows(p, x->t.unit, x->row.bytes, x->col.bytes, xti_sides_ragged(x));
 }
 
 /* Whether rows and columns as long as these are rather transposed. */
