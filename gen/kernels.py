@@ -54,7 +54,7 @@ def vector_rows(isa):
         yield row("transpose", b, isa, (LANE // b, LINE // b))
         yield row("tile", b, isa, (LINE // b, LINE // b))
         yield row("gather", b, isa, (1, v // b))
-        if isa == "avx512":  # others cannot permute two vectors
+        if isa == "avx512" or b <= 4:  # others permute bytes of 16: as many units of 8 are loaded alone
             yield row("mosaic", b, isa, (1, v // b))
     for op, counts in WEAVES.items():
         if op == "turn":

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api.h"
 #include "bench/bench.h"
 #include "cpu/cpu.h"
 #include "cpu/run.h"

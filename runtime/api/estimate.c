@@ -14,6 +14,40 @@ double xt_kernel_estimate(const struct xt_kernel *k)
     return e.seconds;
 }
 
+/* Behind a comma, but for the first from byte `from` on. */
+static void add_words(struct xti_str *b, size_t from, const char *words, const char *name)
+{
+    xti_str_addf(b, "%s%s%s", b->n > from ? ", " : "", words, name);
+}
+
+static void add_blocks(struct xti_str *b, size_t from, const char *words, int by)
+{
+    if (!by)
+        return;
+    add_words(b, from, words, by > 0 ? " x" : " /");
+    xti_str_addf(b, " %d", 1 << (by < 0 ? -by : by));
+}
+
+void xti_choice_text(struct xti_choice c, struct xti_str *b)
+{
+    static const char *const order[XTI_ORDER_COUNT] = {"", "source order", "destination order",
+                                                       "order by both"};
+    size_t from = b->n;
+    for (int i = 0; i < XTI_TRICK_END; i++)
+        if (c.without >> i & 1 && xti_choice_without_name(i))
+            add_words(b, from, "without ", xti_choice_without_name(i));
+    if (c.stream)
+        add_words(b, from, c.stream > 0 ? "" : "no ", "streaming stores");
+    if (c.order)
+        add_words(b, from, order[c.order], "");
+    if (c.first)
+        add_words(b, from, "fetched to the ", c.first > 0 ? "first cache" : "second cache");
+    add_blocks(b, from, "rows", c.rows);
+    add_blocks(b, from, "columns", c.cols);
+    if (b->n == from)
+        xti_str_add(b, "by estimate");
+}
+
 /* "3.12 ms", three digits. */
 static void add_time(double seconds, struct xti_str *b)
 {

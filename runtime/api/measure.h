@@ -18,6 +18,9 @@ struct xti_measured {
 
 struct xti_wisdom;
 
+/* False for numbers that no version of plan/choice.c tries: they come from a file. */
+bool xti_choice_valid(struct xti_choice c);
+
 /* Of a map on a target: an outline, cheap to make, and a digest, which need not be made where no choice is
  * known for the outline. A digest costs as much as half a plan. */
 struct xti_map_id {

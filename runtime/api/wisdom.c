@@ -89,6 +89,14 @@ static int64_t load_i64(const unsigned char *p)
     return (int64_t)v;
 }
 
+static bool within(int n, int most) { return n >= -most && n <= most; }
+
+bool xti_choice_valid(struct xti_choice c)
+{
+    return within(c.stream, 1) && c.order >= 0 && c.order < XTI_ORDER_COUNT && within(c.rows, 2) &&
+           within(c.cols, 2) && within(c.first, 1);
+}
+
 /* False for what no version writes. */
 static bool decode(const unsigned char *p, struct xti_map_id *id, struct xti_measured *m)
 {

@@ -9,7 +9,7 @@ void xti_run_mosaic(const struct xti_step *step, const struct xti_target *target
 {
     struct xti_mosaic m; /* 30 KB */
     struct xtk_job job = xti_job_of(step, target, NULL);
-    struct xti_mosaic_of of = xti_mosaic_of(step);
+    struct xti_mosaic_of of = xti_mosaic_of(step, target->isa);
     of.aligned = step->store.stream; /* then rows are whole lines */
     of.d = (uintptr_t)d;
     of.s = (uintptr_t)s;

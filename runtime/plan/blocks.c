@@ -1,10 +1,8 @@
 /* blocks.c: the plans of a buffered step's blocks, each a copy into the buffer, and what is fetched for them.
  * Layer 3. */
-#include "plan/blocks.h"
+#include "plan/buffered.h"
 
 #include "base/num.h"
-#include "plan/buffered.h"
-#include "plan/group.h"
 #include "plan/loops.h"
 #include "plan/mosaic.h"
 
@@ -45,8 +43,9 @@ static int64_t steps_of(const struct xti_step *step, int from)
 static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xti_err *err)
 {
     enum { ALIGN = _Alignof(struct xti_mosaic) }; /* more than the arena's */
-    struct xti_mosaic_of of = xti_mosaic_of(&out->step);
-    size_t lines = (size_t)xti_ceil_div(of.cols * of.unit, XTI_LINE) * sizeof(struct xti_mosaic_line);
+    struct xti_mosaic_of of = xti_mosaic_of(&out->step, p->target.isa);
+    int64_t line = of.width == XTI_LINE ? XTI_LINE : 2 * XTI_LANE;
+    size_t lines = (size_t)xti_ceil_div(of.cols * of.unit, line) * sizeof(struct xti_mosaic_line);
     char *room = xti_arena_alloc(&p->arena, offsetof(struct xti_mosaic, line) + lines + ALIGN - 1);
     if (!room)
         return xti_fail(err, XT_ENOMEM, "table of a mosaic");

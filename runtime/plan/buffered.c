@@ -5,7 +5,6 @@
 #include "plan/buffered.h"
 
 #include "base/num.h"
-#include "plan/group.h"
 #include "plan/mosaic.h"
 #include "plan/sides.h"
 

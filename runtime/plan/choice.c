@@ -20,7 +20,7 @@ static const struct xti_choice tried[] = {
     {.stream = -1, .order = XTI_ORDER_SOURCE}, {.stream = -1, .rows = 2}, {.stream = -1, .cols = 2},
 };
 /* clang-format on */
-enum { N_TRIED = sizeof tried / sizeof *tried, MOST_BLOCKS = 2 };
+enum { N_TRIED = sizeof tried / sizeof *tried };
 
 /* Then each strategy that comes next, and each trick that a plan does without. */
 enum { N_PASSED = 5, N_TRICKS = XTI_TRICK_END - XTI_FIRST_TRICK };
@@ -31,20 +31,11 @@ static const char *const trick[N_TRICKS] = {
 #undef X
 };
 
-/* Of a bit of xti_choice.without; NULL: it has none. */
-static const char *name_of(int bit)
+const char *xti_choice_without_name(int bit)
 {
     if (bit >= XTI_FIRST_TRICK && bit < XTI_TRICK_END)
         return trick[bit - XTI_FIRST_TRICK];
     return bit < XTI_N_STRATEGIES ? xti_cpu_strategies[bit].name : NULL;
-}
-
-static bool within(int n, int most) { return n >= -most && n <= most; }
-
-bool xti_choice_valid(struct xti_choice c)
-{
-    return within(c.stream, 1) && c.order >= 0 && c.order < XTI_ORDER_COUNT && within(c.rows, MOST_BLOCKS) &&
-           within(c.cols, MOST_BLOCKS) && within(c.first, 1);
 }
 
 static bool is_new(const struct xti_candidate *c, int n)
@@ -125,45 +116,12 @@ bool xti_choice_without(const char *names, uint64_t *out)
     *out = 0;
     while ((s = xti_env_word(&names, &n))) {
         int i = 0;
-        while (i < XTI_TRICK_END && !(name_of(i) && strlen(name_of(i)) == n && !strncmp(name_of(i), s, n)))
+        while (i < XTI_TRICK_END && !(xti_choice_without_name(i) && strlen(xti_choice_without_name(i)) == n &&
+                                      !strncmp(xti_choice_without_name(i), s, n)))
             i++;
         if (i == XTI_TRICK_END)
             return false;
         *out |= (uint64_t)1 << i;
     }
     return true;
-}
-
-/* Behind a comma, but for the first from byte `from` on. */
-static void add_words(struct xti_str *b, size_t from, const char *words, const char *name)
-{
-    xti_str_addf(b, "%s%s%s", b->n > from ? ", " : "", words, name);
-}
-
-static void add_blocks(struct xti_str *b, size_t from, const char *words, int by)
-{
-    if (!by)
-        return;
-    add_words(b, from, words, by > 0 ? " x" : " /");
-    xti_str_addf(b, " %d", 1 << (by < 0 ? -by : by));
-}
-
-void xti_choice_text(struct xti_choice c, struct xti_str *b)
-{
-    static const char *const order[XTI_ORDER_COUNT] = {"", "source order", "destination order",
-                                                       "order by both"};
-    size_t from = b->n;
-    for (int i = 0; i < XTI_TRICK_END; i++)
-        if (c.without >> i & 1 && name_of(i))
-            add_words(b, from, "without ", name_of(i));
-    if (c.stream)
-        add_words(b, from, c.stream > 0 ? "" : "no ", "streaming stores");
-    if (c.order)
-        add_words(b, from, order[c.order], "");
-    if (c.first)
-        add_words(b, from, "fetched to the ", c.first > 0 ? "first cache" : "second cache");
-    add_blocks(b, from, "rows", c.rows);
-    add_blocks(b, from, "columns", c.cols);
-    if (b->n == from)
-        xti_str_add(b, "by estimate");
 }

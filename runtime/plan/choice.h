@@ -16,14 +16,11 @@ struct xti_candidate {
 int xti_choice_plans(const struct xti_map *m, const struct xti_target *t,
                      struct xti_candidate out[XTI_CHOICE_ROOM]);
 
-/* False for numbers that no version of this table has: they come from a file. */
-bool xti_choice_valid(struct xti_choice c);
-
 /* The set of xti_choice.without by the names of strategies and tricks: "joint,tile". False: one is unknown.
  */
 bool xti_choice_without(const char *names, uint64_t *out);
 
-/* "streaming stores, source order, rows x 4"; "by estimate". */
-void xti_choice_text(struct xti_choice c, struct xti_str *b);
+/* The name of a bit of it; NULL: it has none. */
+const char *xti_choice_without_name(int bit);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "base/num.h"
 #include "plan/loops.h"
-#include "plan/traffic.h"
 
 /* ---- what guards hide */
 

@@ -1,5 +1,6 @@
 /* cost.h: the measured numbers behind CPU plans and the rules built on them: when stores bypass the cache,
- * which kernels and tiles serve, what waits for what. Internal to plan. Layer 3. */
+ * which kernels and tiles serve, what waits for what; the lines that a step moves between memory and each
+ * cache (traffic.c). Internal to plan. Layer 3. */
 #ifndef XTI_PLAN_COST_H
 #define XTI_PLAN_COST_H
 
@@ -71,5 +72,21 @@ bool xti_cost_halves(const struct xti_plan *p, const struct xti_step *step);
 
 /* Whether one call goes over the whole of a transpose through the cache, else over blocks. */
 bool xti_cost_one_call(const struct xti_step *step);
+
+/* 64-byte lines. [i]: into cache i + 1 from what is behind it, in one run that finds every cache empty. */
+struct xti_step_traffic {
+    double fetched[XTI_N_CACHES]; /* of the source */
+    double stored[XTI_N_CACHES];  /* of the destination, when they go through the caches */
+    double source, destination;   /* different ones */
+    double jumps; /* runs of adjacent lines on both sides, a run ends where another place goes on */
+};
+
+/* step is affine. stream: the destination's lines bypass the caches. */
+void xti_step_traffic_of(const struct xti_step *step, const struct xti_target *t, bool stream,
+                         struct xti_step_traffic *out);
+
+/* Points of the kernel's rows or columns (cuts), or of a loop, in one block of it; n where nothing cuts it.
+ */
+int64_t xti_block_of(const struct xti_step *step, int cuts, int64_t n);
 
 #endif

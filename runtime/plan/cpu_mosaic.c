@@ -6,6 +6,8 @@
 #include "plan/mosaic.h"
 #include "plan/sides.h"
 
+enum { LANE_WINDOWS = 5 }; /* of 16 bytes, for as many units of one */
+
 /* A gather instruction may cost several times what loading and permuting a few windows takes, which reading
  * hides; units of one and two bytes have none. */
 bool xti_mosaic_serves(const struct xti_plan *p, int64_t unit)
@@ -39,7 +41,7 @@ static void widen_rows(struct xti_sides *x, int64_t wanted, int64_t most)
 }
 
 /* Takes a part of the last dim of the columns that it consists of. */
-static void take_even(struct xti_sides *x)
+static void take_even(struct xti_sides *x, int64_t most)
 {
     struct xti_side *a = &x->col;
     int64_t n = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 1, take = a->take;
@@ -48,7 +50,7 @@ static void take_even(struct xti_sides *x)
     while (n % take) /* the next smaller part is one of more */
         take = n / (n / take + 1);
     int64_t whole = a->bytes / a->take * n;
-    if (a->bytes / a->take * take < a->bytes / 2 && whole <= XTI_MOSAIC_COL_BYTES)
+    if (a->bytes / a->take * take < a->bytes / 2 && whole <= most)
         take = n;
     a->bytes = a->bytes / a->take * take;
     a->units = a->units / a->take * take;
@@ -69,12 +71,14 @@ static void mosaic_of(const struct xti_plan *p, const struct xti_nest *t, struct
         return;
     x->lists = true;
     int64_t most = (p->most_windows ? CALL_BYTES : XTI_MOSAIC_TILE_BYTES) / x->t.unit;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        xti_side_widen(x, &x->col, wanted[i].col, most / x->row.units);
-        widen_rows(x, wanted[i].row, most / x->col.units);
+    int64_t col = xti_mosaic_col_bytes(p->target.isa);
+    bool lanes = xti_mosaic_width(p->target.isa) == XTI_LANE;
+    for (size_t i = lanes ? 4 : 0; i < sizeof wanted / sizeof *wanted; i++) {
+        xti_side_widen(x, &x->col, wanted[i].col < col / 2 ? wanted[i].col : col / 2, most / x->row.units);
+        widen_rows(x, lanes ? XTI_LINE : wanted[i].row, most / x->col.units);
     }
     if (!xti_cost_stream(p)) /* nor are blocks streamed */
-        take_even(x);
+        take_even(x, col);
 }
 
 /* Between the units of the source a page may lie, which is not to be read. */
@@ -100,10 +104,11 @@ static bool has_gaps(const struct xti_nest *t)
 
 /* Rows that share windows: those of dims that stay inside of a line, at most one for each of its bytes. (More
  * lie in a line where windows of the source overlap.) */
-static struct xti_mosaic_of rows_of(const struct xti_sides *x)
+static struct xti_mosaic_of rows_of(const struct xti_sides *x, enum xti_isa isa)
 {
-    struct xti_mosaic_of of = {.unit = x->t.unit, .group = 1, .gaps = has_gaps(&x->t)};
-    for (int i = 0; i < x->row.n_dims; i++) {
+    struct xti_mosaic_of of = {
+        .width = xti_mosaic_width(isa), .unit = x->t.unit, .group = 1, .gaps = has_gaps(&x->t)};
+    for (int i = 0; i < x->row.n_dims && of.width == XTI_LINE; i++) {
         const struct xti_loop *l = &x->t.dim[x->row.dim[i]];
         int64_t last = of.last + (l->n - 1) * l->s, n = of.group * l->n;
         if (last + of.unit > XTI_LINE || n > XTI_LINE || (i + 1 == x->row.n_dims && x->row.take < l->n))
@@ -124,7 +129,7 @@ static void add_cols(const struct xti_sides *x, struct xti_mosaic_of *of, int32_
     for (int i = 0; i < x->col.n_dims; i++) {
         const struct xti_loop *l = &x->t.dim[x->col.dim[i]];
         bool outer = i + 1 == x->col.n_dims;
-        int64_t all = outer ? x->col.take : l->n, part = xti_period(XTI_LINE / of->unit, n), before = n;
+        int64_t all = outer ? x->col.take : l->n, part = xti_period(of->width / of->unit, n), before = n;
         xti_mosaic_add(of, all, l->s);
         if (!enough && !of->gaps && part <= all && (outer || all % part == 0))
             enough = n * part;
@@ -136,21 +141,24 @@ static void add_cols(const struct xti_sides *x, struct xti_mosaic_of *of, int32_
     of->col_at = at;
 }
 
-/* Its list, of 8 KB, is on the stack of large copies alone. */
-static __attribute__((noinline)) int windows(const struct xti_sides *x, int most)
+/* Its list, of 8 KB, is on the stack of large copies alone. Those of 16 bytes are as many in the mean as take
+ * less time than their units. */
+static __attribute__((noinline)) int windows(const struct xti_plan *p, const struct xti_sides *x, int most)
 {
     int32_t col_at[XTI_MOSAIC_COL_BYTES];
-    struct xti_mosaic_of of = rows_of(x);
-    of.most = most;
+    struct xti_mosaic_of of = rows_of(x, p->target.isa);
+    of.most = of.width == XTI_LINE ? most : XTI_MOSAIC_WINDOWS;
     add_cols(x, &of, col_at);
-    return xti_mosaic_windows(&of);
+    int n = xti_mosaic_windows(&of);
+    return n <= most ? n : 0;
 }
 
 /* Whether without windows units are picked one by one. */
 static bool picked(const struct xti_plan *p, const struct xti_nest *t)
 {
     const struct xti_strategy *s = xti_strategy_next(p, xti_strategy_made_by(p, xti_mosaic_make) + 1, t);
-    return s->make == xti_gather_make || s->make == xti_general_make;
+    return s->make == xti_gather_make || s->make == xti_general_make ||
+           (s->make == xti_reverse_make && xti_mosaic_width(p->target.isa) == XTI_LANE);
 }
 
 int xti_mosaic_most(const struct xti_plan *p, const struct xti_nest *t, int windows)
@@ -166,6 +174,8 @@ int xti_mosaic_most(const struct xti_plan *p, const struct xti_nest *t, int wind
 static int windows_worth(const struct xti_plan *p, const struct xti_nest *t)
 {
     enum { LONG = 4 * XTI_LINE, ONE_BY_ONE = 32, OTHERS = 8, NARROW = 2 };
+    if (xti_mosaic_width(p->target.isa) == XTI_LANE)
+        return t->unit <= NARROW && picked(p, t) ? (xti_cost_stream(p) ? 2 : 1) * LANE_WINDOWS / t->unit : 0;
     if (!xti_cost_stream(p))
         return xti_mosaic_most(p, t, (t->unit <= NARROW && picked(p, t) ? ONE_BY_ONE : OTHERS) / t->unit);
     int64_t row = xti_tile_row_bytes(p, t, NULL);
@@ -178,9 +188,11 @@ static bool serves_block(const struct xti_plan *p, const struct xti_nest *t)
 {
     struct xti_sides x;
     mosaic_of(p, t, &x);
-    bool columns = x.t.unit && x.col.bytes > XTI_LINE / 2 && x.col.bytes <= XTI_MOSAIC_COL_BYTES;
-    return columns && xti_sides_list_fits(&x) &&
-           (p->most_windows == XTI_MOSAIC_WINDOWS || windows(&x, p->most_windows));
+    if (!x.t.unit || x.col.bytes <= XTI_LINE / 2 || x.col.bytes > xti_mosaic_col_bytes(p->target.isa))
+        return false;
+    bool lanes = xti_mosaic_width(p->target.isa) == XTI_LANE;
+    return xti_sides_list_fits(&x) && (p->most_windows == XTI_MOSAIC_WINDOWS ||
+                                       windows(p, &x, lanes ? LANE_WINDOWS / x.t.unit : p->most_windows));
 }
 
 bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
@@ -189,7 +201,7 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
     struct xti_sides x;
     if (p->most_windows)
         return serves_block(p, t) || xti_refuse(why, "lines lie in many windows");
-    if (p->target.isa != XTI_ISA_AVX512)
+    if (!xti_mosaic_width(p->target.isa))
         return xti_refuse(why, "not for this processor");
     if (!xti_nest_copies_units(t, why))
         return false;
@@ -202,17 +214,18 @@ bool xti_mosaic_applies(const struct xti_plan *p, const struct xti_nest *t, stru
         return *t->windows > 0;
     *t->windows = -1;
     mosaic_of(p, t, &x);
-    if (x.col.bytes < XTI_LINE || x.col.bytes > XTI_MOSAIC_COL_BYTES)
+    if (x.col.bytes < XTI_LINE || x.col.bytes > xti_mosaic_col_bytes(p->target.isa))
         return xti_refuse(why, "destination's dims make up %lld B", (long long)x.col.bytes);
     const struct xti_loop *last = &x.t.dim[x.col.dim[x.col.n_dims - 1]];
     if (!xti_sides_list_fits(&x) || (xti_cost_stream(p) && (xti_sides_ragged(&x) || last->n % x.col.take)))
         return xti_refuse(why, "rows of the destination are no whole lines");
-    int most = windows_worth(p, t), n = most ? windows(&x, most) : 0;
+    int most = windows_worth(p, t), n = most ? windows(p, &x, most) : 0;
     if (!most)
-        return xti_refuse(why, "tiles of long rows serve");
+        return xti_refuse(why, "squares or tiles of long rows serve");
     if (!n)
         return xti_refuse(why, "lines lie in more than %d windows", most);
-    if (xti_cost_stream(p) && !xti_mosaic_serves(p, t->unit) && picked(p, t))
+    if (p->target.isa == XTI_ISA_AVX512 && xti_cost_stream(p) && !xti_mosaic_serves(p, t->unit) &&
+        picked(p, t))
         return xti_refuse(why, "units of %lld B are gathered", (long long)t->unit);
     *t->windows = n;
     return true;
@@ -223,6 +236,6 @@ void xti_mosaic_make(const struct xti_plan *p, const struct xti_nest *t, struct 
     struct xti_sides x;
     mosaic_of(p, t, &x);
     xti_sides_make(p, &x, XTI_CPU_MOSAIC, step);
-    struct xti_mosaic_of of = rows_of(&x);
+    struct xti_mosaic_of of = rows_of(&x, p->target.isa);
     step->visit = (struct xti_visit){of.group, *t->windows /* of a block: by its table */, of.gaps};
 }

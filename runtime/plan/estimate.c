@@ -4,7 +4,6 @@
 
 #include "base/num.h"
 #include "plan/cost.h"
-#include "plan/traffic.h"
 
 /* clang-format off */
 /* A line in vectors of 64 bytes: of units up to 2 bytes, of wider ones. rows: the kernel goes row by row.
@@ -79,7 +78,8 @@ static double alone(const struct xti_step *step, const struct xti_target *t, con
 static double vectors(const struct xti_step *step, const struct xti_target *t)
 {
     bool weave = step->kernel == XTI_CPU_INTERLEAVE || step->kernel == XTI_CPU_DEINTERLEAVE;
-    int times = weave ? step->param - 1 : step->kernel == XTI_CPU_MOSAIC ? step->visit.windows / 2 : 1;
+    int pairs = step->visit.windows / (t->isa == XTI_ISA_AVX512 ? 2 : 1);
+    int times = weave ? step->param - 1 : step->kernel == XTI_CPU_MOSAIC ? pairs : 1;
     double line = step->unit <= 2 ? op[step->kernel].narrow : op[step->kernel].wide;
     static const int per_line[XTI_ISA_COUNT] = {[XTI_ISA_AVX2] = 2, [XTI_ISA_AVX512] = 1, [XTI_ISA_NEON] = 4};
     bool picks = step->kernel == XTI_CPU_TILE || step->kernel == XTI_CPU_GATHER;
@@ -122,11 +122,11 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
 {
     enum { TWICE = 2 };
     struct box b = box_of(step);
-    struct xti_traffic t;
+    struct xti_step_traffic t;
     bool reads = p->map.piece[step->piece].src >= 0, tile = step->kernel == XTI_CPU_TILE;
     /* Tiles of a transpose write such rows' lines in two parts. */
     double parts = step->kernel == XTI_CPU_TRANSPOSE && step->row.d % XTI_LINE ? TWICE : 1;
-    xti_traffic_of(step, &p->target, b.stream, &t);
+    xti_step_traffic_of(step, &p->target, b.stream, &t);
     for (int c = 0; c < XTI_N_CACHES; c++) {
         sum->fetched[c] += reads ? t.fetched[c] : 0;
         sum->stored[c] += b.stream ? 0 : parts * t.stored[c];
@@ -142,8 +142,8 @@ static void add_step(const struct xti_plan *p, const struct xti_step *step, cons
 
 /* Lines of the source, of a joint plan those that are fetched for its parts. Each run that is fetched begins
  * somewhere else. */
-static void add_source(const struct xti_plan *p, const struct xti_step *step, const struct xti_traffic *t,
-                       struct work *sum)
+static void add_source(const struct xti_plan *p, const struct xti_step *step,
+                       const struct xti_step_traffic *t, struct work *sum)
 {
     double lines = t->fetched[2], groups = 1;
     for (int i = 0; i < step->stage.group; i++)
@@ -177,8 +177,8 @@ static void add_buffered(const struct xti_plan *p, const struct xti_step *step,
 {
     int64_t run = step->stage.blocks->block[0][0].out.bytes;
     struct box whole = {.cols = run, .rows = 1};
-    struct xti_traffic t;
-    xti_traffic_of(step, &p->target, true, &t);
+    struct xti_step_traffic t;
+    xti_step_traffic_of(step, &p->target, true, &t);
     add_source(p, step, &t, sum);
     sum->streamed += t.destination;
     if (ragged(step, &whole))

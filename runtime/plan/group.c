@@ -1,9 +1,8 @@
 /* group.c: groups of blocks, and the runs that they read and write. Layer 3. */
-#include "plan/group.h"
+#include "plan/buffered.h"
 
 #include "base/num.h"
 #include "plan/cost.h"
-#include "plan/traffic.h"
 
 enum {
     GROUPS = 7, /* fit the second cache, of GROUP_BYTES at most */

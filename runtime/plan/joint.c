@@ -1,12 +1,11 @@
 /* joint.c: pieces that share the lines of short rows, as those of a tensor with a border or of rows one
  * behind the other, become parts of one buffered step, which puts all of a row together in its buffer. What
  * is left between the rows is filled by steps of its own. Layer 3. */
-#include "plan/joint.h"
+#include "plan/assemble.h"
 
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/assemble.h"
 #include "plan/buffered.h"
 #include "plan/cost.h"
 

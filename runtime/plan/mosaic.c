@@ -1,15 +1,18 @@
 /* mosaic.c: see mosaic.h. */
 #include "plan/mosaic.h"
 
+#include <string.h>
+
+#include "base/distinct.h"
 #include "base/num.h"
 
 /* Numbers of all lines. */
 struct table {
     const struct xti_mosaic_of *of;
-    int element, shift; /* bytes, and their logarithm */
-    int per_line;
-    int64_t elements; /* of a row */
-    int64_t room;     /* bytes of a line beside one element of each row of a group */
+    int element, shift;   /* bytes, and their logarithm */
+    int per_line, halves; /* elements; how many windows make it up */
+    int64_t elements;     /* of a row */
+    int64_t room;         /* bytes of a window beside one element of each row of a group */
 };
 
 /* Bytes at which more elements of a window may begin. */
@@ -64,16 +67,16 @@ static int64_t last_at(const struct xti_mosaic_of *of, int64_t at)
 static bool place(const struct table *t, const struct window *w, int64_t *at)
 {
     const struct xti_mosaic_of *of = t->of;
-    int64_t first = w->to - t->room, end = w->from + XTI_LINE, ends = of->lo + of->hi;
-    int64_t in_line = (int64_t)((of->s + (uintptr_t)first) % XTI_LINE) & -t->element;
+    int64_t width = of->width, first = w->to - t->room, end = w->from + width, ends = of->lo + of->hi;
+    int64_t in_line = (int64_t)((of->s + (uintptr_t)first) % (uintptr_t)width) & -t->element;
     int64_t lo = of->gaps ? ends - last_at(of, ends - w->from) : of->lo;
-    int64_t hi = (of->gaps ? last_at(of, w->to) : of->hi) + XTI_LINE - t->room;
+    int64_t hi = (of->gaps ? last_at(of, w->to) : of->hi) + width - t->room;
     lo = first < lo ? first : lo;
     hi = end > hi ? end : hi;
-    *at = first - in_line + XTI_LINE >= end ? first - in_line : first;
-    *at = *at + XTI_LINE > hi ? hi - XTI_LINE : *at;
+    *at = first - in_line + width >= end ? first - in_line : first;
+    *at = *at + width > hi ? hi - width : *at;
     *at = *at < lo ? lo : *at;
-    return hi - lo >= XTI_LINE;
+    return hi - lo >= width && *at == (int32_t)*at;
 }
 
 /* Where the windows of elements [i, end) are loaded. Returns how many there are; 0: too many, or one cannot
@@ -88,59 +91,55 @@ static int windows_of(const struct table *t, int64_t i, int64_t end, int64_t *at
     return n;
 }
 
+/* Element i of a line is at `at` of window k of its half. */
+static void put_element(const struct table *t, struct xti_mosaic_line *l, int64_t i, unsigned k, int64_t at)
+{
+    for (int b = 0; b < t->element && t->halves == 2; b++)
+        l->byte[k][(i << t->shift) + b] = (unsigned char)(at + b);
+    if (t->halves == 2)
+        return;
+    l->pair[k / 2] |= UINT64_C(1) << i;
+    /* its low byte: vectors are little-endian where this is used */
+    l->index[i << t->shift] = (unsigned char)((at >> t->shift) + k % 2 * (XTI_LINE >> t->shift));
+}
+
 /* The line that begins with element `first` of the row, which may be before its first one. Returns how many
  * windows it has; 0: as above. */
 static int make_line(const struct table *t, int64_t first, struct xti_mosaic_line *l)
 {
     unsigned char of[XTI_LINE];
-    int64_t from = first > 0 ? first : 0, end = first + t->per_line;
+    int64_t from = first > 0 ? first : 0, end = first + t->per_line, at[XTI_MOSAIC_WINDOWS];
+    int most = 0;
     end = end < t->elements ? end : t->elements;
     *l = (struct xti_mosaic_line){.d = (int)(first * t->element)};
-    int n = windows_of(t, from, end, l->window, of);
-    if (!n)
-        return 0;
-    for (int k = n; k < XTI_MOSAIC_WINDOWS; k++)
-        l->window[k] = l->window[n - 1];
-    l->n_pairs = (n + 1) / 2;
-    const int32_t *col_at = t->of->col_at;
-    int element = t->element, shift = t->shift, halves = t->of->unit > 8;
-    uint64_t bit = UINT64_C(1) << (from - first);
-    for (int64_t i = from; i < end; i++, bit <<= 1) {
-        unsigned k = of[i - from];
-        int64_t place = (element_at(col_at, i, halves) - l->window[k]) >> shift;
-        l->pair[k / 2] |= bit;
-        /* its low byte: vectors are little-endian where this is used */
-        l->index[(i - first) * element] = (unsigned char)(place + k % 2 * (XTI_LINE >> shift));
+    if (t->halves == 2)
+        memset(l->byte, 128, sizeof l->byte);
+    for (int64_t h = 0, each = t->per_line / t->halves, i = from, to; h < t->halves; h++, i = to) {
+        to = first + (h + 1) * each < end ? first + (h + 1) * each : end;
+        int n = i < to ? windows_of(t, i, to, at, of) : 0;
+        if (i < to && !n)
+            return 0;
+        for (int k = 0; k < XTI_MOSAIC_WINDOWS && n && !most; k++)
+            l->window[k] = (int32_t)at[0];
+        for (int k = 0; k < n; k++)
+            l->window[t->halves * k + h] = (int32_t)at[k];
+        for (const unsigned char *k = of; i < to; i++, k++)
+            put_element(t, l, i - first, *k, element_at(t->of->col_at, i, t->of->unit > 8) - at[*k]);
+        most = n > most ? n : most;
+        to = to > i ? to : i;
     }
+    l->n_pairs = t->halves == 2 ? most : (most + 1) / 2;
     l->written = ~UINT64_C(0) >> (XTI_LINE - (end - from)) << (from - first);
     l->whole = end - from == t->per_line;
-    return n;
-}
-
-/* Sorted, each once. */
-static int distinct(int32_t *x, int n)
-{
-    static const int gap[] = {701, 301, 132, 57, 23, 10, 4, 1};
-    int kept = 0;
-    for (size_t g = 0; g < sizeof gap / sizeof *gap; g++)
-        for (int i = gap[g]; i < n; i++) {
-            int32_t v = x[i];
-            int k = i;
-            for (; k >= gap[g] && x[k - gap[g]] > v; k -= gap[g])
-                x[k] = x[k - gap[g]];
-            x[k] = v;
-        }
-    for (int i = 0; i < n; i++)
-        if (!kept || x[kept - 1] != x[i])
-            x[kept++] = x[i];
-    return kept;
+    return most;
 }
 
 /* Adds the line with the byte at `at`. */
 static void add_fetch(const struct xti_mosaic_of *of, struct xti_mosaic *m, int64_t at)
 {
     int64_t line = at - (int64_t)((of->s + (uintptr_t)at) % XTI_LINE);
-    if (m->n_fetches < XTI_MOSAIC_FETCHES && line == (int32_t)line)
+    int n = m->n_fetches;
+    if (n < XTI_MOSAIC_FETCHES && line == (int32_t)line && !(n && m->fetch[n - 1] == line))
         m->fetch[m->n_fetches++] = (int32_t)line;
 }
 
@@ -151,17 +150,16 @@ void xti_mosaic_fetches(const struct xti_mosaic_of *of, struct xti_mosaic *m)
     int n = 0;
     for (int l = 0; l < m->n_lines; l++)
         for (int k = 0; k < 2 * m->line[l].n_pairs; k++)
-            window[n++] = (int32_t)m->line[l].window[k];
-    n = distinct(window, n);
+            window[n++] = m->line[l].window[k];
+    n = xti_distinct(window, n);
     m->n_fetches = 0;
     for (int64_t r = 0; r < of->rows; r += of->group)
         for (int i = 0; i < n; i++) {
             int64_t at = of->row_at[r].s + window[i];
             add_fetch(of, m, at);
-            if ((of->s + (uintptr_t)at) % XTI_LINE)
-                add_fetch(of, m, at + XTI_LINE - 1);
+            add_fetch(of, m, at + of->width - 1);
         }
-    m->n_fetches = distinct(m->fetch, m->n_fetches);
+    m->n_fetches = xti_distinct(m->fetch, m->n_fetches);
     int64_t written = of->rows * m->n_lines;
     m->each = (int)((m->n_fetches + written - 1) / (written ? written : 1));
 }
@@ -179,7 +177,7 @@ void xti_mosaic_add(struct xti_mosaic_of *of, int64_t n, int64_t s)
     of->n_dims += st > 0;
 }
 
-struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step)
+struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step, enum xti_isa isa)
 {
     static const struct xti_offset single = {0, 0};
     const struct xti_loop *col = &step->loop[step->n_loops + step->list.row_dims];
@@ -187,6 +185,7 @@ struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step)
                                .col_at = step->list.col_at,
                                .rows = step->tile.rows,
                                .cols = step->tile.cols,
+                               .width = xti_mosaic_width(isa),
                                .unit = step->unit,
                                .group = step->visit.together,
                                .most = XTI_MOSAIC_WINDOWS,
@@ -203,9 +202,10 @@ static bool begin(const struct xti_mosaic_of *of, struct table *t)
 {
     *t = (struct table){.of = of, .element = of->unit < 8 ? of->unit : 8};
     t->shift = __builtin_ctz((unsigned)t->element);
-    t->per_line = XTI_LINE >> t->shift;
+    t->halves = of->width == XTI_LINE ? 1 : 2;
+    t->per_line = t->halves * of->width >> t->shift;
     t->elements = of->cols * of->unit >> t->shift;
-    t->room = XTI_LINE - t->element - of->last;
+    t->room = of->width - t->element - of->last;
     return of->bits % t->element == 0;
 }
 
@@ -214,12 +214,13 @@ int xti_mosaic_windows(const struct xti_mosaic_of *of)
     unsigned char which[XTI_LINE];
     int64_t at[XTI_MOSAIC_WINDOWS];
     struct table t;
-    int all = 0, n = begin(of, &t);
-    for (int64_t first = 0; n && first < t.elements; first += t.per_line) {
-        n = windows_of(&t, first, first + t.per_line, at, which);
+    int all = 0, sum = 0, lines = 0, n = begin(of, &t);
+    for (int64_t first = 0, each = of->width >> t.shift; n && first < t.elements; first += each, lines++) {
+        n = windows_of(&t, first, first + each, at, which);
         all = n > all ? n : all;
+        sum += n;
     }
-    return n ? all + all % 2 : 0;
+    return !n ? 0 : t.halves == 2 ? (sum + lines - 1) / lines : all + all % 2;
 }
 
 int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
@@ -228,7 +229,7 @@ int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
     int all = 0, n = begin(of, &t);
     m->aligned = of->aligned && of->d % (uintptr_t)t.element == 0;
     m->n_fetches = m->n_lines = 0;
-    int64_t first = m->aligned ? -(int64_t)(of->d % XTI_LINE) / t.element : 0;
+    int64_t first = m->aligned ? -(int64_t)(of->d % (uintptr_t)(t.per_line << t.shift)) / t.element : 0;
     for (; n && first < t.elements; first += t.per_line, m->n_lines++) {
         n = m->n_lines < XTI_MOSAIC_LINES ? make_line(&t, first, &m->line[m->n_lines]) : 0;
         all = n > all ? n : all;
@@ -237,5 +238,5 @@ int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
         int64_t at = of->row_at[r - k].s;
         m->row[r] = (struct xti_mosaic_row){at, of->row_at[r].d, (of->row_at[r].s - at) >> t.shift};
     }
-    return n ? all + all % 2 : 0;
+    return n ? all + (t.halves == 1 && all % 2) : 0;
 }

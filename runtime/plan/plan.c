@@ -6,12 +6,10 @@
 
 #include "base/num.h"
 #include "plan/assemble.h"
-#include "plan/blocks.h"
 #include "plan/buffered.h"
 #include "plan/cost.h"
 #include "plan/cpu_strategies.h"
 #include "plan/estimate.h"
-#include "plan/joint.h"
 #include "plan/loops.h"
 #include "plan/program.h"
 

@@ -25,10 +25,10 @@ enum {
 /* What plans may do without, and still copy: strategies, by their place in the table, and these. */
 #define XTI_TRICKS(X)                                                                                        \
     X(MERGE, "merge")       /* steps that share lines, part by part of the destination (assemble.h) */       \
-    X(JOINT, "joint")       /* pieces that make up short rows, in one stage (joint.h) */                     \
+    X(JOINT, "joint")       /* pieces that make up short rows, in one stage (joint.c) */                     \
     X(OFF_LINE, "off_line") /* a second plan, for destinations that begin inside a line */                   \
     X(PERMUTED, "permuted") /* staged blocks by mosaics (mosaic.h) */                                        \
-    X(GROUPS, "groups")     /* .. whose sources are fetched as one (group.h) */                              \
+    X(GROUPS, "groups")     /* .. whose sources are fetched as one (group.c) */                              \
     X(UNSTAGED, "unstaged") /* xti_store.unstaged */                                                         \
     X(SQUARES, "squares")   /* xti_store.squares */                                                          \
     X(FEW, "few")           /* gathers where squares would be filled in part */                              \

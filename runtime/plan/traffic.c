@@ -1,12 +1,11 @@
 /* traffic.c: how many lines a step moves between the caches. Its nest is walked from the inside out; as long
  * as the lines that are touched fit a cache, they are fetched into it once. Layer 3. */
-#include "plan/traffic.h"
+#include "plan/cost.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #include "base/num.h"
-#include "plan/cost.h"
 
 enum { MAX_AXES = XTI_MAX_LOOPS + 2, ROW = 0, COL = 1, LOOP = 2 };
 
@@ -25,7 +24,7 @@ struct walk {
     double total, covered;   /* points */
     bool over[XTI_N_CACHES]; /* the cache does not hold what is covered: `sum` has what it held last, times
                                 its runs */
-    struct xti_traffic sum;
+    struct xti_step_traffic sum;
     int n_by[2], by[2][MAX_AXES]; /* axes that are covered in part and move on a side, by stride, ascending */
     struct axis axis[MAX_AXES];
 };
@@ -241,8 +240,8 @@ static void walk_loops(struct walk *w, const struct xti_step *step)
     }
 }
 
-void xti_traffic_of(const struct xti_step *step, const struct xti_target *t, bool stream,
-                    struct xti_traffic *out)
+void xti_step_traffic_of(const struct xti_step *step, const struct xti_target *t, bool stream,
+                         struct xti_step_traffic *out)
 {
     struct walk w;
     start(&w, step, t, stream);

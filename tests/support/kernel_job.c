@@ -122,6 +122,8 @@ static void make_mosaic(struct kernel_job *j, struct kernel_pitch p)
     struct xtk_job *job = &j->job;
     int64_t u = j->row->unit, windows = INT64_C(1) << job->cols % 5;
     j->group = job->rows % 4 == 0 && job->rows ? 4 : job->rows % 3 == 0 && job->rows ? 3 : 1;
+    if (xti_mosaic_width(j->row->isa) != LINE) /* each row has its own */
+        j->group = 1;
     int64_t apart_cols = apart((job->cols / windows + 1) * j->group * u, p, p.s_down);
     for (int64_t c = 0; c < job->cols; c++)
         j->col_at[c] = (int32_t)(c % windows * apart_cols + c / windows * (p.s_down ? -u : u) * j->group);
@@ -144,6 +146,7 @@ void kernel_job_place(struct kernel_job *j, char *d, const char *s)
                                .col_at = j->col_at,
                                .rows = j->job.rows,
                                .cols = j->job.cols,
+                               .width = xti_mosaic_width(j->row->isa),
                                .unit = j->row->unit,
                                .group = j->group,
                                .most = XTI_MOSAIC_WINDOWS,
@@ -160,6 +163,8 @@ void kernel_job_place(struct kernel_job *j, char *d, const char *s)
         of.lo = at < of.lo ? at : of.lo;
         of.hi = end > of.hi ? end : of.hi;
     }
+    if (!of.width)
+        return;
     j->job.mosaic = xti_mosaic_table(&of, &j->mosaic) ? &j->mosaic : NULL;
     if (j->job.mosaic)
         xti_mosaic_fetches(&of, &j->mosaic);
