@@ -15,6 +15,7 @@ enum {
     SECTOR = 32,
     SHARED_BYTES = 48 << 10,
     LEAST_RUNS = 4,
+    FEW_WORDS = 2,
     OFTEN = 3,
     MOST_LANES = 8,
     MOST_LAYOUTS = 96,
@@ -444,12 +445,14 @@ static bool search_layouts(struct xti_box *b, int unit, int n, const struct layo
     return ideal;
 }
 
-/* Places of a word's units must be known each by itself, and kept from word to word. */
+/* Places of a word's units must be known each by itself, and kept from word to word, of which a thread has
+ * more than a few: finding the places of turns takes longer than wavefronts do
+ * (bench/notes/gpu-simulated.md). */
 static bool may_stagger(const struct xti_box *b, int unit)
 {
-    int64_t units = b->word / unit;
-    return b->word == 16 && units > 1 && b->steps.still && (!b->turns || units <= 4) && !b->grid &&
-           !b->table && !b->spread;
+    int64_t units = b->word / unit, words = b->outs / b->group * b->vectors;
+    return words > FEW_WORDS * b->steps.active && b->word == 16 && units > 1 && b->steps.still &&
+           (!b->turns || units <= 4) && !b->grid && !b->table && !b->spread;
 }
 
 /* The i-th way to go through quarters in turn, those that cost least first; false: there are no more. */

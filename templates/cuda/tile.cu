@@ -93,6 +93,16 @@
 #define XT_EACH     (XT_SHIFTS == 2 && !XT_ROW_STILL)
 #define XT_ROWS_FOLD (XT_ROWS_ALIKE && (XT_ROWS_CUT0 || XT_ROWS_CUT1))
 #define XT_RUNS_FOLD (XT_RUN_STEP && (XT_RUNS_CUT0 || XT_RUNS_CUT1))
+/* Where warps vote compilers do not see that the source is only read: there a thread's places in both buffers
+ * are addresses, to which a buffer's own need not be added again and again. Of units of 8 bytes that takes a
+ * few registers more on sm_75. */
+#if XT_ENDED && XT_NUMBERED && XT_UNIT < 8
+#define XT_ADDRESS(buffer)    __cvta_generic_to_global(buffer)
+#define XT_AT_ADDRESS(buffer, place) ((unsigned char *)__cvta_global_to_generic((xt_size)(place)))
+#else
+#define XT_ADDRESS(buffer)    0
+#define XT_AT_ADDRESS(buffer, place) ((buffer) + (place))
+#endif
 #define XT_NONE     0
 #define XT_SOME     1
 #define XT_ALL      2
@@ -330,6 +340,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
             /* of a chunk whose row begins elsewhere in it than the one before: as if it began at 0 */
             if (i + j == 0) {
                 source = (long long)((xt_size)s * XT_UNIT) + XT_BYTES_OF(a.units) + c - (XT_EACH ? 0 : shift);
+                source += XT_ADDRESS(src);
                 target = row + (int)c - (XT_EACH ? 0 : shift);
                 /* kept: compilers would find them anew for each chunk */
                 asm("" : "+l"(source), "+r"(target));
@@ -375,8 +386,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                       (!XT_ROWS_CUT1 || rest1 > (int)b.x1) && (XT_ROWS_FOLD || (filled && active));
 #if XT_ROWS_ONWARD
             if (have[j])
-                chunk[j] = *(const xt_b16 *)(src + source + (XT_ROWS_HOP ? 0 : XT_BYTES_OF(b.units)) + on -
-                                             (XT_EACH ? shift : 0));
+                chunk[j] =
+                    *(const xt_b16 *)(XT_AT_ADDRESS(src, source) +
+                                      (XT_ROWS_HOP ? 0 : XT_BYTES_OF(b.units)) + on - (XT_EACH ? shift : 0));
 #else
             if (have[j])
                 chunk[j] =
@@ -534,7 +546,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
         }
         if (XT_ONWARD ? j == 0 : !XT_ENDED || j == 0)
             ahead = (long long)(p - skip) * XT_UNIT +
-                    (XT_ONWARD ? (long long)((xt_size)d * XT_UNIT) + XT_BYTES_OF(a.units) : 0);
+                    (XT_ONWARD ? (long long)((xt_size)d * XT_UNIT) + XT_BYTES_OF(a.units) + XT_ADDRESS(dst)
+                               : 0);
 #if XT_ENDED || XT_ONWARD
         if (j == 0)
             asm("" : "+l"(ahead)); /* kept, as at[] is */
@@ -570,7 +583,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
                 continue; /* the next box's */
         }
         if (XT_ONWARD) /* points further than with the first word are a constant */
-            out = dst + ahead + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)) +
+            out = XT_AT_ADDRESS(dst, ahead) + (XT_NUMBERED ? 0 : XT_BYTES_OF(b.units)) +
                   (long long)((XT_RUN_STEP ? (int)span * XT_LANES * XT_K : 0) + j * XT_POINT_STEP) * XT_UNIT;
         else
             out += ahead;
@@ -646,6 +659,8 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_ROWS_ALIKE
 #undef XT_ROWS_ONWARD
 #undef XT_ROWS_HOP
+#undef XT_ADDRESS
+#undef XT_AT_ADDRESS
 #undef XT_EACH
 #undef XT_ROWS_FOLD
 #undef XT_RUNS_FOLD
