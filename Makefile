@@ -75,7 +75,7 @@ EXAMPLES  := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(if $(shell comman
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: fuzz mutation proof check-cover check-cover-run all lib serving python wheel run test test-arm ways machine lint clean help one gpu-check transactions transactions-check transactions-update programs bench-kernels need-build need-test
+.PHONY: fuzz mutation proof check-cover check-cover-run all lib serving python wheel run test test-arm test-avx512 ways machine lint clean help one gpu-check transactions transactions-check transactions-update programs bench-kernels need-build need-test
 
 all: need-build ## the library, the command (build/xt), its compile helper and the pack of CUDA kernels beside it
 	+@$(SUBMAKE) lib $(XT) $(BASE_PACK)
@@ -135,6 +135,11 @@ check-mpi: need-test ## ranks by each MPI that there is: mpicc.openmpi, mpicc.mp
 
 test-arm: need-build ## the CPU tests for aarch64 (NEON), cross-compiled and run by qemu
 	+@B=$(B) MAKE='$(SUBMAKE)' sh tests/arm.sh
+
+AVX512_TESTS := kernels run eval cpu workloads
+test-avx512: need-test ## the kernels of AVX-512 emulated by AVX2, where the processor lacks them
+	+@$(SUBMAKE) lib $(AVX512_TESTS:%=$(B)/tests/test_%)
+	@B=$(B) CC='$(CC)' sh tests/avx512.sh $(AVX512_TESTS)
 
 ways: ## how fast this machine copies within its caches, by each way that there is (bench/ways)
 	@mkdir -p $(B)

@@ -191,6 +191,69 @@ START_TEST(every_run_length_is_copied_whole)
 }
 END_TEST
 
+/* Where the table says that byte i of a line of row r lies in the source; INT64_MIN: nowhere, or at two
+ * places. */
+static int64_t place_of(const struct xti_mosaic *m, const struct xti_mosaic_line *l, int r, int i, int width,
+                        int element)
+{
+    int64_t found = INT64_MIN, s = m->row[r].s;
+    for (int k = 0; k < l->n_pairs; k++) {
+        int place = width == LINE ? l->index[i / element * element] + (int)m->row[r].shift : l->byte[k][i];
+        bool second = width == LINE ? place >= LINE / element : i >= XTI_LANE;
+        bool here = width == LINE ? l->pair[k] >> i / element & 1 : place < 128;
+        int64_t at = width == LINE ? place % (LINE / element) * element + i % element : place;
+        if (here && found != INT64_MIN)
+            return INT64_MIN;
+        found = here ? s + l->window[2 * k + second] + at : found;
+    }
+    return found;
+}
+
+/* post: every byte of every row is in one line, in one window of it, where its list says; loads stay inside.
+ */
+static int check_table(const struct kernel_job *j, int width)
+{
+    const struct xti_mosaic *m = j->job.mosaic;
+    int u = j->row->unit, e = u < 8 ? u : 8, bytes = 0, reach = 2 * width < LINE ? 2 * width : LINE;
+    for (int r = 0; r < j->job.rows; r++)
+        for (const struct xti_mosaic_line *l = m->line; l < m->line + m->n_lines; l++) {
+            for (int k = 0; k < 2 * l->n_pairs; k++) {
+                int64_t at = m->row[r].s + l->window[k];
+                ck_assert(at >= j->s_lo && at + width <= j->s_hi);
+            }
+            for (int i = 0; i < reach; i++) {
+                int64_t in_row = l->d + i;
+                if (!(l->written >> i / e & 1))
+                    continue;
+                ck_assert_int_eq(place_of(m, l, r, i, width, e),
+                                 j->row_at[r].s + j->col_at[in_row / u] + in_row % u);
+                bytes++;
+            }
+        }
+    return bytes;
+}
+
+/* Of every instruction set, as no kernel runs: that of a machine that is not at hand, too. */
+START_TEST(tables_of_windows_say_where_each_byte_lies)
+{
+    static struct kernel_job j;
+    const struct xtk_row *k = &xtk_rows[_i];
+    int width = xti_mosaic_width(k->isa), tables = 0;
+    for (int i = 0; k->op == XTI_CPU_MOSAIC && width && i < 4000; i++) {
+        struct kernel_pitch pitch = {
+            .pad = i % 7 * k->unit, .round = i & 1 ? LINE : k->unit, .s_down = i & 2};
+        int64_t rows = 1 + i % 9, cols = 1 + i % 101;
+        kernel_job_make(k, rows, cols, pitch, i & 4, &j);
+        kernel_job_place(&j, (char *)0 + 4096 + i % LINE, (const char *)0 + (1 << 20) + i / 3 % LINE);
+        if (!j.job.mosaic)
+            continue;
+        ck_assert_int_eq(check_table(&j, width), rows * cols * k->unit);
+        tables++;
+    }
+    ck_assert(k->op != XTI_CPU_MOSAIC || !width || tables > 1000);
+}
+END_TEST
+
 START_TEST(every_op_has_a_kernel_at_every_width_and_instruction_set)
 {
     for (int isa = 0; isa < XTI_ISA_COUNT; isa++)
@@ -239,6 +302,7 @@ int main(void)
     tcase_add_test(t, every_run_length_is_copied_whole);
     tcase_add_test(t, every_op_has_a_kernel_at_every_width_and_instruction_set);
     tcase_add_test(t, names_of_rows_are_unique);
+    tcase_add_loop_test(t, tables_of_windows_say_where_each_byte_lies, 0, xtk_n_rows);
     suite_add_tcase(s, t);
     return run_suite(s);
 }

@@ -404,6 +404,60 @@ START_TEST(chains_of_few_boxes_and_of_many_copy_what_the_steps_copy)
 }
 END_TEST
 
+/* ---- cover.c */
+
+/* Where a point of a piece's box is read and written, in the order of its dims. */
+struct point {
+    int64_t s, d;
+};
+
+static struct point point_of(const struct xti_piece *x, int64_t i)
+{
+    struct point at = {x->soff, x->doff};
+    for (int k = x->n_dims - 1; k >= 0; i /= x->dim[k--].n) {
+        at.s += i % x->dim[k].n * x->dim[k].s;
+        at.d += i % x->dim[k].n * x->dim[k].d;
+    }
+    return at;
+}
+
+/* post: without its guard a piece is the same box, of as few dims as there are, the others as before. */
+START_TEST(a_piece_without_its_guard_is_its_whole_box)
+{
+    static const struct {
+        const char *line;
+        int dims; /* without the guard */
+    } c[] = {
+        {"x: u8[40,50]; x.tril(0)", 1},
+        {"x: u8[3,40,50]; x.permute(0,2,1).tril(0)", 3},
+        {"x: u8[50,40]; x.permute(1,0).tril(1)", 2},
+        {"x: u8[40,60]; x[:,:50].tril(0)", 2},           /* adjacent in the result alone */
+        {"x: u8[40,50]; x.tril(0).pad((0,0),(0,3))", 2}, /* in the source alone */
+        {"x: u8[40,50]; x.triu(2).unsqueeze(0).expand(3,40,50)", 2},
+        {"x: u8[40,30,50]; x.tril(0)[:,::-1]", 3},
+    };
+    struct xti_arena arena = {0};
+    struct xti_map m;
+    struct xti_piece *p;
+    int read, fill;
+    map_of(c[_i].line, &m);
+    ck_assert_msg(xti_map_guarded(&m, &read, &fill), "%s", c[_i].line);
+    const struct xti_piece *x = &m.piece[read];
+    ck_assert(xti_map_cover(&m, read, &arena, &p));
+    ck_assert_int_eq(p->n_guards, 0);
+    ck_assert_int_eq(p->n_dims, c[_i].dims);
+    ck_assert_int_eq(xti_piece_numel(p), xti_piece_numel(x));
+    for (int64_t i = 0; i < xti_piece_numel(x); i++) {
+        struct point was = point_of(x, i), is = point_of(p, i);
+        ck_assert(was.s == is.s && was.d == is.d);
+    }
+    for (int i = 0; i < m.n_pieces; i++)
+        ck_assert(i == read || !memcmp(&p[i < read ? i + 1 : i], &m.piece[i], sizeof *p));
+    xti_arena_free(&arena);
+    xti_map_free(&m);
+}
+END_TEST
+
 static Suite *map_suite(void)
 {
     Suite *s = suite_create("map");
@@ -414,6 +468,7 @@ static Suite *map_suite(void)
     tcase_add_test(t, random_chains_of_dense_views_are_affine_when_they_can_be);
     tcase_add_test(t, long_random_chains_copy_what_the_steps_copy);
     tcase_add_test(t, chains_of_few_boxes_and_of_many_copy_what_the_steps_copy);
+    tcase_add_loop_test(t, a_piece_without_its_guard_is_its_whole_box, 0, 7);
     suite_add_tcase(s, t);
     return s;
 }
