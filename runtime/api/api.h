@@ -154,9 +154,9 @@ const char *xti_kernel_origin(const struct xt_kernel *k);
 
 /* Lines and members of an explanation: the plan's choice and estimate. (estimate.c) */
 void xti_estimate_text(const struct xt_kernel *k, struct xti_str *b);
+void xti_estimate_json(const struct xt_kernel *k, struct xti_str *b);
 /* "streaming stores, source order, rows x 4"; "by estimate". */
 void xti_choice_text(struct xti_choice c, struct xti_str *b);
-void xti_estimate_json(const struct xt_kernel *k, struct xti_str *b);
 
 /* The signature of a map for a backend, as hex. sm: of CUDA, else 0. */
 xt_status xti_signature(const struct xti_map *m, xt_backend backend, int sm, char out[XTI_SIGNATURE_CHARS],

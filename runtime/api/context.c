@@ -15,7 +15,7 @@
 #include "plan/choice.h"
 
 /* Kernels are small on the CPU, and a loaded module is a few hundred KB: enough for any one program. */
-enum { MAX_KERNELS = 4096, MAX_PLANS = 4096, MAX_CODES = 1024, MAX_THREADS = 1024 };
+enum { MAX_KERNELS = 4096, MAX_PLANS = 4096, MAX_CODES = 1024 };
 
 static void *ref_kernel(void *k) { return xt_kernel_ref(k); }
 
@@ -67,7 +67,7 @@ static xt_status check_numbers(struct xti_err *err)
         enum xti_env id;
         const char *name;
         int64_t most;
-    } number[] = {{XTI_ENV_THREADS, "XT_THREADS", MAX_THREADS},
+    } number[] = {{XTI_ENV_THREADS, "XT_THREADS", XTI_MAX_THREADS},
                   {XTI_ENV_MEASURE, "XT_MEASURE", 1},
                   {XTI_ENV_CHECK, "XT_CHECK", 1},
                   {XTI_ENV_FAIL_ALLOC, "XT_FAIL_ALLOC", INT64_MAX}};
@@ -148,8 +148,9 @@ static xt_status init(struct xt_ctx *ctx, const struct xt_options *o, struct xti
     if (!ctx->mode && (s = parse_mode(xti_env(XTI_ENV_JIT) ? xti_env(XTI_ENV_JIT) : "", &ctx->mode, err)))
         return s;
     int64_t threads = o->threads ? o->threads : xti_env_int(XTI_ENV_THREADS, 0);
-    if (threads < 0 || threads > MAX_THREADS)
-        return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads: %d is not in [0,%d]", o->threads, MAX_THREADS);
+    if (threads < 0 || threads > XTI_MAX_THREADS)
+        return xti_fail(err, XT_EINVAL, "xt_ctx_new: threads: %d is not in [0,%d]", o->threads,
+                        XTI_MAX_THREADS);
     ctx->threads = (int)threads;
     ctx->device = o->device;
     if (threads != 1 && !(ctx->pool = xti_threads_new(o->parallel_for, o->pool)))

@@ -93,8 +93,9 @@ static bool within(int n, int most) { return n >= -most && n <= most; }
 
 bool xti_choice_valid(struct xti_choice c)
 {
-    return within(c.stream, 1) && c.order >= 0 && c.order < XTI_ORDER_COUNT && within(c.rows, 2) &&
-           within(c.cols, 2) && within(c.first, 1);
+    enum { MOST_BLOCKS = 2 };
+    return within(c.stream, 1) && c.order >= 0 && c.order < XTI_ORDER_COUNT && within(c.rows, MOST_BLOCKS) &&
+           within(c.cols, MOST_BLOCKS) && within(c.first, 1);
 }
 
 /* False for what no version writes. */

@@ -25,6 +25,7 @@ static int64_t l3_bytes(void)
     return 0;
 }
 
+/* Each of the sets that ISA_FLAGS_* in the Makefile lets the compiler use. */
 static void ask_sets(struct xti_processor *p)
 {
 #if defined(__x86_64__)

@@ -7,6 +7,8 @@
 #include "cpu/kernels.h"
 #include "plan/plan.h"
 
+enum { XTI_MAX_THREADS = 1024 }; /* of a copy */
+
 /* Whether there are kernels of that set, and this processor runs them. */
 bool xti_cpu_has(enum xti_isa isa);
 

@@ -48,8 +48,6 @@ static int64_t cache_bytes(int64_t known, int64_t row, bool forced, int64_t comm
     return first > 0 ? first : then > 0 ? then : common;
 }
 
-enum { MAX_THREADS = 1024 };
-
 void xti_cpu_target(int threads, struct xti_target *t)
 {
     const struct xti_processor *here = xti_processor();
@@ -66,7 +64,7 @@ void xti_cpu_target(int threads, struct xti_target *t)
         .l1_bytes = cache_bytes(here->l1_bytes, m->l1_bytes, named, 32 << 10),
         .l2_bytes = cache_bytes(here->l2_bytes, m->l2_bytes, named, 1 << 20),
         .l3_bytes = cache_bytes(here->l3_bytes, m->l3_bytes, named, 16 << 20),
-        .threads = n < MAX_THREADS ? (int)n : MAX_THREADS,
+        .threads = n < XTI_MAX_THREADS ? (int)n : XTI_MAX_THREADS,
     };
     if (without)
         xti_choice_without(without, &t->choice.without);
