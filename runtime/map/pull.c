@@ -127,7 +127,7 @@ static void pull_tile(struct xti_work *p, const struct xti_node *n, const struct
         split[2 * i] = n->attr[i];
         split[2 * i + 1] = i < lead ? 1 : arg->shape[i - lead];
     }
-    xti_work_reshape(p, n->rank, n->shape, 2 * n->rank, split, remember);
+    xti_work_reshape(p, n->rank, n->shape, 2 * n->rank, split, remember, false);
     for (int i = 0; i < n->rank; i++) {
         xti_row_drop(p, p->coord[2 * i]);
         if (i < lead)
@@ -148,7 +148,7 @@ static void pull_repeat(struct xti_work *p, const struct xti_node *n, const stru
         if (i == axis)
             split[to++] = n->attr[0];
     }
-    xti_work_reshape(p, n->rank, n->shape, to, split, remember);
+    xti_work_reshape(p, n->rank, n->shape, to, split, remember, false);
     drop_coords(p, axis + 1, 1);
 }
 
@@ -273,7 +273,7 @@ static bool enter_run(struct xti_work **pp, const struct xti_node *n, int64_t ba
     split[axis] = run;
     split[axis + 1] = size;
     add_to_coord(p, axis, -base);
-    xti_work_reshape(p, n->rank, joined, n->rank + 1, split, false);
+    xti_work_reshape(p, n->rank, joined, n->rank + 1, split, false, false);
     drop_coords(p, axis, 1);
     p->probe = (short)xti_row_share(p, p->coord[axis]);
     xti_work_resolve(p, 1, &whole);
@@ -341,7 +341,7 @@ typedef void digits_fn(struct xti_work *p, const struct xti_node *n, const struc
 static void pull_reshape(struct xti_work *p, const struct xti_node *n, const struct xti_node *arg,
                          bool remember)
 {
-    xti_work_reshape(p, n->rank, n->shape, arg->rank, arg->shape, remember);
+    xti_work_reshape(p, n->rank, n->shape, arg->rank, arg->shape, remember, true);
 }
 
 static const struct pull {

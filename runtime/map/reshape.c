@@ -80,13 +80,46 @@ static void split_digits(struct xti_work *p, int n_ways, const struct way *ways,
     }
 }
 
+/* The dim that a row is, of all its points; 0: it is none. */
+static int dim_of_row(const struct xti_work *p, const int64_t *row, int64_t n)
+{
+    int found = 0;
+    for (int v = 1; v < p->nc; v++)
+        if (row[v]) {
+            if (found || row[v] != 1 || p->kind[v] != XTI_COL_DIM || p->ext[v] != n)
+                return 0;
+            found = v;
+        }
+    return row[0] ? 0 : found;
+}
+
+/* Digits of a dim as dims. */
+static void split_dim(struct xti_work *p, int v, int n, const int64_t *ext, short *out)
+{
+    short dim[MAX_AXES];
+    for (int i = n - 1; i >= 0; i--) {
+        dim[i] = (short)v;
+        if (i)
+            v = xti_dim_factor(p, v, ext[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] = (short)xti_row_new(p);
+        xti_row(p, out[i])[dim[i]] = 1;
+    }
+}
+
 /* Digits between two common cuts. */
 static void split_chunk(struct xti_work *p, int n_from, const int64_t *from, const short *row, int n_to,
-                        const int64_t *to, short *out)
+                        const int64_t *to, bool dims, short *out)
 {
     int64_t w_from[MAX_AXES], w_to[MAX_AXES];
+    int v = dims && n_from == 1 ? dim_of_row(p, xti_row(p, row[0]), from[0]) : 0;
     if (n_from == 1 && n_to == 1) {
         out[0] = (short)xti_row_share(p, row[0]);
+        return;
+    }
+    if (v) {
+        split_dim(p, v, n_to, to, out);
         return;
     }
     weights_of(n_from, from, w_from);
@@ -95,17 +128,18 @@ static void split_chunk(struct xti_work *p, int n_from, const int64_t *from, con
 }
 
 static void split_chunks(struct xti_work *p, int n_from, const int64_t *from, const short *row, int n_to,
-                         const int64_t *to, short *out)
+                         const int64_t *to, bool dims, short *out)
 {
-    for (int i = n_from, j = n_to; j > 0;) {
-        int i_end = i--, j_end = j--;
-        int64_t a = from[i], b = to[j];
+    for (int i = 0, j = 0; j < n_to;) {
+        int i_first = i, j_first = j;
+        int64_t a = from[i++], b = to[j++];
         while (a != b)
             if (a < b)
-                a *= from[--i];
+                a *= from[i++];
             else
-                b *= to[--j];
-        split_chunk(p, i_end - i, from + i, row + i, j_end - j, to + j, out + j);
+                b *= to[j++];
+        split_chunk(p, i - i_first, from + i_first, row + i_first, j - j_first, to + j_first, dims,
+                    out + j_first);
     }
 }
 
@@ -135,7 +169,7 @@ static bool same_axes(int n_a, const int64_t *a, int n_b, const int64_t *b)
 
 /* out: rows of the digits in the radix `to`. */
 static void convert(struct xti_work *p, int n_from, const int64_t *from, const short *row, int n_to,
-                    const int64_t *to, bool remember, short *out)
+                    const int64_t *to, bool remember, bool dims, short *out)
 {
     int64_t w_from[MAX_AXES], w_to[MAX_AXES];
     struct way ways[MAX_WAYS];
@@ -150,7 +184,7 @@ static void convert(struct xti_work *p, int n_from, const int64_t *from, const s
         ways[0] = (struct way){n_from, row, w_from};
         split_digits(p, n_ways + 1, ways, n_to, to, w_to, out);
     } else {
-        split_chunks(p, n_from, from, row, n_to, to, out);
+        split_chunks(p, n_from, from, row, n_to, to, dims, out);
     }
     if (remember && !p->pool->st) {
         xti_known_add(p, flat, n_from, row, w_from);
@@ -161,7 +195,7 @@ static void convert(struct xti_work *p, int n_from, const int64_t *from, const s
 }
 
 void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_in, const int64_t *in,
-                      bool remember)
+                      bool remember, bool dims)
 {
     int64_t from[MAX_AXES], to[MAX_AXES];
     short row[MAX_AXES], at[MAX_AXES], got[MAX_AXES], coord[XTI_COORDS];
@@ -177,7 +211,7 @@ void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_i
         if (p->n_divs > MANY_DIVS)
             xti_work_collect(p);
         xti_work_reserve_cols(p, n_to);
-        convert(p, n_from, from, row, n_to, to, remember, got);
+        convert(p, n_from, from, row, n_to, to, remember, dims, got);
     }
     for (int i = 0; i < n_to; i++)
         coord[at[i]] = got[i];

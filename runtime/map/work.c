@@ -402,7 +402,7 @@ void xti_dim_flip(struct xti_work *p, int col)
         xti_pool_fail(p->pool, XT_EOVERFLOW);
 }
 
-void xti_dim_factor(struct xti_work *p, int col, int64_t m)
+int xti_dim_factor(struct xti_work *p, int col, int64_t m)
 {
     bool fits = true;
     int y = xti_dim_new(p, p->ext[col] / m);
@@ -412,6 +412,7 @@ void xti_dim_factor(struct xti_work *p, int col, int64_t m)
             fits &= xti_mul64(xti_row(p, r)[col], m, &xti_row(p, r)[y]);
     if (!fits)
         xti_pool_fail(p->pool, XT_EOVERFLOW);
+    return y;
 }
 
 void xti_dim_restrict(struct xti_work *p, int col, int64_t lo, int64_t hi)

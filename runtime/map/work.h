@@ -173,7 +173,7 @@ int xti_div_new(struct xti_work *p, const int64_t *num, int64_t den);
 void xti_div_free(struct xti_work *p, int col);
 void xti_work_subst(struct xti_work *p, int col, const int64_t *e); /* col := e; e may hold col itself */
 void xti_dim_flip(struct xti_work *p, int col);
-void xti_dim_factor(struct xti_work *p, int col, int64_t m); /* x = m*y + z: col becomes z; m divides ext */
+int xti_dim_factor(struct xti_work *p, int col, int64_t m); /* x = m*y + z: col becomes z; returns y's */
 void xti_dim_restrict(struct xti_work *p, int col, int64_t lo, int64_t hi); /* lo <= x < hi */
 void xti_col_free(struct xti_work *p, int col);                             /* zeroes the column */
 void xti_known_add(struct xti_work *p, int flat, int n, const short *digit, const int64_t *weight);
@@ -218,9 +218,11 @@ bool xti_work_guards(struct xti_work *p);
 
 /* ---- reshape.c */
 
-/* Coordinates of the shape `out` become coordinates of the shape `in`; no extent is 0. */
+/* Coordinates of the shape `out` become coordinates of the shape `in`; no extent is 0. dims: a dim all
+ * points of which are split becomes several, and no floors: for who goes on with all digits. (A dim that only
+ * a dropped digit needs would keep others from merging.) */
 void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_in, const int64_t *in,
-                      bool remember);
+                      bool remember, bool dims);
 
 /* ---- canon.c */
 
