@@ -2,6 +2,7 @@
 #include "base/mem.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,15 +50,19 @@ static void *zeroed(size_t bytes)
     return p ? memset(p, 0, bytes) : NULL;
 }
 
-void *xti_alloc(size_t bytes)
+static inline void *counted(size_t bytes, bool zero)
 {
     /* Counted before: a locked instruction waits for the stores before it. */
     atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
-    void *p = must_fail() ? NULL : zeroed(bytes);
+    void *p = must_fail() ? NULL : zero ? zeroed(bytes) : malloc(bytes ? bytes : 1);
     if (!p)
         atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
     return p;
 }
+
+void *xti_alloc(size_t bytes) { return counted(bytes, true); }
+
+void *xti_room(size_t bytes) { return counted(bytes, false); }
 
 void *xti_alloc_array(size_t n, size_t elem_bytes)
 {
@@ -118,16 +123,15 @@ static size_t next_chunk_bytes(const struct xti_chunk *c)
 
 static struct xti_chunk *add_chunk(struct xti_chunk **at, size_t size)
 {
-    struct xti_chunk *c = xti_alloc(HEADER_BYTES + size);
+    struct xti_chunk *c = xti_room(HEADER_BYTES + size);
     if (c) {
-        c->next = *at;
-        c->size = size;
+        *c = (struct xti_chunk){*at, 0, size};
         *at = c;
     }
     return c;
 }
 
-void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
+void *xti_arena_room(struct xti_arena *a, size_t bytes)
 {
     if (bytes > SIZE_MAX / 2)
         return NULL;
@@ -144,9 +148,15 @@ void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
     return p;
 }
 
+void *xti_arena_alloc(struct xti_arena *a, size_t bytes)
+{
+    void *p = xti_arena_room(a, bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
 void *xti_arena_dup(struct xti_arena *a, const void *p, size_t bytes)
 {
-    void *q = xti_arena_alloc(a, bytes);
+    void *q = xti_arena_room(a, bytes);
     if (q && bytes)
         memcpy(q, p, bytes);
     return q;

@@ -8,6 +8,7 @@
 
 void *xti_alloc(size_t bytes); /* zeroed; NULL when there is none. bytes 0 gives a pointer */
 void *xti_alloc_array(size_t n, size_t elem_bytes); /* the same, NULL on overflow too */
+void *xti_room(size_t bytes);                       /* as xti_alloc, not zeroed */
 void *xti_realloc(void *p, size_t bytes);           /* new bytes are not zeroed; p stays valid on failure */
 void xti_free(void *p);                             /* accepts NULL */
 /* v with room for element n, of `size` bytes each: as it is, or of twice as many, which *cap counts. NULL:
@@ -26,6 +27,7 @@ struct xti_arena {
 };
 void *xti_arena_alloc(struct xti_arena *a,
                       size_t bytes); /* zeroed, 16-byte aligned; NULL when there is none */
+void *xti_arena_room(struct xti_arena *a, size_t bytes); /* the same, not zeroed */
 void *xti_arena_dup(struct xti_arena *a, const void *p, size_t bytes);
 void xti_arena_free(struct xti_arena *a);
 

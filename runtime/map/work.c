@@ -70,7 +70,8 @@ static struct xti_work *take(struct xti_pool *pool, int rows, int w)
 {
     size_t bytes = bytes_for(rows, w);
     struct xti_work *p = take_spare(pool, bytes);
-    if (!p && (p = xti_alloc(sizeof *p + bytes))) {
+    if (!p && (p = xti_room(sizeof *p + bytes))) {
+        memset(p, 0, sizeof *p);
         xti_pool_bytes(pool, sizeof *p + bytes);
         p->bytes = bytes;
         p->home = p->ext = (int64_t *)(p + 1);

@@ -11,8 +11,8 @@ xt_status xti_plan_assemble(struct xti_plan *p, struct xti_err *err);
 
 /* When the pieces that read make up short rows, with or without fills: sets p->joint, and rewrites the map so
  * that its first piece is the first part, then come fills of what lies between the rows, then the other
- * parts. */
-xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err);
+ * parts. *rows: whether they make up rows, short or not. */
+xt_status xti_plan_join(struct xti_plan *p, bool *rows, struct xti_err *err);
 
 /* Whether all of the destination's lines are written whole, as stores of whole lines want. */
 bool xti_assemble_dense(const struct xti_map *m);

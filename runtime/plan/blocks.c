@@ -169,9 +169,9 @@ xt_status xti_blocks_plan(struct xti_plan *p, struct xti_step *step, xti_step_pl
 {
     int64_t row_tail = tail_of(step, XTI_CUTS_ROW), col_tail = tail_of(step, XTI_CUTS_COL);
     int n = step->list.row_dims + step->list.col_dims;
-    struct xti_blocks *b = xti_arena_alloc(&p->arena, sizeof *b);
-    struct xti_part *part = xti_arena_alloc(&p->arena, (size_t)xti_parts_of(p) * sizeof *part);
-    struct xti_loop *dim = xti_arena_alloc(&p->arena, (size_t)n * sizeof *dim);
+    struct xti_blocks *b = xti_arena_room(&p->arena, sizeof *b);
+    struct xti_part *part = xti_arena_room(&p->arena, (size_t)xti_parts_of(p) * sizeof *part);
+    struct xti_loop *dim = xti_arena_room(&p->arena, (size_t)n * sizeof *dim);
     if (!b || !part || !dim)
         return xti_fail(err, XT_ENOMEM, "blocks");
     *b = (struct xti_blocks){

@@ -149,8 +149,7 @@ static __attribute__((noinline)) int windows(const struct xti_plan *p, const str
     struct xti_mosaic_of of = rows_of(x, p->target.isa);
     of.most = of.width == XTI_LINE ? most : XTI_MOSAIC_WINDOWS;
     add_cols(x, &of, col_at);
-    int n = xti_mosaic_windows(&of);
-    return n <= most ? n : 0;
+    return xti_mosaic_windows(&of, most);
 }
 
 /* Whether without windows units are picked one by one. */

@@ -68,9 +68,7 @@ static double alone(const struct xti_step *step, const struct xti_target *t, con
     double units = (double)b->rows * (double)b->cols;
     if (t->isa == XTI_ISA_SCALAR || step->kernel == XTI_CPU_WALK)
         return (step->kernel == XTI_CPU_WALK ? walked : 1) * units;
-    if (op[step->kernel].whole)
-        return 0;
-    if (square && b->rows >= vector && b->cols >= vector)
+    if (op[step->kernel].whole || (square && b->rows >= vector && b->cols >= vector))
         return 0;
     return (double)(b->rows * width) * (double)(square ? b->cols : b->cols % vector);
 }
@@ -164,6 +162,8 @@ static void add_source(const struct xti_plan *p, const struct xti_step *step,
 static double buffered_kernels(const struct xti_plan *p, const struct xti_step *step,
                                const struct xti_prices *price)
 {
+    if (!step->stage.blocks)
+        return staged * (double)step->bytes / XTI_LINE;
     const struct xti_block *block = &step->stage.blocks->block[0][0];
     double runs = (double)step->bytes / (double)block->out.bytes, inner = 0;
     for (int k = 0; k < step->stage.blocks->n_parts; k++)
@@ -254,12 +254,11 @@ double xti_plan_least(const struct xti_plan *p, bool stream)
                                     .kept = XTI_LINE * (read + written)});
 }
 
-double xti_plan_kernels(const struct xti_plan *p)
+double xti_plan_kernels(const struct xti_plan *p, int first, int end)
 {
     const struct xti_prices *price = p->target.machine->prices;
     double ns = 0;
-    for (int i = 0; i < p->n_steps; i++) {
-        const struct xti_step *step = &p->step[i];
+    for (const struct xti_step *step = p->step + first; step < p->step + end; step++) {
         const struct xti_piece *x = &p->map.piece[step->piece];
         double each = x->n_divs ? divided_run : guarded_row;
         ns += step->general        ? each * general_runs(x)
@@ -289,7 +288,7 @@ void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e)
     }
     w.fetched[2] =
         smaller(w.fetched[2], source_lines(&p->map)); /* pieces that share lines run slab by slab */
-    double core = xti_plan_kernels(p), lines = memory(p, &w);
+    double core = xti_plan_kernels(p, 0, p->n_steps), lines = memory(p, &w);
     bool shared = xti_plan_threads(p->target.threads, p->bytes_written) > 1;
     *e = (struct xti_estimate){
         .lines_read = w.fetched[2],

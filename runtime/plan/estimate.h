@@ -15,8 +15,9 @@ struct xti_estimate {
 /* p is a CPU plan. Cost: some microseconds a step. */
 void xti_plan_estimate(const struct xti_plan *p, struct xti_estimate *e);
 
-/* Seconds that its kernels take when no line is waited for: no estimate is below. */
-double xti_plan_kernels(const struct xti_plan *p);
+/* Seconds that the kernels of steps [first, end) take when no line is waited for, of blocks without plans at
+ * least: no estimate is below. */
+double xti_plan_kernels(const struct xti_plan *p, int first, int end);
 
 /* Seconds that its lines take when they are read and written once, in order. */
 double xti_plan_least(const struct xti_plan *p, bool stream);

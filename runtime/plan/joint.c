@@ -31,7 +31,7 @@ struct split {
 static bool split_at(const struct xti_piece *x, int64_t at, int64_t row, struct split *out)
 {
     int64_t span = at + 1;
-    *out = (struct split){0};
+    out->n_outer = out->n_dims = 0;
     for (int i = 0; i < x->n_dims; i++) {
         struct xti_dim d = x->dim[i];
         int64_t each = row / d.d;
@@ -272,14 +272,15 @@ static bool serves(const struct xti_plan *p)
     return p->assembled ? permuted && row <= LONGER : row <= LONG && xti_buffered_run(p) >= LONG_RUN;
 }
 
-xt_status xti_plan_join(struct xti_plan *p, struct xti_err *err)
+xt_status xti_plan_join(struct xti_plan *p, bool *rows, struct xti_err *err)
 {
     const struct xti_piece *fill;
     const struct xti_map old = p->map;
     struct xti_joint j = {0};
     struct rows r;
-    if (!xti_may(&p->target, XTI_JOINT) || !xti_assemble_dense(&old) || old.n_pieces < 2 ||
-        !xti_cost_stream(p) || !list_parts(&p->map, &j, &fill) || !find_rows(&p->map, &j, fill, &r))
+    *rows = xti_may(&p->target, XTI_JOINT) && xti_assemble_dense(&old) && old.n_pieces > 1 &&
+            xti_cost_stream(p) && list_parts(&p->map, &j, &fill) && find_rows(&p->map, &j, fill, &r);
+    if (!*rows)
         return XT_OK;
     xt_status s = rewrite(p, &r, &j, fill, err);
     if (!s && !serves(p)) {

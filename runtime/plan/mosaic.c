@@ -68,7 +68,7 @@ static bool place(const struct table *t, const struct window *w, int64_t *at)
 {
     const struct xti_mosaic_of *of = t->of;
     int64_t width = of->width, first = w->to - t->room, end = w->from + width, ends = of->lo + of->hi;
-    int64_t in_line = (int64_t)((of->s + (uintptr_t)first) % (uintptr_t)width) & -t->element;
+    int64_t in_line = (int64_t)(of->s + (uintptr_t)first) & (width - t->element);
     int64_t lo = of->gaps ? ends - last_at(of, ends - w->from) : of->lo;
     int64_t hi = (of->gaps ? last_at(of, w->to) : of->hi) + width - t->room;
     lo = first < lo ? first : lo;
@@ -209,18 +209,21 @@ static bool begin(const struct xti_mosaic_of *of, struct table *t)
     return of->bits % t->element == 0;
 }
 
-int xti_mosaic_windows(const struct xti_mosaic_of *of)
+int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
 {
     unsigned char which[XTI_LINE];
     int64_t at[XTI_MOSAIC_WINDOWS];
     struct table t;
-    int all = 0, sum = 0, lines = 0, n = begin(of, &t);
-    for (int64_t first = 0, each = of->width >> t.shift; n && first < t.elements; first += each, lines++) {
+    int all = 0, n = begin(of, &t);
+    int64_t sum = 0, each = of->width >> t.shift, lines = xti_ceil_div(t.elements, each);
+    for (int64_t first = 0; n && first < t.elements; first += each) {
         n = windows_of(&t, first, first + each, at, which);
         all = n > all ? n : all;
         sum += n;
+        n = t.halves == 2 && sum > most * lines ? 0 : n;
     }
-    return !n ? 0 : t.halves == 2 ? (sum + lines - 1) / lines : all + all % 2;
+    n = !n ? 0 : t.halves == 2 ? (int)xti_ceil_div(sum, lines) : all + all % 2;
+    return n <= most ? n : 0;
 }
 
 int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)

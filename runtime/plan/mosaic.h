@@ -84,11 +84,12 @@ struct xti_mosaic_of xti_mosaic_of(const struct xti_step *step, enum xti_isa isa
 /* Adds a dim of the columns, which lie less than INT32_MAX bytes apart. */
 void xti_mosaic_add(struct xti_mosaic_of *of, int64_t n, int64_t s);
 
-/* How many windows a line has at most, an even number; of 16 bytes, in the mean. 0: more than `most`, or what
- * is read near one, with gaps, is no line; the buffers may lie anywhere. Needs no rows. */
-int xti_mosaic_windows(const struct xti_mosaic_of *of);
+/* How many windows a line has at most, an even number; of 16 bytes, in the mean. 0: more than `most`, a line
+ * more than of->most, or what is read near one, with gaps, is no line; the buffers may lie anywhere. Needs no
+ * rows. */
+int xti_mosaic_windows(const struct xti_mosaic_of *of, int most);
 
-/* As above, here. Without fetches. */
+/* The most that a line has, here. Without fetches. */
 int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m);
 
 /* Those of a table's tile. */

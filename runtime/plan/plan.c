@@ -2,8 +2,6 @@
  * Layer 3. */
 #include "plan/plan.h"
 
-#include <math.h>
-
 #include "base/num.h"
 #include "plan/assemble.h"
 #include "plan/buffered.h"
@@ -12,6 +10,8 @@
 #include "plan/estimate.h"
 #include "plan/loops.h"
 #include "plan/program.h"
+
+#define TOO_DEAR ((xt_status)1) /* no error, but no plan */
 
 const char *const xti_isa_name[XTI_ISA_COUNT] = {"scalar", "avx2", "avx512", "neon"};
 
@@ -30,13 +30,14 @@ void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
 /* Offsets of n dims, the last one fastest: of rows on both sides, of columns in the source. */
 static void list(const struct xti_loop *dim, int n, struct xti_offset *rows, int32_t *cols)
 {
-    int64_t count = 1;
-    for (int k = n - 1; k >= 0; count *= dim[k--].n)
-        for (int64_t i = count; i < count * dim[k].n; i++)
-            if (rows)
-                rows[i] = (struct xti_offset){rows[i - count].s + dim[k].s, rows[i - count].d + dim[k].d};
-            else
-                cols[i] = cols[i - count] + (int32_t)dim[k].s;
+    for (int64_t k = n - 1, count = 1, end; k >= 0; count = end, k--) {
+        const struct xti_loop l = dim[k];
+        end = count * l.n;
+        for (int64_t i = count; i < end && rows; i++)
+            rows[i] = (struct xti_offset){rows[i - count].s + l.s, rows[i - count].d + l.d};
+        for (int64_t i = count; i < end && cols; i++)
+            cols[i] = cols[i - count] + (int32_t)l.s;
+    }
 }
 
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
@@ -47,10 +48,8 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     if ((l->row_dims && !(l->row_at = xti_arena_alloc(&p->arena, rows))) ||
         (l->col_dims && !(l->col_at = xti_arena_alloc(&p->arena, cols))))
         return xti_fail(err, XT_ENOMEM, "lists of a step");
-    if (l->row_at)
-        list(dim, l->row_dims, l->row_at, NULL);
-    if (l->col_at)
-        list(dim + l->row_dims, l->col_dims, NULL, l->col_at);
+    list(dim, l->row_dims, l->row_at, NULL);
+    list(dim + l->row_dims, l->col_dims, NULL, l->col_at);
     return XT_OK;
 }
 
@@ -110,6 +109,8 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     xti_free(room);
     if (!step->loop)
         return xti_fail(err, XT_ENOMEM, "%zu loops", n);
+    if (p->most && xti_plan_kernels(p, piece, piece + 1) >= p->most)
+        return TOO_DEAR;
     if (step->stage.serves)
         return xti_blocks_plan(p, step, xti_plan_step, err);
     return reshape ? make_lists(p, step, err) : XT_OK;
@@ -129,9 +130,9 @@ static xt_status plan_steps(struct xti_plan *p, int n, struct xti_err *err)
 }
 
 /* The steps of the map that joining makes, where it does. */
-static xt_status plan_joint(struct xti_plan *p, struct xti_err *err)
+static xt_status plan_joint(struct xti_plan *p, bool *rows, struct xti_err *err)
 {
-    xt_status s = xti_plan_join(p, err);
+    xt_status s = xti_plan_join(p, rows, err);
     if (s || !p->joint.n)
         return s;
     p->assembled = false;
@@ -146,12 +147,13 @@ static xt_status plan_cpu(struct xti_plan *p, struct xti_err *err)
         return xti_fail(err, XT_ENOMEM, "%d pieces", p->map.n_pieces);
     if (p->covered)
         return plan_steps(p, p->map.n_pieces, err);
-    xt_status s = plan_joint(p, err);
+    bool rows;
+    xt_status s = plan_joint(p, &rows, err);
     if (s || p->joint.n)
         return s;
     s = plan_steps(p, p->map.n_pieces, err);
     s = s ? s : xti_plan_assemble(p, err);
-    return s ? s : plan_joint(p, err);
+    return s || !rows ? s : plan_joint(p, &rows, err);
 }
 
 /* Guards hide points of a box from reading: what they cannot hide is bounded by what is written at all. */
@@ -165,10 +167,11 @@ static void count_bytes(struct xti_plan *p)
     p->bytes_read = (read < p->map.numel ? read : p->map.numel) * p->map.esize;
 }
 
-static xt_status make_plan(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
-                           struct xti_err *err)
+/* most: 0, or seconds of which a plan that takes as many is not finished: TOO_DEAR, and no error. */
+static xt_status make_plan(const struct xti_map *m, const struct xti_target *t, double most,
+                           struct xti_plan *p, struct xti_err *err)
 {
-    *p = (struct xti_plan){.target = *t, .strategies = xti_cpu_strategies};
+    *p = (struct xti_plan){.target = *t, .strategies = xti_cpu_strategies, .most = most};
     p->map = *m;
     p->map.arena = (struct xti_arena){0}; /* the caller's */
     count_bytes(p);
@@ -183,14 +186,13 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
                               double *seconds, struct xti_err *err)
 {
     struct xti_target t = p->target;
-    struct xti_estimate e = {.seconds = INFINITY};
+    struct xti_estimate e;
     struct xti_plan other;
     t.choice = choice;
-    xt_status s = make_plan(m, &t, &other, err);
+    xt_status s = make_plan(m, &t, *seconds, &other, err);
     if (s)
-        return s;
-    if (xti_plan_kernels(&other) < *seconds)
-        xti_plan_estimate(&other, &e);
+        return s == TOO_DEAR ? XT_OK : s;
+    xti_plan_estimate(&other, &e);
     if (e.seconds < *seconds) {
         struct xti_plan old = *p;
         *seconds = e.seconds;
@@ -251,7 +253,7 @@ static xt_status replace_dear(struct xti_plan *p, const struct xti_map *m, struc
 static xt_status make_cheap(const struct xti_map *m, const struct xti_target *t, struct xti_plan *p,
                             struct xti_err *err)
 {
-    xt_status s = make_plan(m, t, p, err);
+    xt_status s = make_plan(m, t, 0, p, err);
     s = s ? s : replace_dear(p, m, err);
     for (int i = 0; i < p->n_steps && !s; i++)
         s = p->step[i].stage.serves ? XT_OK : make_lists(p, &p->step[i], err);

@@ -96,8 +96,7 @@ static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t 
 void xti_side_widen(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units)
 {
     if (a->n_dims && a->take < x->t.dim[a->dim[a->n_dims - 1]].n && a->bytes < want) {
-        int last = a->dim[--a->n_dims];
-        x->taken[last] = false;
+        x->taken[a->dim[--a->n_dims]] = false;
         a->bytes /= a->take;
         a->units /= a->take;
         a->take = a->n_dims ? x->t.dim[a->dim[a->n_dims - 1]].n : 0;

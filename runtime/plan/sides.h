@@ -13,7 +13,8 @@
 /* dim[0] is the contiguous one. The last one may be taken in part. */
 struct xti_side {
     bool source;
-    int n_dims, dim[XTI_MAX_DIMS];
+    int n_dims;
+    int8_t dim[XTI_MAX_DIMS];
     int64_t bytes, take; /* of a run of all dims; points taken of the last one */
     int64_t units;
 };

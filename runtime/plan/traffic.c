@@ -233,10 +233,8 @@ static void walk_loops(struct walk *w, const struct xti_step *step)
 {
     for (int i = step->n_loops - 1; i >= 0; i--) {
         const struct xti_loop *l = &step->loop[i];
-        if (l->cuts == XTI_CUTS_NONE)
-            grow(w, LOOP + i, xti_block_of(step, i, l->n));
-        else
-            grow(w, axis_of(step, l), xti_block_of(step, i, l->whole));
+        bool blocks = l->cuts != XTI_CUTS_NONE;
+        grow(w, blocks ? axis_of(step, l) : LOOP + i, xti_block_of(step, i, blocks ? l->whole : l->n));
     }
 }
 
