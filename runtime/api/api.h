@@ -179,4 +179,18 @@ static inline bool xti_ranges_meet(uintptr_t a, int64_t a_bytes, uintptr_t b, in
 xt_status xti_alias_check(const struct xt_kernel *k, const void *dst, const void *const *src, bool *unchanged,
                           struct xti_err *err);
 
+/* As below, for several calls of a kernel, and for one that streams. (run.c) */
+void xti_call_repeat(const struct xti_call *c, char *d, const char *s);
+
+/* post: as xti_cpu_run. */
+static inline void xti_call_run(const struct xti_call *c, void *dst, const void *const *src)
+{
+    char *d = (char *)dst + c->d_byte;
+    const char *s = c->src < 0 ? (const char *)c->value : (const char *)src[c->src] + c->s_byte;
+    if (c->n == 1 && !c->stream)
+        c->fn(&c->job, d, s);
+    else
+        xti_call_repeat(c, d, s);
+}
+
 #endif

@@ -48,17 +48,4 @@ struct xti_call {
 /* out stays where it is: it points into itself and into p, which outlives it. */
 void xti_call_make(const struct xti_plan *p, struct xti_call *out);
 
-/* post: as xti_cpu_run. */
-static inline void xti_call_run(const struct xti_call *c, void *dst, const void *const *src)
-{
-    char *d = (char *)dst + c->d_byte;
-    const char *s = c->src < 0 ? (const char *)c->value : (const char *)src[c->src] + c->s_byte;
-    for (int64_t i = 0; i < c->n; i++, d += c->d_step, s += c->s_step)
-        c->fn(&c->job, d, s);
-#if defined(__x86_64__)
-    if (c->stream)
-        __builtin_ia32_sfence(); /* streaming stores are not ordered by what tells others that we are done */
-#endif
-}
-
 #endif
