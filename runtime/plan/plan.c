@@ -45,9 +45,13 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     const struct xti_loop *dim = &step->loop[step->n_loops];
     struct xti_lists *l = &step->list;
     size_t rows = (size_t)step->row.n * sizeof *l->row_at, cols = (size_t)step->col.n * sizeof *l->col_at;
-    if ((l->row_dims && !(l->row_at = xti_arena_alloc(&p->arena, rows))) ||
-        (l->col_dims && !(l->col_at = xti_arena_alloc(&p->arena, cols))))
+    if ((l->row_dims && !(l->row_at = xti_arena_room(&p->arena, rows))) ||
+        (l->col_dims && !(l->col_at = xti_arena_room(&p->arena, cols))))
         return xti_fail(err, XT_ENOMEM, "lists of a step");
+    if (l->row_at)
+        l->row_at[0] = (struct xti_offset){0, 0};
+    if (l->col_at)
+        l->col_at[0] = 0;
     list(dim, l->row_dims, l->row_at, NULL);
     list(dim + l->row_dims, l->col_dims, NULL, l->col_at);
     return XT_OK;
@@ -124,8 +128,11 @@ static xt_status plan_steps(struct xti_plan *p, int n, struct xti_err *err)
     p->n_steps = p->step ? n : 0;
     if (p->n_steps < n)
         return xti_fail(err, XT_ENOMEM, "%d steps", n);
+    for (int i = 0; i < n; i++)
+        p->step[i].bytes = xti_piece_numel(&p->map.piece[i]);
+    int main = n ? (int)(xti_cost_main(p) - p->step) : 0; /* of rivals most are too dear by that alone */
     for (int i = 0; i < n && !s; i++)
-        s = xti_plan_step(p, i, NULL, err);
+        s = xti_plan_step(p, !i ? main : i <= main ? i - 1 : i, NULL, err);
     return s;
 }
 
@@ -186,13 +193,14 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
                               double *seconds, struct xti_err *err)
 {
     struct xti_target t = p->target;
-    struct xti_estimate e;
+    struct xti_estimate e = {.seconds = *seconds};
     struct xti_plan other;
     t.choice = choice;
     xt_status s = make_plan(m, &t, *seconds, &other, err);
     if (s)
         return s == TOO_DEAR ? XT_OK : s;
-    xti_plan_estimate(&other, &e);
+    if (xti_plan_kernels(&other, 0, other.n_steps) < *seconds)
+        xti_plan_estimate(&other, &e);
     if (e.seconds < *seconds) {
         struct xti_plan old = *p;
         *seconds = e.seconds;
