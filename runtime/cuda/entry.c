@@ -326,7 +326,8 @@ static void put_entry(struct entry *y, const char *name)
 {
     bool loop = y->p->grid < y->p->blocks;
     int64_t shared = shared_bytes(y->p);
-    xti_str_addf(y->b, "\nextern \"C\" __global__ void __launch_bounds__(XT_THREADS, 8)\n    %s(", name);
+    xti_str_addf(y->b, "\nextern \"C\" __global__ void __launch_bounds__(XT_THREADS, %d)\n    %s(",
+                 XTI_CUDA_RESIDENT, name);
     put_params(y);
     xti_str_add(y->b, ")\n{\n");
     if (shared)

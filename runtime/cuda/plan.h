@@ -55,6 +55,8 @@ struct xti_cuda_step {
 };
 
 enum { XTI_CUDA_THREADS = 128 };
+/* Blocks that a processor has registers for, at least. */
+enum { XTI_CUDA_RESIDENT = 8 };
 
 struct xti_cuda_plan {
     struct xti_cuda_target target;

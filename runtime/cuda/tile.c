@@ -62,6 +62,21 @@ static int64_t run_bytes(const struct xti_box *b, int unit)
 /* Boxes that run at the same time lie side by side in the destination: lines that are written here and there
  * cost more than such as are read so. Runs of the source of which boxes have less than a line, or which are
  * short, are read side by side. */
+static bool goes_along(const struct xti_box *b, int unit)
+{
+    return row_bytes(b, unit) >= LINE_BYTES && run_bytes(b, unit) >= LONG_BYTES;
+}
+
+/* So they are where all boxes run at the same time, too: what is written then meets in the second cache.
+ * Windows along the source take the place of those along the destination: a number, no other structure. */
+static bool is_exchanged(const struct xti_cuda_plan *p, const struct xti_box *b)
+{
+    int64_t room = xti_cubin_shared_of(p->target.sm) / b->bytes;
+    room = room < XTI_CUDA_RESIDENT ? room : XTI_CUDA_RESIDENT;
+    return p->blocks <= room * xti_cuda_processors(p) && b->n_cuts == XTI_CUDA_BOX_CUTS &&
+           goes_along(b, p->map.esize);
+}
+
 static void tile_index(struct xti_writer *w)
 {
     static const char *const out[] = {"*u", "*v"};
@@ -76,7 +91,7 @@ static void tile_index(struct xti_writer *w)
         if (xti_box_find(b, i))
             w->role[i] = XTI_IN_BODY;
     }
-    bool along = row_bytes(b, w->p->map.esize) >= LINE_BYTES && run_bytes(b, w->p->map.esize) >= LONG_BYTES;
+    bool along = goes_along(b, w->p->map.esize), exchanged = is_exchanged(w->p, b);
     for (int in_a = 1; in_a >= 0; in_a--)
         for (int c = 0; c < b->n_cuts; c++) {
             const struct xti_box_dim *d = &b->dim[b->window[c]];
@@ -84,7 +99,7 @@ static void tile_index(struct xti_writer *w)
                 continue;
             xti_write_fact(w->e, (uint64_t)(2 * c + along));
             if (along)
-                xti_write_part(w, d->dim, xti_box_count(b, c, w->p->map.esize), out[c]);
+                xti_write_part(w, d->dim, xti_box_count(b, exchanged ? 1 - c : c, w->p->map.esize), out[c]);
             else
                 xti_write_digit(w, xti_box_count(b, c, w->p->map.esize), out[c]);
         }
@@ -96,6 +111,10 @@ static void define_windows(struct xti_writer *w, const struct xti_box *b)
 {
     static const struct xti_box_dim none = {.n = 1, .t = 1, .cut = -1};
     xti_write_constant(w, "XT_CUTS", b->n_cuts);
+    if (b->n_cuts == XTI_CUDA_BOX_CUTS && goes_along(b, w->p->map.esize))
+        xti_write_number(w, "XT_EXCHANGED", is_exchanged(w->p, b));
+    else
+        xti_write_constant(w, "XT_EXCHANGED", 0);
     for (int c = 0; c < XTI_CUDA_BOX_CUTS; c++) {
         const struct xti_box_dim *d = c < b->n_cuts ? &b->dim[b->window[c]] : &none;
         bool reversed = d->in_a && d->s < 0;
@@ -334,7 +353,7 @@ static void tile_define(struct xti_writer *w)
 #define WINDOWS                                                                                              \
     "XT_T0 XT_BACK0 XT_N0 XT_LAST0 XT_S0 XT_D0 XT_WHOLE0 XT_REV0 XT_LREV0 XT_ACUT0 XT_T1 XT_BACK1 XT_N1 "    \
     "XT_LAST1 XT_S1 XT_D1 "                                                                                  \
-    "XT_WHOLE1 XT_REV1 XT_LREV1 XT_ACUT1 XT_CUTS "
+    "XT_WHOLE1 XT_REV1 XT_LREV1 XT_ACUT1 XT_CUTS XT_EXCHANGED "
 
 const struct xti_family xti_cuda_tile = {
     "tile",

@@ -7,6 +7,7 @@
  * Hynninen and Lyakh 2017.)
  *
  * - XT_AT: box i -> *s, *d of its corner; *u, *v: numbers of its windows along the two dims that are cut
+ * - XT_EXCHANGED: what is said of *u is said of *v, and the other way round
  * - XT_CUTS windows; window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk,
  *   XT_Dk strides of that dim in units;
  *   XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a point
@@ -250,6 +251,9 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     xt_index s = 0, d = 0, u = 0, v = 0;
     XT_AT(t, block, 0, &s, &d, &u, &v);
 #if XT_CUTS > 1
+    const xt_index first = u;
+    u = XT_EXCHANGED ? v : u;
+    v = XT_EXCHANGED ? first : v;
     /* two numbers: who knows them for the digits of one unrolls all that is below by either's cases */
     asm("" : "+" XT_ASM_INDEX(u), "+" XT_ASM_INDEX(v));
 #endif
