@@ -135,7 +135,9 @@ void xti_reverse_make(const struct xti_plan *p, const struct xti_nest *t, struct
 
 bool xti_broadcast_applies(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    return steps_by(t, 0, 0, why);
+    return steps_by(t, 0, 0, why) &&
+           (xti_nest_cd(t)->n * t->unit >= XTI_LINE / 2 ||
+            xti_refuse(why, "rows of %lld B", (long long)xti_nest_cd(t)->n * t->unit));
 }
 
 void xti_broadcast_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
