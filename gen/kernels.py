@@ -20,7 +20,7 @@ WIDE_MOST = 4  # of units of 16 bytes (xti_cost_weave)
 MAX_PARAM = max(n for counts in WEAVES.values() for n in counts)
 # square.c.j2, for tiles: end of the name and the parameters; what is done with line %d
 SQUARES = [
-    ("square(char *d, int64_t d_row, const char *const *p, int64_t at, int64_t lines, struct tile_next *next",
+    ("square(char *d, int64_t d_row, const char *const *p, int64_t at",
      "v_store(d + %d * d_row, "),
     ("direct(char *d, const struct tile_at *a, int64_t r, const char *const *p, int64_t at",
      "v_store(d + tile_at(a, r + %d), "),
