@@ -334,6 +334,7 @@ static const char *const small[] = {
     "x: u8[4,4]; x.tril(1, value=250)",
     "x: u8[]; x.expand(2,2)",
     "x: u8[0,4]; y: u8[3,4]; concat(0, x, y).T.roll(1,0)",
+    "x: u8[1,4]; y: u8[0,922337807]; x.expand(3,4)",
     "x: u8[2,3,4]; x.permute(2,0,1)",
 };
 

@@ -96,6 +96,9 @@ struct xti_cell {
     int input;
     int number;
 };
+int64_t xti_numel_capped(const struct xti_layout *l); /* INT32_MAX: or more */
+/* Of a tensor of at most XTI_SMALL elements; one that has none may be as wide as it likes: 1. */
+int xti_small_cols(const struct xti_layout *l);
 /* cell has room for XTI_SMALL. False: too large. */
 bool xti_small_cells(const struct xt_kernel *k, struct xti_cell *cell);
 

@@ -12,12 +12,17 @@
 
 /* ---- elements */
 
-static int64_t numel(const struct xti_layout *l)
+int64_t xti_numel_capped(const struct xti_layout *l)
 {
     int64_t n = 1;
     for (int i = 0; i < l->rank; i++)
         n = l->shape[i] && n > INT32_MAX / l->shape[i] ? INT32_MAX : n * l->shape[i];
     return n;
+}
+
+int xti_small_cols(const struct xti_layout *l)
+{
+    return l->rank && xti_numel_capped(l) ? (int)l->shape[l->rank - 1] : 1;
 }
 
 /* The address of the i-th element, counted row by row. */
@@ -55,7 +60,7 @@ static bool note_cell(void *arg, const struct xti_piece *p, int64_t d, int64_t s
     if (p->src >= 0) {
         struct xti_layout in;
         xti_packed_input(c->k->packed, p->src, &in);
-        c->cell[i].number = number_at(&in, s, (int)numel(&in));
+        c->cell[i].number = number_at(&in, s, (int)xti_numel_capped(&in));
     }
     return true;
 }
@@ -64,11 +69,11 @@ bool xti_small_cells(const struct xt_kernel *k, struct xti_cell *cell)
 {
     struct cells c = {.k = k, .cell = cell};
     xti_packed_output(k->packed, &c.result);
-    int64_t n = numel(&c.result), all = 0;
+    int64_t n = xti_numel_capped(&c.result), all = 0;
     for (int i = 0; i < k->map->n_srcs; i++) {
         struct xti_layout in;
         xti_packed_input(k->packed, i, &in);
-        all += numel(&in);
+        all += xti_numel_capped(&in);
     }
     if (!n || n > XTI_SMALL || all > XTI_SMALL)
         return false;
@@ -80,8 +85,6 @@ bool xti_small_cells(const struct xt_kernel *k, struct xti_cell *cell)
 /* ---- small tensors as blocks of rows side by side */
 
 enum { COLUMNS = 100 };
-
-static int64_t last_axis(const struct xti_layout *l) { return l->rank ? l->shape[l->rank - 1] : 1; }
 
 static int letters(const struct xt_kernel *k) { return k->map->n_srcs > 1 ? 1 : 0; }
 
@@ -99,7 +102,7 @@ static void cell_text(const struct xt_kernel *k, struct xti_cell c, struct xti_s
 static void row_text(const struct xt_kernel *k, const struct xti_layout *l, const struct xti_cell *cell,
                      int row, int width, struct xti_str *b)
 {
-    int cols = numel(l) ? (int)last_axis(l) : 1, rows = (int)(numel(l) / cols);
+    int cols = xti_small_cols(l), rows = (int)(xti_numel_capped(l) / cols);
     int matrix = l->rank > 2 && rows ? (int)l->shape[l->rank - 2] : rows, at = row - row / (matrix + 1);
     size_t from = b->n;
     if (row % (matrix + 1) != matrix && at < rows)
@@ -111,9 +114,10 @@ static void row_text(const struct xt_kernel *k, const struct xti_layout *l, cons
 
 static int lines_of(const struct xti_layout *l)
 {
-    if (!l->rank || !numel(l))
+    if (!l->rank || !xti_numel_capped(l))
         return 1;
-    int rows = (int)(numel(l) / last_axis(l)), matrix = l->rank > 2 ? (int)l->shape[l->rank - 2] : rows;
+    int rows = (int)(xti_numel_capped(l) / xti_small_cols(l)),
+        matrix = l->rank > 2 ? (int)l->shape[l->rank - 2] : rows;
     return rows + rows / matrix - 1;
 }
 
@@ -148,7 +152,7 @@ static void column_of(const struct xt_kernel *k, int input, const struct xti_cel
         xti_packed_output(k->packed, &c->l);
     else
         xti_packed_input(k->packed, input, &c->l);
-    int n = (int)numel(&c->l);
+    int n = (int)xti_numel_capped(&c->l);
     for (int i = 0; i < n; i++)
         c->cell[i] = input < 0 ? result[i] : (struct xti_cell){input, i};
     title_text(k, input, &c->title);
@@ -158,7 +162,7 @@ static void column_of(const struct xt_kernel *k, int input, const struct xti_cel
         xti_str_add(&c->title, "; . is ");
         xti_fills_text(k, &c->title);
     }
-    int cells = (int)last_axis(&c->l) * (3 + letters(k));
+    int cells = xti_small_cols(&c->l) * (3 + letters(k));
     c->width =
         cells > (int)c->title.n + 1 || input < 0 ? cells : (int)c->title.n + 1; /* the result's is last */
 }

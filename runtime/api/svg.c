@@ -63,14 +63,6 @@ static void paragraph(struct page *p, const char *class, const char *text, int c
 
 /* ---- elements */
 
-static int64_t count(const struct xti_layout *l)
-{
-    int64_t n = 1;
-    for (int i = 0; i < l->rank; i++)
-        n *= l->shape[i];
-    return n;
-}
-
 /* Each element keeps its colour on the way. */
 static void cell(struct page *p, int x, int y, struct xti_cell c)
 {
@@ -79,7 +71,7 @@ static void cell(struct page *p, int x, int y, struct xti_cell c)
         struct xti_layout l;
         xti_packed_input(p->k->packed, c.input, &l);
         int spread = p->k->map->n_srcs > 1 ? 50 : 160;
-        int hue = (int)(200 + c.input * 97 + c.number * spread / count(&l)) % 360;
+        int hue = (int)(200 + c.input * 97 + c.number * spread / xti_numel_capped(&l)) % 360;
         char letter[2] = {p->k->map->n_srcs > 1 ? (char)('a' + c.input % 26) : 0, 0};
         xti_str_addf(&p->body,
                      "<rect class=\"c\" x=\"%d\" y=\"%d\" width=\"30\" height=\"24\" "
@@ -101,8 +93,8 @@ static void title(const struct xti_layout *l, const char *name, struct xti_str *
 static void grid(struct page *p, const struct xti_layout *l, const char *name, int input,
                  const struct xti_cell *cells, int *x, int *bottom)
 {
-    int n = (int)count(l), cols = l->rank ? (int)l->shape[l->rank - 1] : 1; /* n 0: none are asked */
-    int rows = l->rank > 1 ? (int)l->shape[l->rank - 2] : 1, y = p->y + 10;
+    int n = (int)xti_numel_capped(l), cols = xti_small_cols(l), y = p->y + 10;
+    int rows = n && l->rank > 1 ? (int)l->shape[l->rank - 2] : 1;
     struct xti_str text = {0};
     title(l, name, &text);
     int width = cols * 30 > (int)text.n * 8 ? cols * 30 : (int)text.n * 8;
