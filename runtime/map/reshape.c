@@ -113,11 +113,11 @@ static void split_chunk(struct xti_work *p, int n_from, const int64_t *from, con
                         const int64_t *to, bool dims, short *out)
 {
     int64_t w_from[MAX_AXES], w_to[MAX_AXES];
-    int v = dims && n_from == 1 ? dim_of_row(p, xti_row(p, row[0]), from[0]) : 0;
     if (n_from == 1 && n_to == 1) {
         out[0] = (short)xti_row_share(p, row[0]);
         return;
     }
+    int v = dims && n_from == 1 ? dim_of_row(p, xti_row(p, row[0]), from[0]) : 0;
     if (v) {
         split_dim(p, v, n_to, to, out);
         return;
