@@ -103,6 +103,16 @@ EMULATE(__m512i, i32gather_epi64, __m256i at, const void *p, int scale)
     return x.v;
 }
 
+/* Lane by lane what AVX2 has for one. */
+#define EMULATE_LANES(op, b)                                                                                 \
+    EMULATE(__m512i, op##_epi##b, __m512i a, __m512i c)                                                      \
+    {                                                                                                        \
+        emulated x = {.v = a}, y = {.v = c};                                                                 \
+        for (int i = 0; i < 4; i++)                                                                          \
+            x.lane[i] = _mm_##op##_epi##b(x.lane[i], y.lane[i]);                                             \
+        return x.v;                                                                                          \
+    }
+
 /* Those of elements of b bits. */
 #define EMULATE_ALL(b, n)                                                                                    \
     EMULATE(__m512i, set1_epi##b, int64_t a)                                                                 \
@@ -144,20 +154,8 @@ EMULATE(__m512i, i32gather_epi64, __m256i at, const void *p, int scale)
             if (mask >> i & 1)                                                                               \
                 memcpy((char *)p + i * (b / 8), &x.e##b[i], b / 8);                                          \
     }                                                                                                        \
-    EMULATE(__m512i, unpacklo_epi##b, __m512i a, __m512i c)                                                  \
-    {                                                                                                        \
-        emulated x = {.v = a}, y = {.v = c};                                                                 \
-        for (int i = 0; i < 4; i++)                                                                          \
-            x.lane[i] = _mm_unpacklo_epi##b(x.lane[i], y.lane[i]);                                           \
-        return x.v;                                                                                          \
-    }                                                                                                        \
-    EMULATE(__m512i, unpackhi_epi##b, __m512i a, __m512i c)                                                  \
-    {                                                                                                        \
-        emulated x = {.v = a}, y = {.v = c};                                                                 \
-        for (int i = 0; i < 4; i++)                                                                          \
-            x.lane[i] = _mm_unpackhi_epi##b(x.lane[i], y.lane[i]);                                           \
-        return x.v;                                                                                          \
-    }
+    EMULATE_LANES(unpacklo, b)                                                                               \
+    EMULATE_LANES(unpackhi, b)
 EMULATE_ALL(8, 64)
 EMULATE_ALL(16, 32)
 EMULATE_ALL(32, 16)
