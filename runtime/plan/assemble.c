@@ -94,14 +94,13 @@ static bool pays(const struct xti_plan *p)
     int64_t lo = p->map.dst_lo * p->map.esize;
     double shared = 0, badly = 0, most = (double)p->bytes_written / SLOW_SHARE;
     struct xti_loop room[XTI_MAX_LOOPS];
-    for (int i = 0; i < p->n_steps; i++)
-        if (p->step[i].stage.serves || p->step[i].kernel == XTI_CPU_BRAID) /* whole lines already */
-            return false;
     if (!xti_may(&p->target, XTI_MERGE) || !xti_cost_stream(p) || !xti_assemble_dense(&p->map) || !fits(p))
         return false;
     for (int i = 0; i < p->n_steps; i++) {
-        struct xti_step step = reordered(p, &p->step[i], room);
-        if (!xti_order_nests(&step))
+        const struct xti_step *is = &p->step[i];
+        struct xti_step step = reordered(p, is, room);
+        bool kept = is->kernel == XTI_CPU_BLOCKS && !is->store.stream; /* its lines, by a cache */
+        if (kept || is->stage.serves || is->kernel == XTI_CPU_BRAID || !xti_order_nests(&step))
             return false;
         shared += shares_lines(&step, lo) ? (double)step.bytes : 0;
         badly += slow(p, &step) ? (double)step.bytes : 0;

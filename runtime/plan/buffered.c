@@ -11,10 +11,10 @@
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
-    CUT_RUN_BYTES = 512,   /* below it cut runs are left to tiles */
+    CUT_RUN_BYTES = 512,   /* below it cut runs are left to tiles, .. */
+    LONG_BYTES = 256,      /* .. from it on by AVX2 those whose source's runs are cut below two lines */
     TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
     LEAST_BYTES = 1024,    /* of a mosaic, of columns beside rows below a line */
-    FEW_PLACES = 16,       /* that short runs read in order go to, each behind the one before */
     JOINT_COL_BYTES = 256  /* of the rows of a joint plan that follow each other at least */
 };
 
@@ -97,11 +97,10 @@ static bool in_order(const struct xti_nest *t)
     return alike;
 }
 
-static bool runs_serve(const struct xti_target *target, const struct xti_nest *t, struct xti_why *why)
+static bool runs_serve(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    bool few = target->isa == XTI_ISA_AVX2 && t->run < XTI_LINE && t->cs >= 0 && t->cd >= 0 &&
-               t->dim[t->cs].n <= FEW_PLACES && t->dim[t->cd].s == t->dim[t->cs].n * t->run;
-    if (in_order(t) || few)
+    const struct xti_target *target = &p->target;
+    if (in_order(t) || xti_cost_turns(p, t))
         return xti_refuse(why, "runs follow each other on both sides");
     int64_t most = target->isa == XTI_ISA_AVX2 ? XTI_STREAMED_RUN : LONG_RUN_BYTES;
     if (t->run >= most)
@@ -191,13 +190,16 @@ bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, st
 {
     struct xti_sides block;
     if (!xti_cost_streams_alone(p, t, why) ||
-        !(t->unit ? units_serve(&p->target, t, why) : runs_serve(&p->target, t, why)))
+        !(t->unit ? units_serve(&p->target, t, why) : runs_serve(p, t, why)))
         return false;
     if (!block_of(p, t, false, &block))
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)t->run);
-    int64_t run = t->unit ? xti_nest_cd(t)->n * t->unit : 0, col = block.col.bytes;
-    return col >= run || col >= CUT_RUN_BYTES ||
-           xti_refuse(why, "runs of %lld B are cut into %lld B", (long long)run, (long long)col);
+    const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
+    bool tiles = p->target.isa == XTI_ISA_AVX2, narrow = t->unit <= 2;
+    int64_t col = block.col.bytes, row = block.row.bytes, run = t->unit ? cd->n * t->unit : 0;
+    bool cut = col < run && (tiles || col < CUT_RUN_BYTES);
+    cut |= tiles && !narrow && run >= LONG_BYTES && row < 2 * XTI_LINE && row < cs->n * t->unit;
+    return !cut || xti_refuse(why, "runs are cut into %lld x %lld B", (long long)row, (long long)col);
 }
 
 void xti_buffered_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

@@ -102,10 +102,31 @@ bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step)
 
 bool xti_cost_streams_rows(const struct xti_plan *p, int unit, int64_t rows, int64_t cols, bool ragged)
 {
-    enum { WIDE_UNIT = 8, SHORT = 4 * XTI_LINE };
-    int64_t least = unit >= WIDE_UNIT ? SHORT : XTI_LINE;
+    enum { SHORT = 4 * XTI_LINE, UNITS = 16 };
+    int64_t least = UNITS * unit > XTI_LINE ? UNITS * unit : XTI_LINE;
     return xti_cost_stream(p) && (p->target.choice.stream || p->target.isa != XTI_ISA_AVX2 || !ragged ||
                                   (cols >= SHORT && rows >= least));
+}
+
+/* Kernels move less than SHORT at a time, and through a buffer twice; of MIDDLE and more a run has lines of
+ * its own. */
+bool xti_cost_turns(const struct xti_plan *p, const struct xti_nest *t)
+{
+    enum { SHORT = 32, MIDDLE = XTI_LINE, LONG = 2 * XTI_LINE };
+    const struct xti_target *g = &p->target;
+    const struct xti_loop *cd = xti_nest_cd(t), *place = NULL;
+    for (int i = 0; i < t->n_dims; i++)
+        if (i != t->cd && (!place || xti_abs64(t->dim[i].s) < xti_abs64(place->s)))
+            place = &t->dim[i];
+    if (g->isa != XTI_ISA_AVX2 || !xti_cost_stream(p) || g->choice.stream || g->choice.order || !cd ||
+        !place || !place->s || t->run >= XTI_STREAMED_RUN || xti_cost_turn(g, t, NULL) ||
+        xti_abs64(cd->s) - (uint64_t)place->n * xti_abs64(place->s) >= XTI_LINE)
+        return false;
+    bool many = t->run < SHORT || t->run >= LONG;
+    int64_t room = many ? g->l2_bytes / 4 : g->l1_bytes / (t->run < MIDDLE ? 32 : 4);
+    int64_t apart = place->d & -place->d; /* a place has a line of so many bytes of the cache */
+    return (t->run | xti_nest_bits(t, -1) | g->d_line) % XTI_LINE &&
+           place->n <= room / (apart < XTI_LINE ? XTI_LINE : apart);
 }
 
 int64_t xti_cost_panel_rows(const struct xti_target *t)

@@ -31,6 +31,11 @@ bool xti_cost_part_waits(const struct xti_plan *p, const struct xti_step *step);
 
 /* ---- streamed lines, and what they are made of */
 
+/* Whether runs that follow each other in the source, and go to some places of the destination in turn, each
+ * behind the one before, are stored as they are read: by AVX2, where a cache holds the lines of all places
+ * until these are whole, that takes less than a buffer. */
+bool xti_cost_turns(const struct xti_plan *p, const struct xti_nest *t);
+
 /* Whether a streaming tile of narrow units does without a stage. */
 bool xti_cost_unstaged(const struct xti_target *t, const struct xti_step *step);
 

@@ -70,8 +70,10 @@ bool xti_rows_applies(const struct xti_plan *p, const struct xti_nest *t, struct
 
 void xti_rows_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
-    bool again = false;
+    bool again = false, turns = xti_cost_turns(p, t);
     xti_step_begin(p, t, XTI_CPU_BLOCKS, 1, -1, -1, step);
+    step->store.stream &= !turns;
+    step->choice.order = turns ? XTI_ORDER_SOURCE : step->choice.order;
     step->col = (struct xti_loop){.n = t->run, .s = 1, .d = 1, .cuts = XTI_CUTS_NONE};
     for (int i = 0; i < t->n_dims; i++)
         again |= t->dim[i].s == 0;
