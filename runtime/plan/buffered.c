@@ -11,8 +11,7 @@
 enum {
     LONG_RUN_BYTES = 2048, /* two lines in parts do not count beside so many whole ones */
     WEAVE_BYTES = 1024,    /* of rows that weaves stream by themselves */
-    CUT_RUN_BYTES = 512,   /* below it cut runs are left to tiles, .. */
-    LONG_BYTES = 256,      /* .. from it on by AVX2 those whose source's runs are cut below two lines */
+    CUT_RUN_BYTES = 512,   /* below it cut runs are left to tiles */
     TURN_BYTES = 512,      /* of turned runs that are streamed by themselves */
     LEAST_BYTES = 1024,    /* of a mosaic, of columns beside rows below a line */
     JOINT_COL_BYTES = 256  /* of the rows of a joint plan that follow each other at least */
@@ -74,8 +73,7 @@ static bool units_serve(const struct xti_target *target, const struct xti_nest *
     if (woven && (row >= WEAVE_BYTES || (row | target->d_line) % XTI_LINE == 0))
         return xti_refuse(why, "%lld rows of %lld B are woven", (long long)few, (long long)row);
     if (small_matrices(target, t))
-        return xti_refuse(why, "%lld x %lld units are transposed one by one", (long long)cs->n,
-                          (long long)cd->n);
+        return xti_refuse(why, "matrices of %lld rows are transposed one by one", (long long)cs->n);
     if (cs->d != run)
         return xti_refuse(why, "transposed runs of %lld B do not follow each other", (long long)run);
     if (run % XTI_LINE == 0 && !(woven && target->d_line))
@@ -83,8 +81,7 @@ static bool units_serve(const struct xti_target *target, const struct xti_nest *
     if (target->isa == XTI_ISA_AVX2 && !woven && run < XTI_LINE && row >= LEAST_BYTES)
         return xti_refuse(why, "long columns of %lld B make up lines in the first cache", (long long)run);
     if (!woven && !xti_cost_squares(t->unit, few * t->unit, row))
-        return xti_refuse(why, "runs of %lld x %lld B make up no squares", (long long)run,
-                          (long long)(cs->n * t->unit));
+        return xti_refuse(why, "runs of %lld x %d B make up no squares", (long long)few, t->unit);
     return run < LONG_RUN_BYTES || xti_refuse(why, "runs of %lld B >= %d B", (long long)run, LONG_RUN_BYTES);
 }
 
@@ -195,10 +192,11 @@ bool xti_buffered_applies(const struct xti_plan *p, const struct xti_nest *t, st
     if (!block_of(p, t, false, &block))
         return xti_refuse(why, "no dims to go with runs of %lld B", (long long)t->run);
     const struct xti_loop *cs = xti_nest_cs(t), *cd = xti_nest_cd(t);
-    bool tiles = p->target.isa == XTI_ISA_AVX2, narrow = t->unit <= 2;
     int64_t col = block.col.bytes, row = block.row.bytes, run = t->unit ? cd->n * t->unit : 0;
-    bool cut = col < run && (tiles || col < CUT_RUN_BYTES);
-    cut |= tiles && !narrow && run >= LONG_BYTES && row < 2 * XTI_LINE && row < cs->n * t->unit;
+    bool cut = col < run && col < CUT_RUN_BYTES;
+    if (p->target.isa == XTI_ISA_AVX2) /* whose tiles want neither to be long */
+        cut = col < run ||
+              (run >= CUT_RUN_BYTES / 2 && row < 2 * XTI_LINE && t->unit > 2 && row < cs->n * t->unit);
     return !cut || xti_refuse(why, "runs are cut into %lld x %lld B", (long long)row, (long long)col);
 }
 

@@ -96,6 +96,11 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
     step->store.stream =
         step->row.d % XTI_LINE == 0 && rows >= XTI_LANE && cols >= XTI_LINE &&
         xti_cost_streams_rows(p, t->unit, rows, cols, (t->d_byte | xti_nest_bits(t, t->cd)) % XTI_LINE);
+    /* Past the caches what is read once is read as it lies, but for squares that are long runs of it. */
+    bool run = step->col.s == rows && rows * step->col.n >= BLOCK_BYTES;
+    if (p->target.isa == XTI_ISA_AVX2 && !step->store.stream && xti_cost_stream(p) && !step->choice.order &&
+        !run && p->map.src_hi[t->piece->src] - p->map.src_lo[t->piece->src] >= xti_piece_numel(t->piece) - 1)
+        step->choice.order = XTI_ORDER_SOURCE;
     step->store.halves = xti_cost_halves(p, step);
     step->store.squares = !step->store.halves && xti_cost_whole_lines(p, step);
     if (step->store.stream) {
