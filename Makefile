@@ -94,7 +94,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	+@$(SUBMAKE) lib $(XT)
 	@B=$(B) sh tools/demo.sh
 
-test: need-test ## every test; SAN=address,undefined under sanitizers
+test: need-test ## every test, side by side (JOBS=1: in turn); SAN=address,undefined under sanitizers
 	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(MPI_PROGRAMS) $(B)/tests/mpi/shim.so)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
@@ -107,12 +107,12 @@ check-fault: need-test ## kills and failing calls at every system call, damaged 
 
 # The kernels of every instruction set are instrumented for ASan, too, which takes most of the time; for
 # ThreadSanitizer the scalar ones: what threads share is cut before any kernel runs. QUICK=1: fewer tests.
-# What sanitizers add makes gcc warn of more than there is.
+# What sanitizers add makes gcc warn of more than there is. -g1: names and lines of a report.
 SAN_QUICK := graph lang fuse map plan cpu overlap huge cache cache_place cache_shared memo
 ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig widen index32 map_text api explain calls choice npy pack helper shard boxes cuda_api)
 TSAN_TESTS := memo threads $(if $(QUICK),,cache_shared tiers)
 VALGRIND_TESTS := graph map
-SAN_MAKE = $(SUBMAKE) PACK=no WERROR= B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)
+SAN_MAKE = $(SUBMAKE) PACK=no WERROR= CFLAGS='-O1 -g1' B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)
 SAN_BESIDE = $(if $(QUICK),,$(patsubst $(B)/%,$(B)/$(1)/%,$(DOUBLES) $(XT)))
 SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) $(if $(QUICK),JOBS=2) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
 check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where it is installed, valgrind; QUICK=1: some of them

@@ -1,8 +1,8 @@
 #!/bin/sh
 # arm.sh: the library for aarch64 on another machine: cross-compiled, run by qemu. For the NEON kernels, and
 # for code that counts on x86: signed chars, its intrinsics. Test programs run side by side and without a
-# process a test, which qemu would have to translate anew. Ends with "N passed, N failed", like run.sh; where
-# a tool is missing with a line that begins with "skipped", and status 0.
+# process a test, which qemu would have to translate anew. Ends with "N passed, N failed"; where a tool is
+# missing with a line that begins with "skipped", and status 0.
 # B: build directory. MAKE: make with its options.
 set -u
 B=${B:-build}/aarch64
@@ -25,35 +25,13 @@ programs=$(printf "$B/tests/test_%s " $suites)
 # shellcheck disable=SC2086 # words
 ${MAKE:-make} B="$B" CC=${cross}gcc AR=${cross}ar lib "$B/xt" $programs || exit 1
 
-logs=$(mktemp -d)
-trap 'rm -rf "$logs"' EXIT
-trap 'exit 130' INT TERM
 mkdir -p "$B/qemu" # where the scripts look for xt
 printf '#!/bin/sh\nexec %s %s/xt "$@"\n' $qemu "$(cd "$B" && pwd)" >"$B/qemu/xt"
 chmod +x "$B/qemu/xt"
-export B qemu logs CK_FORK=no XT_CACHE_DIR="$logs/cache"
+export CK_FORK=no
 python=$(sh tools/bootstrap.sh --python numpy 2>/dev/null || echo python3)
 {
-    printf "$qemu $B/tests/test_%s\n" $suites
-    echo "env B=$B/qemu sh tests/cli_check.sh"
-    echo "$python tests/numpy_check.py --xt $B/qemu/xt --n 100 --seed 1"
-} | awk '{ print NR " " $0 }' | xargs -P "$(nproc 2>/dev/null || echo 1)" -I{} sh -c '
-    set -- {}
-    log=$logs/$1
-    shift
-    "$@" >"$log" 2>&1
-    echo "status $? of $*" >>"$log"'
-
-passed=0 failed=0
-for log in $(ls "$logs"/[0-9]* | sort -V); do
-    # shellcheck disable=SC2046 # numbers
-    set -- $(awk '/^[0-9]+%: Checks: / { gsub(/[^0-9 ]/, ""); good = $2 - $3 - $4; bad = $3 + $4 }
-                  /^[0-9]+ passed, [0-9]+ failed$/ { good = $1; bad = $3 }
-                  /^status / { if ($2 != 0 && !bad) bad = 1; print good + 0, bad + 0 }' "$log")
-    passed=$((passed + $1)) failed=$((failed + $2))
-    [ "$2" -eq 0 ] || cat "$log"
-    name=$(tail -n 1 "$log" | grep -oE '(test|cli|numpy)_[a-z]+' | tail -n 1)
-    printf '%-28s %5d passed %5d failed\n' "$name" "$1" "$2"
-done
-printf '%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" -eq 0 ]
+    for suite in $suites; do echo "test_$suite $qemu $B/tests/test_$suite"; done
+    echo "cli_check.sh env B=$B/qemu sh tests/cli_check.sh"
+    echo "numpy_check.py $python tests/numpy_check.py --xt $B/qemu/xt --n 100 --seed 1"
+} | sh tests/tally.sh

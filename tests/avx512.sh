@@ -1,8 +1,8 @@
 #!/bin/sh
 # avx512.sh: the kernels of AVX-512 on a processor that lacks it: compiled against emulated/immintrin.h, by
 # AVX2, and taken for the processor's own by the tests that are named, as kernels or run. It says nothing of
-# their speed. `make test-avx512` builds those. Ends with "N passed, N failed", like run.sh; on a processor
-# without AVX2, or with AVX-512, with a line that begins with "skipped", and status 0.
+# their speed. `make test-avx512` builds those. Ends with "N passed, N failed"; on a processor without AVX2,
+# or with AVX-512, with a line that begins with "skipped", and status 0.
 # B: build directory. CC: compiler.
 set -u
 B=${B:-build}
@@ -22,21 +22,11 @@ flags='-std=c11 -D_GNU_SOURCE -O2 -fPIC -Wno-psabi -mavx2 -mbmi -mbmi2 -mprfchw 
             "$0" $1 -Itests/emulated -c {} -o "$2/$(basename {} .c).o"' "$CC" "$flags" "$O" || exit 1
 }
 
-passed=0 failed=0
 for suite; do
     # What the archive has of the same names is not taken.
     "$CC" -o "$O/test_$suite" "$B/obj/tests/test_$suite.o" "$O"/*.o "$B"/obj/tests/support/*.o \
         "$B"/obj/tests/ptx/*.o "$B/obj/bench/workloads.o" "$B/obj/bench/chains.o" \
         "$B/gen/bench_workloads_text.o" "$B/gen/bench_report_html.o" "$B/libxtview.a" \
         -lcheck -lsubunit -lm -lrt -lpthread -ldl || exit 1
-    log=$O/$suite.log
-    XT_CACHE_DIR=$O/cache XT_ISA=avx512 "$O/test_$suite" >"$log" 2>&1 || true
-    # shellcheck disable=SC2046 # numbers
-    set -- $(awk '/^[0-9]+%: Checks: / { gsub(/[^0-9 ]/, ""); good = $2 - $3 - $4; bad = $3 + $4 }
-                  END { print good + 0, good + bad ? bad + 0 : 1 }' "$log")
-    passed=$((passed + $1)) failed=$((failed + $2))
-    [ "$2" -eq 0 ] || cat "$log"
-    printf '%-28s %5d passed %5d failed\n' "$suite" "$1" "$2"
 done
-printf '%d passed, %d failed\n' "$passed" "$failed"
-[ "$failed" -eq 0 ]
+for suite; do echo "test_$suite env XT_ISA=avx512 $O/test_$suite"; done | sh tests/tally.sh

@@ -218,9 +218,10 @@ bool xti_work_guards(struct xti_work *p);
 
 /* ---- reshape.c */
 
-/* Coordinates of the shape `out` become coordinates of the shape `in`; no extent is 0. dims: a dim all
- * points of which are split becomes several, and no floors: for who goes on with all digits. (A dim that only
- * a dropped digit needs would keep others from merging.) */
+/* Coordinates of the shape `out` become coordinates of the shape `in`; no extent is 0. remember: the digits
+ * are known to reshapes that come later, which may put them together again. dims: a dim all points of which
+ * are split becomes several, and no floors: for who goes on with all digits. (A dim that only a dropped digit
+ * needs would keep others from merging.) */
 void xti_work_reshape(struct xti_work *p, int n_out, const int64_t *out, int n_in, const int64_t *in,
                       bool remember, bool dims);
 
