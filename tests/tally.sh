@@ -10,7 +10,8 @@ set -u
 one() { # name, command, arguments: its row, and its counts for the sum
     name=$1 log=$logs/$1
     shift
-    XT_CACHE_DIR=$log.cache XT_PACK='' "$@" >"$log" 2>&1
+    # Beside others a test takes longer.
+    CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-3} XT_CACHE_DIR=$log.cache XT_PACK='' "$@" >"$log" 2>&1
     awk -v status=$? '
         /^[0-9]+%: Checks: [0-9]+, / {
             gsub(/[^0-9 ]/, "")
