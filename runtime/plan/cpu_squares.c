@@ -55,11 +55,14 @@ void xti_deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, s
 {
     step->param = (int)xti_nest_cs(t)->n;
     /* Short rows go through the cache (weave.c.j2): those that share lines one after the other. */
-    enum { SHORT = 4 * XTI_LINE };
+    enum { SHORT = 4 * XTI_LINE, WIDE = 8, SEVERAL = 4, SHARED = 32 };
     int64_t row = xti_nest_cd(t)->n * t->unit;
     if (!step->choice.order && row < SHORT && (row | xti_nest_bits(t, t->cd)) % XTI_LINE)
         step->choice.order = XTI_ORDER_DESTINATION;
     xti_step_along(p, t, XTI_CPU_DEINTERLEAVE, t->cs, t->cd, false, step);
+    /* By AVX2 streamed lines of several planes wait for each other where they lie pages apart. */
+    step->store.stream &= p->target.isa != XTI_ISA_AVX2 || p->target.choice.stream || t->unit >= WIDE ||
+                          step->param < SEVERAL || row < SHORT || xti_nest_cs(t)->d % (SHARED * XTI_LINE);
 }
 
 /* ---- transposes */
@@ -84,8 +87,7 @@ bool xti_transpose_applies(const struct xti_plan *p, const struct xti_nest *t, s
     if (!lanes && (xti_gather_few(p, t, rows) || gathered_near(p, t, rows, cols)))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)rows);
     return xti_cost_squares(t->unit, rows, cols) ||
-           xti_refuse(why, "%lld x %lld units of %d B make up no squares", (long long)cs->n, (long long)cd->n,
-                      t->unit);
+           xti_refuse(why, "%lld x %lld units make up no squares", (long long)cs->n, (long long)cd->n);
 }
 
 void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)

@@ -78,8 +78,7 @@ int64_t xti_tile_row_bytes(const struct xti_plan *p, const struct xti_nest *t, s
     if (x.col.bytes < XTI_LINE)
         return xti_refuse(why, "destination's dims make up %lld B < %d B", (long long)x.col.bytes, XTI_LINE);
     if (x.row.bytes < RUN_BYTES)
-        return xti_refuse(why, "source's other dims make up %lld B < %d B", (long long)x.row.bytes,
-                          RUN_BYTES);
+        return xti_refuse(why, "source's dims make up %lld B < %d B", (long long)x.row.bytes, RUN_BYTES);
     if (xti_gather_few(p, t, x.row.bytes))
         return xti_refuse(why, "source's runs of %lld B are gathered", (long long)x.row.bytes);
     if (x.col.n_dims > 1 && !xti_sides_list_fits(&x))
