@@ -211,6 +211,7 @@ static bool begin(const struct xti_mosaic_of *of, struct table *t)
 
 int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
 {
+    enum { AHEAD = 4 }; /* lines with more than the mean before others */
     unsigned char which[XTI_LINE];
     int64_t at[XTI_MOSAIC_WINDOWS];
     struct table t;
@@ -220,7 +221,7 @@ int xti_mosaic_windows(const struct xti_mosaic_of *of, int most)
         n = windows_of(&t, first, first + each, at, which);
         all = n > all ? n : all;
         sum += n;
-        n = t.halves == 2 && sum > most * lines ? 0 : n;
+        n = t.halves == 2 && sum > most * (first / each + AHEAD) ? 0 : n;
     }
     n = !n ? 0 : t.halves == 2 ? (int)xti_ceil_div(sum, lines) : all + all % 2;
     return n <= most ? n : 0;
