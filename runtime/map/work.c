@@ -31,7 +31,7 @@ static bool resize(struct xti_work *p, int rows, int w)
     const unsigned char *kind = p->kind, *stuck = p->stuck;
     int old_w = p->w;
     size_t bytes = bytes_for(rows, w);
-    void *memory = xti_alloc(bytes), *old = p->ext != p->home ? p->ext : NULL;
+    void *memory = xti_room(bytes), *old = p->ext != p->home ? p->ext : NULL;
     xti_pool_bytes(p->pool, bytes);
     if (!memory) {
         xti_pool_fail(p->pool, XT_ENOMEM);
@@ -46,8 +46,10 @@ static bool resize(struct xti_work *p, int rows, int w)
         memcpy(p->stuck, stuck, (size_t)p->nc);
         memcpy(p->ref, ref, (size_t)p->nr * sizeof *ref);
     }
-    for (int r = 0; r < p->nr; r++)
+    for (int r = 0; r < p->nr; r++) {
         memcpy(xti_row(p, r), m + (size_t)r * (size_t)old_w, (size_t)old_w * sizeof *m);
+        memset(xti_row(p, r) + old_w, 0, (size_t)(w - old_w) * sizeof *m);
+    }
     xti_free(old);
     return true;
 }
