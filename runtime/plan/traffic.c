@@ -48,19 +48,19 @@ struct cover {
 /* Contiguous bytes begin anywhere, but for whole lines, which are taken to begin as one. */
 static struct cover cover_of(const struct walk *w, enum side_of_copy side)
 {
-    double inside = 1 - (double)w->unit / XTI_LINE, span = w->unit, runs = 1;
-    uint64_t low = (uint64_t)w->unit; /* of the span's bits */
-    double lines = span / XTI_LINE + (low % XTI_LINE ? inside : 0);
+    double inside = 1 - (double)w->unit / XTI_LINE, runs = 1;
+    uint64_t span = (uint64_t)w->unit; /* fits int64 */
+    double lines = (double)(int64_t)span / XTI_LINE + (span % XTI_LINE ? inside : 0);
     for (int i = 0; i < w->n_by[side]; i++) {
         const struct axis *a = &w->axis[w->by[side][i]];
-        double st = (double)a->st[side], tile = (double)a->tile;
+        uint64_t st = (uint64_t)a->st[side];
         bool adjacent = st <= span || st < XTI_LINE;
-        span += (tile - 1) * st;
-        low += (uint64_t)(a->tile - 1) * (uint64_t)a->st[side];
-        double all = span / XTI_LINE + (low % XTI_LINE ? inside : 0), each = lines * tile;
+        span += (uint64_t)(a->tile - 1) * st;
+        double all = (double)(int64_t)span / XTI_LINE + (span % XTI_LINE ? inside : 0),
+               each = lines * (double)a->tile;
         bool apart = (runs > 1 || !adjacent) && each < all;
         lines = apart ? each : all;
-        runs *= apart ? tile : 1;
+        runs *= apart ? (double)a->tile : 1;
     }
     return (struct cover){lines, runs};
 }
