@@ -133,8 +133,8 @@ static void add_cols(const struct xti_sides *x, struct xti_mosaic_of *of, int32_
         xti_mosaic_add(of, all, l->s);
         if (!enough && !of->gaps && part <= all && (outer || all % part == 0))
             enough = n * part;
-        for (int64_t end = enough ? enough : n * all; n < end; n++)
-            at[n] = (int32_t)(at[n - before] + l->s);
+        n = enough ? enough : n * all;
+        xti_sides_repeat(at, before, n, l->s);
     }
     xti_mosaic_add(of, (of->unit + 7) / 8, 8);
     of->cols = n;
@@ -145,7 +145,7 @@ static void add_cols(const struct xti_sides *x, struct xti_mosaic_of *of, int32_
  * less time than their units. */
 static __attribute__((noinline)) int windows(const struct xti_plan *p, const struct xti_sides *x, int most)
 {
-    int32_t col_at[XTI_MOSAIC_COL_BYTES];
+    int32_t col_at[XTI_MOSAIC_COL_BYTES + XTI_REPEAT];
     struct xti_mosaic_of of = rows_of(x, p->target.isa);
     of.most = of.width == XTI_LINE ? most : XTI_MOSAIC_WINDOWS;
     add_cols(x, &of, col_at);

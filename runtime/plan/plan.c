@@ -10,6 +10,7 @@
 #include "plan/estimate.h"
 #include "plan/loops.h"
 #include "plan/program.h"
+#include "plan/sides.h"
 
 #define TOO_DEAR ((xt_status)1) /* no error, but no plan */
 
@@ -30,13 +31,17 @@ void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
 /* Offsets of n dims, the last one fastest: of rows on both sides, of columns in the source. */
 static void list(const struct xti_loop *dim, int n, struct xti_offset *rows, int32_t *cols)
 {
+    if (rows)
+        rows[0] = (struct xti_offset){0, 0};
+    if (cols)
+        cols[0] = 0;
     for (int64_t k = n - 1, count = 1, end; k >= 0; count = end, k--) {
         const struct xti_loop l = dim[k];
         end = count * l.n;
         for (int64_t i = count; i < end && rows; i++)
             rows[i] = (struct xti_offset){rows[i - count].s + l.s, rows[i - count].d + l.d};
-        for (int64_t i = count; i < end && cols; i++)
-            cols[i] = cols[i - count] + (int32_t)l.s;
+        if (cols)
+            xti_sides_repeat(cols, count, end, l.s);
     }
 }
 
@@ -46,12 +51,8 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     struct xti_lists *l = &step->list;
     size_t rows = (size_t)step->row.n * sizeof *l->row_at, cols = (size_t)step->col.n * sizeof *l->col_at;
     if ((l->row_dims && !(l->row_at = xti_arena_room(&p->arena, rows))) ||
-        (l->col_dims && !(l->col_at = xti_arena_room(&p->arena, cols))))
+        (l->col_dims && !(l->col_at = xti_arena_room(&p->arena, cols + XTI_REPEAT * sizeof *l->col_at))))
         return xti_fail(err, XT_ENOMEM, "lists of a step");
-    if (l->row_at)
-        l->row_at[0] = (struct xti_offset){0, 0};
-    if (l->col_at)
-        l->col_at[0] = 0;
     list(dim, l->row_dims, l->row_at, NULL);
     list(dim + l->row_dims, l->col_dims, NULL, l->col_at);
     return XT_OK;

@@ -38,8 +38,8 @@ void xti_sides_split_run(struct xti_sides *x, int widest)
 static int next_dim(const struct xti_sides *x, const struct xti_side *a)
 {
     for (int i = 0; i < x->t.n_dims; i++) {
-        int64_t st = a->source ? (int64_t)xti_abs64(x->t.dim[i].s) : x->t.dim[i].d;
-        if (!x->taken[i] && st == a->bytes)
+        const struct xti_loop *l = &x->t.dim[i];
+        if ((a->source ? l->s == a->bytes || l->s == -a->bytes : l->d == a->bytes) && !x->taken[i])
             return i;
     }
     return -1;
@@ -143,14 +143,13 @@ static void add_loops(const struct xti_sides *x, struct xti_step *step)
 
 void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
 {
-    struct xti_loop list[2 * XTI_MAX_DIMS];
-    int rows, cols;
     step->s_byte = x->t.s_byte;
     step->d_byte = x->t.d_byte;
     add_loops(x, step);
     xti_loops_order(step);
-    take_side(x, &x->row, &step->row, list, &rows);
-    take_side(x, &x->col, &step->col, list + rows, &cols);
+    struct xti_loop *list = &step->loop[step->n_loops];
+    take_side(x, &x->row, &step->row, list, &step->list.row_dims);
+    take_side(x, &x->col, &step->col, list + step->list.row_dims, &step->list.col_dims);
     for (int i = 0; i < step->n_loops; i++) { /* without lists a block cuts what is whole */
         const struct xti_loop *l = &step->loop[i];
         if (l->cuts != XTI_CUTS_NONE && !l->each)
@@ -158,10 +157,6 @@ void xti_sides_step(const struct xti_sides *x, struct xti_step *step)
     }
     step->tile.rows = x->row.units;
     step->tile.cols = x->col.units;
-    step->list.row_dims = rows;
-    step->list.col_dims = cols;
-    for (int i = 0; i < rows + cols; i++)
-        step->loop[step->n_loops + i] = list[i];
 }
 
 bool xti_sides_ragged(const struct xti_sides *x)
@@ -170,6 +165,14 @@ bool xti_sides_ragged(const struct xti_sides *x)
     for (int i = 0; i < x->t.n_dims; i++) /* the columns' dims are those with less */
         bits |= xti_abs64(x->t.dim[i].d) >= (uint64_t)x->col.bytes ? x->t.dim[i].d : 0;
     return bits % XTI_LINE;
+}
+
+void xti_sides_repeat(int32_t *at, int64_t n, int64_t end, int64_t s)
+{
+    typedef uint32_t some __attribute__((vector_size(4 * XTI_REPEAT), aligned(4), may_alias));
+    for (; n < end; n *= 2, s *= 2) /* what is there is doubled, and what is not yet is written over */
+        for (int64_t i = 0; i < n && n + i < end; i += XTI_REPEAT)
+            *(some *)(at + n + i) = *(some *)(at + i) + (uint32_t)s;
 }
 
 int64_t xti_sides_reach(const struct xti_sides *x)

@@ -50,6 +50,10 @@ void xti_sides_make(const struct xti_plan *p, const struct xti_sides *x, enum xt
 /* Whether some tile's rows of the destination begin inside a line. */
 bool xti_sides_ragged(const struct xti_sides *x);
 
+/* Entries [n, end) of a list are those before them, s further each time. Writes less than so many more. */
+enum { XTI_REPEAT = 4 };
+void xti_sides_repeat(int32_t *at, int64_t n, int64_t end, int64_t s);
+
 /* Bytes of the source from the first column to the last one; INT32_MAX or more: too far for a list. */
 int64_t xti_sides_reach(const struct xti_sides *x);
 
