@@ -97,8 +97,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     enum { MORE = XTI_MAX_LOOPS - XTI_MAX_DIMS + 1 }; /* a run that is a dim, and blocks */
     struct xti_step *step = &p->step[piece];
     size_t n = (size_t)p->map.piece[piece].n_dims + MORE;
-    struct xti_loop *room = step->loop = xti_alloc_array(n, sizeof *room);
-    if (!room)
+    if (!(step->loop = xti_arena_room(&p->arena, n * sizeof *step->loop)))
         return xti_fail(err, XT_ENOMEM, "room for %zu loops", n);
     step->piece = piece;
     step->choice = p->target.choice;
@@ -109,12 +108,7 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     xti_loops_split(&p->target, step);
     if (reshape)
         reshape(step);
-    n = (size_t)(step->n_loops + step->list.row_dims + step->list.col_dims);
-    step->loop = xti_arena_dup(&p->arena, room, n * sizeof *room);
-    xti_free(room);
-    if (!step->loop)
-        return xti_fail(err, XT_ENOMEM, "%zu loops", n);
-    if (p->most && xti_plan_kernels(p, piece, piece + 1) >= p->most)
+    if (p->most && (p->most -= xti_plan_kernels(p, piece, piece + 1)) <= 0)
         return TOO_DEAR;
     if (step->stage.serves)
         return xti_blocks_plan(p, step, xti_plan_step, err);
@@ -123,17 +117,18 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
 
 static xt_status plan_steps(struct xti_plan *p, int n, struct xti_err *err)
 {
+    const double most = p->most;
     xt_status s = XT_OK;
     xti_free(p->step);
-    p->step = n ? xti_alloc_array((size_t)n, sizeof *p->step) : NULL;
-    p->n_steps = p->step ? n : 0;
-    if (p->n_steps < n)
+    if (!(p->step = xti_alloc_array((size_t)n, sizeof *p->step)))
         return xti_fail(err, XT_ENOMEM, "%d steps", n);
+    p->n_steps = n;
     for (int i = 0; i < n; i++)
         p->step[i].bytes = xti_piece_numel(&p->map.piece[i]);
     int main = n ? (int)(xti_cost_main(p) - p->step) : 0; /* of rivals most are too dear by that alone */
     for (int i = 0; i < n && !s; i++)
         s = xti_plan_step(p, !i ? main : i <= main ? i - 1 : i, NULL, err);
+    p->most = most;
     return s;
 }
 
@@ -194,14 +189,13 @@ static xt_status take_cheaper(struct xti_plan *p, const struct xti_map *m, struc
                               double *seconds, struct xti_err *err)
 {
     struct xti_target t = p->target;
-    struct xti_estimate e = {.seconds = *seconds};
+    struct xti_estimate e;
     struct xti_plan other;
     t.choice = choice;
     xt_status s = make_plan(m, &t, *seconds, &other, err);
     if (s)
         return s == TOO_DEAR ? XT_OK : s;
-    if (xti_plan_kernels(&other, 0, other.n_steps) < *seconds)
-        xti_plan_estimate(&other, &e);
+    xti_plan_estimate(&other, &e);
     if (e.seconds < *seconds) {
         struct xti_plan old = *p;
         *seconds = e.seconds;

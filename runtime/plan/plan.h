@@ -271,7 +271,7 @@ struct xti_plan {
     bool covered;           /* step 0 is done before the others begin, which write over it */
     bool by_line;           /* of destinations that begin inside a line pieces go another way */
     bool assembled;         /* the steps are in the order of the destination, and run part by part of it */
-    double most;            /* while it is made: seconds of a step's kernels that are too many; 0: none are */
+    double most;            /* while it is made: seconds that kernels have left; 0: all that they want */
     int64_t bytes_read, bytes_written;
     struct xti_arena arena;    /* tables of steps */
     struct xti_plan *off_line; /* owned; for destinations that begin inside a line; NULL: as for others */
