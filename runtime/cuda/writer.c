@@ -138,7 +138,9 @@ static void put_digit_name(struct xti_writer *w, const struct xti_digit *digit)
 /* "xt_divide(": the operand and the pair that the divisor became follow. A table's body divides by 1, too. */
 static void open_division(struct xti_writer *w)
 {
-    say(w, w->in == XTI_IN_TABLE ? "xt_divide_any(" : "xt_divide(");
+    static const char *const name[] = {
+        [XTI_IN_LITERALS] = "__umulhi(", [XTI_IN_ROW] = "xt_divide(", [XTI_IN_TABLE] = "xt_divide_any("};
+    say(w, name[w->in]);
 }
 
 static void close_division(struct xti_writer *w, int64_t n)
@@ -146,7 +148,7 @@ static void close_division(struct xti_writer *w, int64_t n)
     struct xti_divisor d = xti_divisor_of(n);
     say(w, ", ");
     put(w, d.m);
-    say(w, ", ");
+    say(w, w->in == XTI_IN_LITERALS ? ") >> (" : ", ");
     put(w, w->in == XTI_IN_TABLE ? d.l : d.l - 1);
     say(w, ")");
 }
@@ -165,9 +167,10 @@ static void put_divided_digit(struct xti_writer *w, const struct xti_digit *digi
     xti_write_text(w, ";\n    i = i%d;\n", i);
 }
 
-static bool divides_by_multiplication(const struct xti_writer *w)
+/* Compilers divide by constants themselves, but do not know that an index that counts down is below 2^31. */
+static bool divides_by_multiplication(const struct xti_writer *w, int64_t n)
 {
-    return w->in != XTI_IN_LITERALS && w->p->index32;
+    return w->p->index32 && (w->in != XTI_IN_LITERALS || (w->down && (n & (n - 1))));
 }
 
 /* One digit i % n, and i /= n. A digit of one value is known to the structure. */
@@ -178,7 +181,7 @@ static void put_digit(struct xti_writer *w, const struct xti_digit *digit, int i
     if (w->in == XTI_IN_ROW && digit->n == 1) {
         put_digit_name(w, digit);
         say(w, "0;\n");
-    } else if (divides_by_multiplication(w)) {
+    } else if (divides_by_multiplication(w, digit->n)) {
         put_divided_digit(w, digit, i);
     } else {
         put_digit_name(w, digit);
@@ -207,7 +210,7 @@ static void put_divs(struct xti_writer *w)
 {
     for (int j = 0; j < w->size.n_divs; j++) {
         const struct xti_div *d = j < w->q->n_divs ? &w->q->div[j] : NULL;
-        bool multiply = divides_by_multiplication(w);
+        bool multiply = divides_by_multiplication(w, d ? d->den : 1);
         xti_write_text(w, "    const xt_index q%d = ", j);
         if (multiply)
             open_division(w);
@@ -261,6 +264,11 @@ static void put_index_function(struct xti_writer *w)
         w->e->prefix, w->s->body);
     for (int i = 0; i < w->size.n_dims; i++)
         xti_write_fact(w->e, w->role[i]);
+    if (w->down) {
+        say(w, "    i = ");
+        put(w, w->last);
+        say(w, " - i;\n");
+    }
     put_digits(w);
     for (int i = 0; i < w->size.n_dims; i++)
         if (w->role[i] != XTI_FROM_INDEX)
