@@ -4,7 +4,7 @@
 # B: build directory. V: set, to see the notes of tests that pass too (sectors moved, times).
 set -u
 export B="${B:-build}"
-long='/test_(cuda|kernels|files)$' # begin first, so that none of them is alone at the end
+long='/test_(cuda|kernels|workloads|files)$' # begin first, so that none of them is alone at the end
 
 named() { awk '{ name = $NF; sub(/.*\//, "", name); print name, $0 }'; }
 python() { sh tools/bootstrap.sh --python "$1" 2>/dev/null || echo python3; } # one that has this package
