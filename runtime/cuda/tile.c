@@ -86,7 +86,6 @@ static void tile_index(struct xti_writer *w)
     /* the last boxes, which may leave the buffer, and end unevenly, take longest: they begin, but where dims
      * outside of boxes make many of these */
     w->down = b->shifts && b->n == w->q->n_dims;
-    w->last = w->s->blocks - 1;
     for (int i = 0; i < w->q->n_dims; i++) {
         if (b->turned >> i & 1) {
             w->dim[i].s = -w->dim[i].s;

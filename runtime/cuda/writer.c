@@ -266,7 +266,7 @@ static void put_index_function(struct xti_writer *w)
         xti_write_fact(w->e, w->role[i]);
     if (w->down) {
         say(w, "    i = ");
-        put(w, w->last);
+        put(w, w->s->blocks - 1);
         say(w, " - i;\n");
     }
     put_digits(w);

@@ -64,8 +64,7 @@ struct xti_writer {
     struct xti_dim dim[XTI_MAX_DIMS];
     int64_t soff, doff;
     enum xti_role role[XTI_MAX_DIMS];
-    bool down; /* the running index counts down, from the last one; a fact of the structure says whether */
-    int64_t last;
+    bool down; /* the step's blocks begin with the last one, by facts of the structure: roles and shifts */
     struct xti_digit digit[4]; /* handed on to the skeleton */
     int n_digits;
     struct xti_sum sum[8]; /* handed on as well */

@@ -97,9 +97,10 @@ static bool pays(const struct xti_plan *p)
     if (!xti_may(&p->target, XTI_MERGE) || !xti_cost_stream(p) || !xti_assemble_dense(&p->map) || !fits(p))
         return false;
     for (int i = 0; i < p->n_steps; i++) {
-        struct xti_step was = p->step[i], step = reordered(p, &was, room);
-        bool kept = was.kernel == XTI_CPU_BLOCKS && !was.store.stream; /* its lines, by a cache */
-        if (kept || was.stage.serves || was.kernel == XTI_CPU_BRAID || !xti_order_nests(&step))
+        const struct xti_step *was = &p->step[i];
+        struct xti_step step = reordered(p, was, room);
+        bool kept = was->kernel == XTI_CPU_BLOCKS && !was->store.stream; /* its lines, by a cache */
+        if (kept || was->stage.serves || was->kernel == XTI_CPU_BRAID || !xti_order_nests(&step))
             return false;
         shared += shares_lines(&step, lo) ? (double)step.bytes : 0;
         badly += slow(p, &step) ? (double)step.bytes : 0;

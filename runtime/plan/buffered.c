@@ -96,16 +96,15 @@ static bool in_order(const struct xti_nest *t)
 
 static bool runs_serve(const struct xti_plan *p, const struct xti_nest *t, struct xti_why *why)
 {
-    const struct xti_target *target = &p->target;
     if (in_order(t) || xti_cost_turns(p, t))
         return xti_refuse(why, "runs follow each other on both sides");
-    int64_t most = target->isa == XTI_ISA_AVX2 ? XTI_STREAMED_RUN : LONG_RUN_BYTES;
+    int64_t most = p->target.isa == XTI_ISA_AVX2 ? XTI_STREAMED_RUN : LONG_RUN_BYTES;
     if (t->run >= most)
         return xti_refuse(why, "runs of %lld B >= %lld B", (long long)t->run, (long long)most);
-    if (turned_alone(target, t))
+    if (turned_alone(&p->target, t))
         return xti_refuse(why, "%lld runs are turned", (long long)t->dim[t->cd].n);
-    bool begins = target->d_line && t->run < XTI_STREAMED_RUN;
-    return begins || (t->run | xti_nest_bits(t, -1)) % XTI_LINE || xti_cost_turn(target, t, NULL) ||
+    bool begins = p->target.d_line && t->run < XTI_STREAMED_RUN;
+    return begins || (t->run | xti_nest_bits(t, -1)) % XTI_LINE || xti_cost_turn(&p->target, t, NULL) ||
            xti_refuse(why, "rows of the destination are whole lines");
 }
 

@@ -28,21 +28,21 @@ void xti_plan_refusals(const struct xti_plan *p, struct xti_str *b)
     }
 }
 
-/* Offsets of n dims, the last one fastest: of rows on both sides, of columns in the source. */
-static void list(const struct xti_loop *dim, int n, struct xti_offset *rows, int32_t *cols)
+/* Offsets of n dims, the last one fastest, on both sides. */
+static void list_rows(const struct xti_loop *dim, int n, struct xti_offset *at)
 {
-    if (rows)
-        rows[0] = (struct xti_offset){0, 0};
-    if (cols)
-        cols[0] = 0;
-    for (int64_t k = n - 1, count = 1, end; k >= 0; count = end, k--) {
-        const struct xti_loop l = dim[k];
-        end = count * l.n;
-        for (int64_t i = count; i < end && rows; i++)
-            rows[i] = (struct xti_offset){rows[i - count].s + l.s, rows[i - count].d + l.d};
-        if (cols)
-            xti_sides_repeat(cols, count, end, l.s);
-    }
+    at[0] = (struct xti_offset){0, 0};
+    for (int64_t k = n - 1, count = 1; k >= 0; count *= dim[k--].n)
+        for (int64_t i = count; i < count * dim[k].n; i++)
+            at[i] = (struct xti_offset){at[i - count].s + dim[k].s, at[i - count].d + dim[k].d};
+}
+
+/* The same in the source alone. */
+static void list_cols(const struct xti_loop *dim, int n, int32_t *at)
+{
+    at[0] = 0;
+    for (int64_t k = n - 1, count = 1; k >= 0; count *= dim[k--].n)
+        xti_sides_repeat(at, count, count * dim[k].n, dim[k].s);
 }
 
 static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xti_err *err)
@@ -53,8 +53,10 @@ static xt_status make_lists(struct xti_plan *p, struct xti_step *step, struct xt
     if ((l->row_dims && !(l->row_at = xti_arena_room(&p->arena, rows))) ||
         (l->col_dims && !(l->col_at = xti_arena_room(&p->arena, cols + XTI_REPEAT * sizeof *l->col_at))))
         return xti_fail(err, XT_ENOMEM, "lists of a step");
-    list(dim, l->row_dims, l->row_at, NULL);
-    list(dim + l->row_dims, l->col_dims, NULL, l->col_at);
+    if (l->row_dims)
+        list_rows(dim, l->row_dims, l->row_at);
+    if (l->col_dims)
+        list_cols(dim + l->row_dims, l->col_dims, l->col_at);
     return XT_OK;
 }
 
