@@ -99,11 +99,13 @@ test: need-test ## every test, side by side (JOBS=1: in turn); SAN=address,undef
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 .PHONY: check-fault check-san check-mpi
+# All of a test, or under a sanitizer, or on a busy machine.
+SLOWER := CK_TIMEOUT_MULTIPLIER=$(or $(CK_TIMEOUT_MULTIPLIER),5)
 # Programs that take a sample in `make test`; here all of it.
 FAULT_TESTS := fault host nasty cache cache_place cache_shared memo helper threads stack overlap huge
 check-fault: need-test ## kills and failing calls at every system call, damaged entries, hosts in trouble, nasty chains: all of it (minutes)
 	+@$(SUBMAKE) $(FAULT_TESTS:%=$(B)/tests/test_%) $(DOUBLES)
-	@B=$(B) XT_TEST_FULL=1 sh tests/some.sh $(FAULT_TESTS:%=$(B)/tests/test_%)
+	@printf '%s\n' $(FAULT_TESTS:%=$(B)/tests/test_%) | B=$(B) XT_TEST_FULL=1 V=1 JOBS=1 $(SLOWER) sh tests/tally.sh
 
 # The kernels of every instruction set are instrumented for ASan, too, which takes most of the time; for
 # ThreadSanitizer the scalar ones: what threads share is cut before any kernel runs. QUICK=1: fewer tests.
@@ -114,7 +116,7 @@ TSAN_TESTS := memo threads $(if $(QUICK),,cache_shared tiers)
 VALGRIND_TESTS := graph map
 SAN_MAKE = $(SUBMAKE) PACK=no WERROR= CFLAGS='-O1 -g1' B=$(B)/$(if $(QUICK),quick-)$(1) SAN=$(2) $(if $(QUICK)$(filter thread,$(2)),ISAS=scalar)
 SAN_BESIDE = $(if $(QUICK),,$(patsubst $(B)/%,$(B)/$(1)/%,$(DOUBLES) $(XT)))
-SAN_RUN = B=$(B)/$(if $(QUICK),quick-)$(1) $(if $(QUICK),JOBS=2) sh tests/some.sh $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%)
+SAN_RUN = printf '%s\n' $(2:%=$(B)/$(if $(QUICK),quick-)$(1)/tests/test_%) | B=$(B)/$(if $(QUICK),quick-)$(1) $(if $(QUICK),,JOBS=1) $(SLOWER) sh tests/tally.sh
 check-san: need-test ## tests under ASan with UBSan, ThreadSanitizer and, where it is installed, valgrind; QUICK=1: some of them
 	+@$(call SAN_MAKE,asan,address$(comma)undefined) $(ASAN_TESTS:%=$(B)/$(if $(QUICK),quick-)asan/tests/test_%) $(call SAN_BESIDE,asan)
 	@$(call SAN_RUN,asan,$(ASAN_TESTS))

@@ -6,13 +6,12 @@ set -u
 export B="${B:-build}"
 long='/test_(cuda|kernels|workloads|files)$' # begin first, so that none of them is alone at the end
 
-named() { awk '{ name = $NF; sub(/.*\//, "", name); print name, $0 }'; }
 python() { sh tools/bootstrap.sh --python "$1" 2>/dev/null || echo python3; } # one that has this package
 {
-    printf '%s\n' "$@" | grep -E "$long" | named
-    printf 'sh %s\n' tests/*_check.sh | named
+    printf '%s\n' "$@" | grep -E "$long"
+    for script in tests/*_check.sh; do echo "${script##*/} sh $script"; done
     echo "numpy_check.py $(python numpy) tests/numpy_check.py --xt $B/xt --n ${XT_TEST_NUMPY:-300} --seed 1"
     # A Python without sanitizers cannot load the library.
     [ -n "${SAN:-}" ] || echo "einops_check.py $(python einops) tests/einops_check.py --lib $B/libxtview.so.0"
-    printf '%s\n' "$@" | grep -vE "$long" | named
+    printf '%s\n' "$@" | grep -vE "$long"
 } | sh tests/tally.sh

@@ -1,15 +1,15 @@
 #!/bin/sh
-# tally.sh: runs the commands of its input, a line each, "NAME COMMAND ARGUMENT..", JOBS of them at a time (as
-# many as there are processors), each with a kernel cache of its own and no pack. Prints what each counted
-# by its last line of Check's form or of "N passed, N failed"; of what failed all that it said, of others what
-# they skipped (V: and noted). Ends with the sum, "N passed, N failed"; its status is 0 when something was run
-# and nothing failed. A command that counts nothing, or has another status than 0, has failed; not one of
-# status 0 that says "skipped: why".
+# tally.sh: runs the commands of its input, a line each, "NAME COMMAND ARGUMENT.." or a program alone, JOBS of
+# them at a time (as many as there are processors), each with a kernel cache of its own and no pack. Prints
+# what each counted by its last line of Check's form or of "N passed, N failed"; of what failed all that it
+# said, of others what they skipped (V: and noted). Ends with the sum, "N passed, N failed"; its status is 0
+# when something was run and nothing failed. A command that counts nothing, or has another status than 0,
+# has failed; not one of status 0 that says "skipped: why".
 set -u
 
-one() { # name, command, arguments: its row, and its counts for the sum
-    name=$1 log=$logs/$1
-    shift
+one() { # a line's words: its row, and its counts for the sum
+    name=${1##*/} log=$logs/${1##*/}
+    [ $# -eq 1 ] || shift
     # Beside others a test takes longer.
     CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-3} XT_CACHE_DIR=$log.cache XT_PACK='' "$@" >"$log" 2>&1
     awk -v status=$? '
