@@ -1,6 +1,8 @@
 /* loops.c: the loops around a kernel. Layer 3. */
 #include "plan/loops.h"
 
+#include <string.h>
+
 #include "base/num.h"
 #include "plan/cost.h"
 
@@ -13,7 +15,7 @@ static uint64_t stride_of(const struct xti_loop *l, bool source)
 
 static struct xti_loop *extent_of(struct xti_step *step, int cuts)
 {
-    return cuts == XTI_CUTS_ROW ? &step->row : cuts == XTI_CUTS_COL ? &step->col : &step->loop[cuts];
+    return cuts == XTI_CUTS_ROW ? &step->row : &step->col;
 }
 
 static void cut(struct xti_step *step, int cuts, int64_t block, bool align)
@@ -28,10 +30,7 @@ static void cut(struct xti_step *step, int cuts, int64_t block, bool align)
                                                     .block = block,
                                                     .cuts = cuts,
                                                     .align = align};
-    if (cuts == XTI_CUTS_ROW)
-        step->tile.rows = block;
-    if (cuts == XTI_CUTS_COL)
-        step->tile.cols = block;
+    *(cuts == XTI_CUTS_ROW ? &step->tile.rows : &step->tile.cols) = block;
 }
 
 /* Blocks of one point would not go outside of the loop that they cut. */
@@ -61,47 +60,27 @@ static bool goes_outside(const struct xti_step *step, const struct xti_loop *a, 
 
 void xti_loops_order(struct xti_step *step)
 {
-    /* Insertion sort; then the `cuts` of blocked loops follow their loops to the new places. */
-    int at[XTI_MAX_LOOPS], place[XTI_MAX_LOOPS];
     for (int i = 0; i < step->n_loops; i++) {
         struct xti_loop l = step->loop[i];
         int k = i;
-        for (; k > 0 && goes_outside(step, &l, &step->loop[k - 1]); k--) {
+        for (; k > 0 && goes_outside(step, &l, &step->loop[k - 1]); k--)
             step->loop[k] = step->loop[k - 1];
-            at[k] = at[k - 1];
-        }
         step->loop[k] = l;
-        at[k] = i;
     }
-    for (int i = 0; i < step->n_loops; i++)
-        place[at[i]] = i;
-    for (int i = 0; i < step->n_loops; i++)
-        if (step->loop[i].cuts >= 0)
-            step->loop[i].cuts = place[step->loop[i].cuts];
 }
 
 void xti_loops_take_row(struct xti_step *step)
 {
     if (step->row.n != 1 || !step->n_loops || step->loop[step->n_loops - 1].cuts != XTI_CUTS_NONE)
         return;
-    int last = step->n_loops - 1;
-    step->row = step->loop[last];
-    step->n_loops--;
-    for (int i = 0; i < last; i++)
-        if (step->loop[i].cuts == last)
-            step->loop[i].cuts = XTI_CUTS_ROW;
+    step->row = step->loop[--step->n_loops];
 }
 
-static void insert_outermost(struct xti_step *step)
+static void last_goes_outermost(struct xti_step *step)
 {
-    struct xti_loop l = step->loop[--step->n_loops];
-    for (int i = step->n_loops; i > 0; i--) {
-        step->loop[i] = step->loop[i - 1];
-        if (step->loop[i].cuts >= 0)
-            step->loop[i].cuts++;
-    }
+    struct xti_loop l = step->loop[step->n_loops - 1];
+    memmove(step->loop + 1, step->loop, (size_t)(step->n_loops - 1) * sizeof l);
     step->loop[0] = l;
-    step->n_loops++;
 }
 
 /* A loop serves when its steps write lines of their own (but for those at the seams of misaligned blocks) and
@@ -128,7 +107,7 @@ static bool cut_side(struct xti_step *step, int cuts, int64_t parts)
         return false;
     int64_t per_line = xti_abs64(l->d) >= XTI_LINE ? 1 : XTI_LINE / (int64_t)xti_abs64(l->d);
     cut(step, cuts, l->n / parts / per_line * per_line, false);
-    insert_outermost(step);
+    last_goes_outermost(step);
     return true;
 }
 
@@ -152,10 +131,6 @@ void xti_loops_split(const struct xti_target *t, struct xti_step *step)
         step->split = xti_order_nests(step) ? 0 : -1;
         return;
     }
-    if ((step->split = splittable(step, 4 * threads)) >= 0)
-        return;
-    if (cut_kernel(step, 4 * threads))
-        step->split = 0;
-    else
-        step->split = splittable(step, 2);
+    if ((step->split = splittable(step, 4 * threads)) < 0)
+        step->split = cut_kernel(step, 4 * threads) ? 0 : splittable(step, 2);
 }

@@ -5,11 +5,10 @@
 
 #include "plan/nest.h"
 
-/* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts, strides from
- * step->row or col), or of loop `cuts`, which must come later than the new one after xti_loops_order. */
+/* Appends a loop over blocks of `block` of the n points of the kernel's rows or columns (cuts). */
 void xti_loops_block(struct xti_step *step, int cuts, int64_t block, bool align);
 
-/* Sorts the loops, outermost first, into the order in which memory likes them. */
+/* Sorts the loops, outermost first, into the order in which memory likes them. None cuts another. */
 void xti_loops_order(struct xti_step *step);
 
 /* Makes the innermost loop the kernel's rows, when the kernel has none and leaves them free. */

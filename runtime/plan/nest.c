@@ -54,8 +54,7 @@ static void find_contiguous(struct xti_nest *t)
     for (int i = 0; i < t->n_dims; i++)
         if (t->dim[i].d == t->run)
             t->cd = i;
-    for (int i = 0; i < t->n_dims; i++)
-        if (i != t->cd && (t->dim[i].s == t->run || t->dim[i].s == -t->run))
+        else if (t->dim[i].s == t->run || t->dim[i].s == -t->run)
             t->cs = i;
     if (t->cs >= 0 && t->unit && t->dim[t->cs].s < 0)
         xti_nest_flip(t, t->cs); /* kernels want +unit */
