@@ -9,7 +9,8 @@ enum {
     COL_ENTRIES = 2048, /* of a list */
     COL_BYTES = 1024,   /* with a line's worth of rows it stays in the first cache */
     NARROW = 2,         /* units that go straight to their places, .. */
-    NEAR = 4096         /* .. where each call picks them from so few bytes */
+    NEAR = 4096,        /* .. where each call picks them from so few bytes */
+    SPARSE = 4          /* times as far from call to call in the source as in the destination */
 };
 
 /* Columns as in a tile but fewer; rows: any dims that complete the lines of the source. */
@@ -62,13 +63,24 @@ bool xti_gather_few(const struct xti_plan *p, const struct xti_nest *t, int64_t 
     return wide && p->target.isa != XTI_ISA_AVX512 && run <= FEW * t->unit && xti_gather_applies(p, t, NULL);
 }
 
+/* Whether a call ends inside of a line and the next one goes on there, its source not far from this one's: by
+ * AVX2 such lines had better wait in the cache than leave in two parts. */
+static bool goes_on(const struct xti_sides *x, const struct xti_step *step)
+{
+    const struct xti_loop *l = step->n_loops ? &step->loop[step->n_loops - 1] : &step->col;
+    int64_t bytes = x->col.bytes, n = l->cuts == XTI_CUTS_NONE ? 1 : l->block;
+    return (xti_sides_ragged(x) || x->t.d_byte % XTI_LINE) && l->d * n == bytes &&
+           (int64_t)xti_abs64(l->s) * n <= SPARSE * bytes;
+}
+
 void xti_gather_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     struct xti_sides x;
     gather_of(t, &x);
     xti_sides_make(p, &x, XTI_CPU_GATHER, step);
     /* Lines that are streamed are put together first, which takes longer than reading them where they are
-     * when picking them takes long: byte by byte, or out of the first cache. */
-    bool near = t->unit <= NARROW && step->row.n == 1 && xti_sides_reach(&x) < NEAR;
-    step->store.stream &= p->target.choice.stream || !(t->unit == 1 || near);
+     * when picking them takes long: byte by byte, or out of the first cache; by AVX2 two bytes, too. */
+    bool avx2 = p->target.isa == XTI_ISA_AVX2, near = step->row.n == 1 && xti_sides_reach(&x) < NEAR;
+    bool waits = t->unit == 1 || (t->unit <= NARROW && (avx2 || near)) || (avx2 && goes_on(&x, step));
+    step->store.stream &= p->target.choice.stream || !waits;
 }
