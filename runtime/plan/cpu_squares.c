@@ -9,6 +9,7 @@ enum {
     STREAM_COLS_BYTES = 1024, /* of the columns in a block of a streaming transpose */
     BLOCK_BYTES = 512,        /* of both in one through the cache, .. */
     AHEAD_BLOCK_BYTES = 2048, /* .. where lines are fetched ahead of stores */
+    LONG_BYTES = 4096,        /* of rows whose ends do not count */
     TURN_ROWS = 64,           /* as many as turn.c.j2 has a stage for, of at most TURN_ROWS_BYTES */
     TURN_ROWS_BYTES = 384,
 };
@@ -90,6 +91,16 @@ bool xti_transpose_applies(const struct xti_plan *p, const struct xti_nest *t, s
            xti_refuse(why, "%lld x %lld units make up no squares", (long long)cs->n, (long long)cd->n);
 }
 
+/* Bytes from a call to the one that goes on behind its rows, of so many; 0: there is none. */
+static int64_t until_next(const struct xti_step *step, int64_t row)
+{
+    int64_t until = step->row.n * row;
+    int i = step->n_loops;
+    while (i-- && step->loop[i].d != row)
+        until *= step->loop[i].cuts == XTI_CUTS_NONE ? step->loop[i].n : 1;
+    return i < 0 ? 0 : until;
+}
+
 void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     xti_step_begin(p, t, XTI_CPU_TRANSPOSE, t->unit, t->cs, t->cd, step);
@@ -100,8 +111,10 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
         xti_cost_streams_rows(p, t->unit, rows, cols, (t->d_byte | xti_nest_bits(t, t->cd)) % XTI_LINE);
     /* Past the caches what is read once is read as it lies, but for squares that are long runs of it. */
     bool run = step->col.s == rows && rows * step->col.n >= BLOCK_BYTES;
-    if (p->target.isa == XTI_ISA_AVX2 && !step->store.stream && xti_cost_stream(p) && !step->choice.order &&
-        !run && p->map.src_hi[t->piece->src] - p->map.src_lo[t->piece->src] >= xti_piece_numel(t->piece) - 1)
+    bool past =
+        p->target.isa == XTI_ISA_AVX2 && !step->store.stream && xti_cost_stream(p) && !step->choice.order;
+    if (past && !run &&
+        p->map.src_hi[t->piece->src] - p->map.src_lo[t->piece->src] >= xti_piece_numel(t->piece) - 1)
         step->choice.order = XTI_ORDER_SOURCE;
     step->store.halves = xti_cost_halves(p, step);
     step->store.squares = !step->store.halves && xti_cost_whole_lines(p, step);
@@ -116,6 +129,12 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
         xti_loops_block(step, XTI_CUTS_COL, block / t->unit, true);
     }
     xti_loops_order(step);
+    /* Lines that rows share are whole sooner by the destination's order. */
+    if (past && cols < LONG_BYTES && (cols | xti_nest_bits(t, t->cd)) % XTI_LINE &&
+        until_next(step, cols) > 2 * p->target.l2_bytes) {
+        step->choice.order = XTI_ORDER_DESTINATION;
+        xti_loops_order(step);
+    }
 }
 
 /* Pictures of RGB pixels whose rows and columns change places. */
