@@ -76,13 +76,6 @@ void xti_loops_take_row(struct xti_step *step)
     step->row = step->loop[--step->n_loops];
 }
 
-static void last_goes_outermost(struct xti_step *step)
-{
-    struct xti_loop l = step->loop[step->n_loops - 1];
-    memmove(step->loop + 1, step->loop, (size_t)(step->n_loops - 1) * sizeof l);
-    step->loop[0] = l;
-}
-
 /* A loop serves when its steps write lines of their own (but for those at the seams of misaligned blocks) and
  * there are enough of them. The outermost that serves is taken. */
 static int splittable(const struct xti_step *step, int64_t at_least)
@@ -107,7 +100,9 @@ static bool cut_side(struct xti_step *step, int cuts, int64_t parts)
         return false;
     int64_t per_line = xti_abs64(l->d) >= XTI_LINE ? 1 : XTI_LINE / (int64_t)xti_abs64(l->d);
     cut(step, cuts, l->n / parts / per_line * per_line, false);
-    last_goes_outermost(step);
+    struct xti_loop blocks = step->loop[step->n_loops - 1];
+    memmove(step->loop + 1, step->loop, (size_t)(step->n_loops - 1) * sizeof blocks);
+    step->loop[0] = blocks;
     return true;
 }
 
