@@ -56,14 +56,17 @@ void xti_deinterleave_make(const struct xti_plan *p, const struct xti_nest *t, s
 {
     step->param = (int)xti_nest_cs(t)->n;
     /* Short rows go through the cache (weave.c.j2): those that share lines one after the other. */
-    enum { SHORT = 4 * XTI_LINE, WIDE = 8, SEVERAL = 4, SHARED = 32 };
-    int64_t row = xti_nest_cd(t)->n * t->unit;
-    if (!step->choice.order && row < SHORT && (row | xti_nest_bits(t, t->cd)) % XTI_LINE)
+    enum { SHORT = 4 * XTI_LINE, WIDE = 8, SEVERAL = 4, MANY = 6, SHARED = 32 };
+    int64_t row = xti_nest_cd(t)->n * t->unit, planes = xti_nest_cs(t)->d;
+    bool ragged = (row | xti_nest_bits(t, t->cd)) % XTI_LINE;
+    if (!step->choice.order && row < SHORT && ragged)
         step->choice.order = XTI_ORDER_DESTINATION;
     xti_step_along(p, t, XTI_CPU_DEINTERLEAVE, t->cs, t->cd, false, step);
-    /* By AVX2 streamed lines of several planes wait for each other where they lie pages apart. */
+    /* By AVX2 streamed lines of several planes wait for each other where they lie pages apart, or parts of
+     * many where these begin inside of lines. */
     step->store.stream &= p->target.isa != XTI_ISA_AVX2 || p->target.choice.stream || t->unit >= WIDE ||
-                          step->param < SEVERAL || row < SHORT || xti_nest_cs(t)->d % (SHARED * XTI_LINE);
+                          step->param < SEVERAL || row < SHORT ||
+                          (planes % (SHARED * XTI_LINE) && (step->param < MANY || !ragged));
 }
 
 /* ---- transposes */

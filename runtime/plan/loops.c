@@ -120,12 +120,8 @@ void xti_loops_split(const struct xti_target *t, struct xti_step *step)
 {
     int64_t threads = t->threads;
     step->split = -1;
-    if (threads < 2)
-        return;
-    if (step->general) { /* shared by bytes of the destination */
+    if (threads > 1 && step->general) /* shared by bytes of the destination */
         step->split = xti_order_nests(step) ? 0 : -1;
-        return;
-    }
-    if ((step->split = splittable(step, 4 * threads)) < 0)
+    else if (threads > 1 && (step->split = splittable(step, 4 * threads)) < 0)
         step->split = cut_kernel(step, 4 * threads) ? 0 : splittable(step, 2);
 }
