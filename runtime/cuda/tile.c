@@ -77,11 +77,60 @@ static bool is_exchanged(const struct xti_cuda_plan *p, const struct xti_box *b)
            goes_along(b, p->map.esize);
 }
 
-static void tile_index(struct xti_writer *w)
+/* All words of a box's part of a run are the box's own. */
+static bool is_even(const struct xti_box *b, int unit)
+{
+    const struct xti_box_dim *last = &b->dim[b->n_b - 1];
+    return last->cut < 0 || last->d * last->t == b->vectors * (b->word / unit);
+}
+
+/* Boxes are all alike: the number of a window says where its boxes begin, no more. */
+static bool is_straight(const struct xti_writer *w, const struct xti_box *b)
+{
+    bool alike = w->in != XTI_IN_TABLE && is_even(b, w->p->map.esize);
+    for (int c = 0; c < b->n_cuts; c++) {
+        const struct xti_box_dim *d = &b->dim[b->window[c]];
+        alike = alike && d->n % d->t == 0 && !d->back;
+    }
+    return alike;
+}
+
+/* Units from a box's corner down to the lowest ones of its rows; cut: rows end with the window. */
+static int64_t back_in_rows(const struct xti_box *b, bool cut)
+{
+    int64_t back = 0;
+    for (int j = 0; j < b->n; j++) {
+        const struct xti_box_dim *d = &b->dim[j];
+        if (d->in_a && d->s < 0 && (cut || d->cut < 0))
+            back += ((d->cut < 0 ? d->n : d->t) - 1) * d->s;
+    }
+    return back;
+}
+
+/* Which box along a window is a digit of the box's number, in the place of the c-th window. */
+static void write_window(struct xti_writer *w, const struct xti_box *b, int c)
 {
     static const char *const out[] = {"*u", "*v"};
+    bool along = goes_along(b, w->p->map.esize);
+    int of = is_exchanged(w->p, b) ? 1 - c : c, place = along ? b->dim[b->window[c]].dim : -1;
+    int64_t n = xti_box_count(b, of, w->p->map.esize);
+    const struct xti_box_dim *d = &b->dim[b->window[of]];
+    if (w->straight) {
+        xti_write_step(w, place, n, d->t * d->s, d->t * d->d);
+        return;
+    }
+    xti_write_fact(w->e, (uint64_t)(2 * c + along));
+    if (along)
+        xti_write_part(w, place, n, out[c]);
+    else
+        xti_write_digit(w, n, out[c]);
+}
+
+static void tile_index(struct xti_writer *w)
+{
     const struct xti_box *b = w->s->box;
-    w->soff = b->soff;
+    w->straight = is_straight(w, b);
+    w->soff = b->soff + back_in_rows(b, w->straight);
     w->doff = b->doff;
     /* the last boxes, which may leave the buffer, and end unevenly, take longest: they begin, but where dims
      * outside of boxes make many of these */
@@ -94,27 +143,26 @@ static void tile_index(struct xti_writer *w)
         if (xti_box_find(b, i))
             w->role[i] = XTI_IN_BODY;
     }
-    bool along = goes_along(b, w->p->map.esize), exchanged = is_exchanged(w->p, b);
     for (int in_a = 1; in_a >= 0; in_a--)
-        for (int c = 0; c < b->n_cuts; c++) {
-            const struct xti_box_dim *d = &b->dim[b->window[c]];
-            if (d->in_a != in_a)
-                continue;
-            xti_write_fact(w->e, (uint64_t)(2 * c + along));
-            if (along)
-                xti_write_part(w, d->dim, xti_box_count(b, exchanged ? 1 - c : c, w->p->map.esize), out[c]);
-            else
-                xti_write_digit(w, xti_box_count(b, c, w->p->map.esize), out[c]);
-        }
+        for (int c = 0; c < b->n_cuts; c++)
+            if (b->dim[b->window[c]].in_a == in_a)
+                write_window(w, b, c);
 }
 
 /* ---- what tile.cu wants to know */
 
+/* The index has it already. */
+static void write_none(struct xti_writer *w, const char *name, int k, int64_t v)
+{
+    (void)v;
+    xti_write_constant_of(w, name, k, 0);
+}
+
 static void define_windows(struct xti_writer *w, const struct xti_box *b)
 {
     static const struct xti_box_dim none = {.n = 1, .t = 1, .cut = -1};
-    xti_write_constant(w, "XT_CUTS", b->n_cuts);
-    if (b->n_cuts == XTI_CUDA_BOX_CUTS && goes_along(b, w->p->map.esize))
+    xti_write_constant(w, "XT_CUTS", w->straight ? 0 : b->n_cuts);
+    if (!w->straight && b->n_cuts == XTI_CUDA_BOX_CUTS && goes_along(b, w->p->map.esize))
         xti_write_number(w, "XT_EXCHANGED", is_exchanged(w->p, b));
     else
         xti_write_constant(w, "XT_EXCHANGED", 0);
@@ -123,10 +171,12 @@ static void define_windows(struct xti_writer *w, const struct xti_box *b)
         bool reversed = d->in_a && d->s < 0;
         xti_write_constant_of(w, "XT_T", c, d->t);
         xti_write_constant_of(w, "XT_BACK", c, d->back);
-        xti_write_number_of(w, "XT_N", c, d->n);
-        xti_write_number_of(w, "XT_LAST", c, c < b->n_cuts ? xti_box_count(b, c, w->p->map.esize) - 1 : 0);
-        xti_write_number_of(w, "XT_S", c, d->s);
-        xti_write_number_of(w, "XT_D", c, d->d);
+        void (*write)(struct xti_writer *, const char *, int, int64_t) =
+            w->straight ? write_none : xti_write_number_of;
+        write(w, "XT_N", c, d->n);
+        write(w, "XT_LAST", c, c < b->n_cuts ? xti_box_count(b, c, w->p->map.esize) - 1 : 0);
+        write(w, "XT_S", c, d->s);
+        write(w, "XT_D", c, d->d);
         xti_write_constant_of(w, "XT_WHOLE", c, d->n % d->t == 0 && !d->back);
         xti_write_constant_of(w, "XT_REV", c, reversed);
         xti_write_constant_of(w, "XT_LREV", c, reversed ? -d->shared : 0);
@@ -144,18 +194,16 @@ static int64_t least_at_once(const struct xti_cuda_plan *p, const struct xti_box
 
 static void define_rows(struct xti_writer *w, const struct xti_box *b)
 {
-    int64_t span = 1, back_s = 0, back_shared = 0, reach = 0;
+    int64_t span = 1, back_shared = 0, reach = 0;
     for (int j = 0; j < b->n; j++) {
         const struct xti_box_dim *d = &b->dim[j];
         reach += !d->in_a && d->s > 0 ? (d->t + d->back - 1) * d->s : 0;
         if (!d->in_a || d->cut >= 0)
             continue;
         span += (d->n - 1) * (int64_t)xti_abs64(d->s);
-        back_s += d->s < 0 ? (d->n - 1) * d->s : 0;
         back_shared += d->s < 0 ? (d->n - 1) * -d->shared : 0;
     }
     xti_write_constant(w, "XT_SPAN", span);
-    xti_write_number(w, "XT_SREV", back_s);
     xti_write_constant(w, "XT_LREV", back_shared);
     xti_write_number(w, "XT_REACH", reach + b->chunks * 16 / w->p->map.esize);
     xti_write_number(w, "XT_EXTENT", w->p->map.src_hi[w->q->src] + 1);
@@ -198,8 +246,7 @@ static void define_runs(struct xti_writer *w, const struct xti_box *b)
         xti_write_number(w, "XT_BACK_SHARED", last->shared);
     else
         xti_write_constant(w, "XT_BACK_SHARED", last->shared);
-    xti_write_constant(w, "XT_EVEN",
-                       last->cut < 0 || last->d * last->t == b->vectors * (b->word / w->p->map.esize));
+    xti_write_constant(w, "XT_EVEN", is_even(b, w->p->map.esize));
     int64_t point = last->d * w->p->map.esize;
     bool whole = last->cut < 0 || last->n % last->t == 0,
          uncut = b->destination_aligned && point * last->n % b->word == 0 &&
@@ -366,7 +413,7 @@ const struct xti_family xti_cuda_tile = {
     tile_index,
     tile_define,
     SOURCES PITCHES TOS WINDOWS
-    "XT_SPAN XT_SREV XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_LEAST_AT_ONCE XT_SALIGNED XT_SHIFTS "
+    "XT_SPAN XT_LREV XT_REACH XT_EXTENT XT_ROWS XT_CHUNKS XT_LEAST_AT_ONCE XT_SALIGNED XT_SHIFTS "
     "XT_OUTS "
     "XT_WORD XT_SHARE XT_VECTORS XT_LANES XT_BCUT XT_RUN XT_DALIGNED XT_BOX XT_CHAINED XT_BACK_SHARED "
     "XT_EVEN "

@@ -119,7 +119,7 @@ static int list_digits(const struct xti_writer *w, struct xti_digit *digit)
             digit[n++] = w->digit[k];
     for (int i = w->size.n_dims - 1; i >= 0; i--) {
         if (w->role[i] == XTI_FROM_INDEX)
-            digit[n++] = (struct xti_digit){w->dim[i].n, NULL, i};
+            digit[n++] = (struct xti_digit){w->dim[i].n, NULL, i, w->dim[i].s, w->dim[i].d};
         for (int k = 0; k < w->n_digits; k++)
             if (w->digit[k].dim == i)
                 digit[n++] = w->digit[k];
@@ -170,7 +170,7 @@ static void put_divided_digit(struct xti_writer *w, const struct xti_digit *digi
 /* Compilers divide by constants themselves, but do not know that an index that counts down is below 2^31. */
 static bool divides_by_multiplication(const struct xti_writer *w, int64_t n)
 {
-    return w->p->index32 && (w->in != XTI_IN_LITERALS || (w->down && (n & (n - 1))));
+    return w->p->index32 && (w->in != XTI_IN_LITERALS || (w->down && !w->straight && (n & (n - 1))));
 }
 
 /* One digit i % n, and i /= n. A digit of one value is known to the structure. */
@@ -191,6 +191,58 @@ static void put_digit(struct xti_writer *w, const struct xti_digit *digit, int i
         put(w, digit->n);
         say(w, ";\n");
     }
+}
+
+/* Those of several values; the structure knows which. */
+static int list_steps(struct xti_writer *w, struct xti_digit *digit)
+{
+    int n = 0, all = list_digits(w, digit);
+    xti_write_fact(w->e, (uint64_t)all);
+    for (int k = 0; k < all; k++) {
+        xti_write_fact(w->e, digit[k].n == 1);
+        if (digit[k].n > 1)
+            digit[n++] = digit[k];
+    }
+    return n;
+}
+
+/* Digit k is i<k> - n * i<k+1>: its step is one of i<k>, and -n of i<k+1>. */
+static void put_steps(struct xti_writer *w, bool dst, const struct xti_digit *digit, int n)
+{
+    int64_t c = dst ? w->doff : w->soff, before = 0;
+    for (int k = 0; k < n && w->down; k++)
+        c += (digit[k].n - 1) * (dst ? digit[k].d : digit[k].s);
+    say(w, dst ? "    *d = " : "    *s = ");
+    put(w, c);
+    for (int k = 0; k < n; k++) {
+        int64_t step = (dst ? digit[k].d : digit[k].s) * (w->down ? -1 : 1);
+        say(w, " + ");
+        put(w, step - before);
+        xti_write_text(w, " * i%d", k);
+        before = step * digit[k].n;
+    }
+    say(w, ";\n");
+}
+
+static void put_straight(struct xti_writer *w)
+{
+    struct xti_digit digit[XTI_MAX_DIMS + 4];
+    int n = list_steps(w, digit);
+    say(w, "    const xt_index i0 = i;\n");
+    for (int k = 0; k + 1 < n; k++) {
+        bool multiply = divides_by_multiplication(w, digit[k].n);
+        xti_write_text(w, "    const xt_index i%d = ", k + 1);
+        if (multiply)
+            open_division(w);
+        xti_write_text(w, multiply ? "i%d" : "i%d / ", k);
+        if (multiply)
+            close_division(w, digit[k].n);
+        else
+            put(w, digit[k].n);
+        say(w, ";\n");
+    }
+    put_steps(w, false, digit, n);
+    put_steps(w, true, digit, n);
 }
 
 static void put_digits(struct xti_writer *w)
@@ -255,15 +307,8 @@ static void put_sums(struct xti_writer *w)
     }
 }
 
-static void put_index_function(struct xti_writer *w)
+static void put_by_digits(struct xti_writer *w)
 {
-    xti_write_text(
-        w,
-        "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
-        "xt_index *u, xt_index *v)\n{\n",
-        w->e->prefix, w->s->body);
-    for (int i = 0; i < w->size.n_dims; i++)
-        xti_write_fact(w->e, w->role[i]);
     if (w->down) {
         say(w, "    i = ");
         put(w, w->s->blocks - 1);
@@ -277,6 +322,22 @@ static void put_index_function(struct xti_writer *w)
     put_address(w, false);
     put_address(w, true);
     put_sums(w);
+}
+
+static void put_index_function(struct xti_writer *w)
+{
+    xti_write_text(
+        w,
+        "XT_FN int %s%d_at(const xt_index *t, xt_index i, const xt_index a, xt_index *s, xt_index *d, "
+        "xt_index *u, xt_index *v)\n{\n",
+        w->e->prefix, w->s->body);
+    for (int i = 0; i < w->size.n_dims; i++)
+        xti_write_fact(w->e, w->role[i]);
+    xti_write_fact(w->e, w->straight);
+    if (w->straight)
+        put_straight(w);
+    else
+        put_by_digits(w);
     say(w, "    return 1;\n}\n");
 }
 
@@ -317,13 +378,18 @@ void xti_write_optional(struct xti_writer *w, const char *name, int64_t v)
 
 void xti_write_digit(struct xti_writer *w, int64_t n, const char *out)
 {
-    w->digit[w->n_digits++] = (struct xti_digit){n, out, -1};
+    w->digit[w->n_digits++] = (struct xti_digit){n, out, -1, 0, 0};
 }
 
 void xti_write_part(struct xti_writer *w, int dim, int64_t n, const char *out)
 {
     xti_write_fact(w->e, (uint64_t)dim);
-    w->digit[w->n_digits++] = (struct xti_digit){n, out, dim};
+    w->digit[w->n_digits++] = (struct xti_digit){n, out, dim, 0, 0};
+}
+
+void xti_write_step(struct xti_writer *w, int dim, int64_t n, int64_t s, int64_t d)
+{
+    w->digit[w->n_digits++] = (struct xti_digit){n, NULL, dim, s, d};
 }
 
 void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, int64_t soff, int64_t doff)

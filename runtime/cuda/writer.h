@@ -38,6 +38,7 @@ struct xti_digit {
     int64_t n;
     const char *out; /* "*u", "*v"; NULL: the dim's point */
     int dim;         /* whose place in the order it has; -1: it comes first */
+    int64_t s, d;    /* what a step of it adds to *s and *d, where the writer is straight */
 };
 
 /* c + sum x[i] * (dim i), for the skeleton. */
@@ -65,6 +66,9 @@ struct xti_writer {
     int64_t soff, doff;
     enum xti_role role[XTI_MAX_DIMS];
     bool down; /* the step's blocks begin with the last one, by facts of the structure: roles and shifts */
+    /* digits are wanted for *s and *d alone, which are sums of the running index and its quotients: nothing
+     * finds the digits. Of the factors the structure knows nothing. For pieces without divs and guards */
+    bool straight;
     struct xti_digit digit[4]; /* handed on to the skeleton */
     int n_digits;
     struct xti_sum sum[8]; /* handed on as well */
@@ -100,6 +104,8 @@ void xti_write_digit(struct xti_writer *w, int64_t n, const char *out);
 /* A digit that takes the place of the piece's dim in the order: which of n parts of it. The dim's role is
  * XTI_IN_BODY. */
 void xti_write_part(struct xti_writer *w, int dim, int64_t n, const char *out);
+/* The same, dim -1: it comes first, where the writer is straight: a step of it adds s and d to *s and *d. */
+void xti_write_step(struct xti_writer *w, int dim, int64_t n, int64_t s, int64_t d);
 /* The index function runs over these dims instead of the piece's, and leaves its divs and guards out. */
 void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, int64_t soff, int64_t doff);
 /* It also sets `out` to c + sum x[i] * (dim i). x must live as long as the plan. */

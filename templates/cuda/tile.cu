@@ -6,13 +6,14 @@
  * multiple of a word, and the box reaches XT_BACK0 or XT_BACK1 further back. (The packed method of cuTT,
  * Hynninen and Lyakh 2017.)
  *
- * - XT_AT: box i -> *s, *d of its corner; *u, *v: numbers of its windows along the two dims that are cut
+ * - XT_AT: box i -> *d of its corner; *s, too, but of rows that run backwards along dims that are not cut the
+ *   lowest unit; *u, *v: numbers of its windows along the two dims that are cut
  * - XT_EXCHANGED: what is said of *u is said of *v, and the other way round
  * - XT_CUTS windows; window k, up to XT_LASTk: XT_Tk points of XT_Nk, XT_BACKk more before them; XT_Sk,
- *   XT_Dk strides of that dim in units;
- *   XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a point
+ *   XT_Dk strides of that dim in units; XT_REVk: the source's row runs backwards along it, XT_LREVk bytes a
+ *   point. XT_CUTS 0: windows are whole, and all that they add to *s and *d is in these
  * - XT_ROWS rows of at most XT_CHUNKS chunks; a row spans XT_SPAN units, and XT_ACUTk units more for each
- *   point of window k but the first; XT_SREV, XT_LREV: to the lowest unit of a row that runs backwards
+ *   point of window k but the first; XT_LREV: to the first unit of a row that runs backwards
  * - XT_OUTS runs of the destination, XT_VECTORS words of XT_WORD bytes each, XT_LANES of which come before
  *   the next run's; XT_RUN points of a run for each point of window XT_BCUT (2: none, a run has XT_RUN
  *   points)
@@ -90,7 +91,7 @@
 #define XT_ROWS_ALIKE (XT_ROW_STEP && XT_ROW_STILL)
 #define XT_ROWS_HOP (XT_NUMBERED || (XT_GRID && XT_EACH)) /* distances are kept, too */
 #define XT_ROWS_ONWARD                                                                                       \
-    (XT_ROW_STEP && ((XT_ROWS_HOP && XT_LOADS > 2) || (XT_ROW_STILL && XT_ROW_DIMS == 1 && XT_SHIFTS)))
+    (XT_ROW_STEP && ((XT_ROWS_HOP && XT_LOADS > 1) || (XT_ROW_STILL && XT_ROW_DIMS == 1 && XT_SHIFTS)))
 #define XT_EACH     (XT_SHIFTS == 2 && !XT_ROW_STILL)
 #define XT_ROWS_FOLD (XT_ROWS_ALIKE && (XT_ROWS_CUT0 || XT_ROWS_CUT1))
 #define XT_RUNS_FOLD (XT_RUN_STEP && (XT_RUNS_CUT0 || XT_RUNS_CUT1))
@@ -262,7 +263,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
     const xt_index c1 = XT_BACK1 && v ? v * XT_T1 - XT_BACK1 : v * XT_T1, back1 = v * XT_T1 - c1;
     const xt_index e0 = XT_WHOLE0 ? XT_T0 : XT_LEAST(XT_T0 + back0, XT_N0 - c0);
     const xt_index e1 = XT_WHOLE1 ? XT_T1 : XT_LEAST(XT_T1 + back1, XT_N1 - c1);
-    s += c0 * XT_S0 + c1 * XT_S1 + XT_SREV;
+    s += c0 * XT_S0 + c1 * XT_S1;
     d += u * XT_T0 * XT_D0 + v * XT_T1 * XT_D1;
     int base = XT_LREV;
 #if XT_REV0
