@@ -122,9 +122,9 @@ static void choose_steps(struct xti_box *b, int unit)
 /* ---- layouts */
 
 /* Times `grain` bytes of nothing: behind each row; after as many rows as make a word of the destination;
- * behind dim `after` of the rows. And the spread. */
+ * behind dim `after` of the rows. And the spread. Eight bytes: layouts are compared at once. */
 struct layout {
-    int row, word, after, dim, every, spread, grain;
+    uint8_t row, word, after, dim, every, spread, grain, zero;
 };
 
 /* A run has one dim, or a word is a box of the first dims of the run: p a multiple of them goes by. */
@@ -275,24 +275,25 @@ bool xti_box_fits(const struct xti_box *b, int unit)
 static bool next_layout(int i, int unit, struct layout *y)
 {
     static const struct layout known[] = {
-        {0, 1, 0, 0, 0, 0, 16}, {0, 0, 0, 0, 0, 0, 16}, {1, 0, 0, 0, 0, 0, 16}, {0, 2, 0, 0, 0, 0, 16},
-        {0, 4, 0, 0, 0, 0, 16}, {0, 1, 0, 1, 0, 0, 16}, {0, 2, 0, 2, 0, 0, 16}, {0, 2, 0, 4, 0, 0, 16},
-        {0, 1, 0, 2, 0, 0, 16}, {0, 1, 0, 4, 0, 0, 16}, {1, 1, 0, 0, 0, 0, 16}, {1, 2, 0, 0, 0, 0, 16},
-        {1, 1, 0, 1, 0, 0, 16}};
+        {0, 1, 0, 0, 0, 0, 16, 0}, {0, 0, 0, 0, 0, 0, 16, 0}, {1, 0, 0, 0, 0, 0, 16, 0},
+        {0, 2, 0, 0, 0, 0, 16, 0}, {0, 4, 0, 0, 0, 0, 16, 0}, {0, 1, 0, 1, 0, 0, 16, 0},
+        {0, 2, 0, 2, 0, 0, 16, 0}, {0, 2, 0, 4, 0, 0, 16, 0}, {0, 1, 0, 2, 0, 0, 16, 0},
+        {0, 1, 0, 4, 0, 0, 16, 0}, {1, 1, 0, 0, 0, 0, 16, 0}, {1, 2, 0, 0, 0, 0, 16, 0},
+        {1, 1, 0, 1, 0, 0, 16, 0}};
     enum { KNOWN = sizeof known / sizeof *known, DIMS = 24, WIDE = 36, NARROW = 10, FINE = 6 };
     *y = (struct layout){.grain = 16};
     if (i < KNOWN) {
         *y = known[i];
     } else if ((i -= KNOWN) < DIMS) {
-        y->after = i / 2 % 4;
-        y->dim = 1 << i / 8;
+        y->after = (uint8_t)(i / 2 % 4);
+        y->dim = (uint8_t)(1 << i / 8);
         y->row = i % 2;
     } else if ((i -= DIMS) < WIDE) {
-        y->every = 7 + i / 2 % 6;
-        y->spread = 16 << i / 12;
+        y->every = (uint8_t)(7 + i / 2 % 6);
+        y->spread = (uint8_t)(16 << i / 12);
         y->row = i % 2;
     } else if ((i -= WIDE) < NARROW) {
-        y->every = 7 + i / 2;
+        y->every = (uint8_t)(7 + i / 2);
         y->spread = unit < 8 ? 4 : 8;
         y->row = i % 2;
         return unit < 16;
@@ -365,8 +366,11 @@ double xti_box_instructions(const struct xti_box *b, int unit)
            (lie_alike(b) && !b->table ? begins : words) * places + (double)b->table * 2 * units * 30;
 }
 
+/* x to the power of 2.5: of two things that take time together the larger one counts. */
+static double much_of(double x) { return x * x * sqrt(x); }
+
 /* So many wavefronts for 16 bytes, and what they count. */
-static double waves_price(double waves) { return pow(9.3 / 16 * waves, 2.5); }
+static double waves_price(double waves) { return much_of(9.3 / 16 * waves); }
 static double waves_of_price(double price) { return pow(fmax(0, price), 1 / 2.5) * 16 / 9.3; }
 
 /* As the estimate of bench/README.md has it: wavefronts and instructions for 16 bytes, either of which may be
@@ -376,7 +380,7 @@ static double waves_of_price(double price) { return pow(fmax(0, price), 1 / 2.5)
 static double price(const struct xti_box *b, int unit, struct xti_probes *p, double least, bool *ideal)
 {
     double share = b->word / 16.0, sixteens = (double)(b->outs * b->vectors) * share,
-           work = pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5), least_lines = 4 * share,
+           work = much_of(xti_box_instructions(b, unit) / sixteens / 132), least_lines = 4 * share,
            lines = b->outs > b->group && b->lanes * b->word < LINE ? 32.0 / (double)b->lanes : least_lines,
            more = (lines - least_lines) / 4 / XTI_WARP / share, most = INFINITY;
     *ideal = false;
@@ -519,14 +523,15 @@ static bool worth_turns(const struct xti_box *b, int unit)
     struct xti_box other;
     struct xti_box_stagger best;
     struct xti_places p;
-    int each = units_looked_at(b, unit), with = 0, without = 0;
-    for (int i = 0; next_strides(i, b, unit, &other); i++) {
+    int each = units_looked_at(b, unit), with = 0, without = 0, n = 0;
+    for (; next_strides(n, b, unit, &other); n++) {
         xti_waves_place(&other, unit, each, &p);
         with += p.ideal;
         without += p.without;
     }
-    for (int i = 0; with <= WORTH_TURNS * without && next_strides(i, b, unit, &other); i++) {
-        xti_waves_place(&other, unit, each, &p);
+    for (int i = n - 1; i >= 0 && with <= WORTH_TURNS * without; i--) { /* the last ones are placed */
+        if (i + 1 < n && next_strides(i, b, unit, &other))
+            xti_waves_place(&other, unit, each, &p);
         with += choose_stagger(&p, unit, &best) - p.ideal;
     }
     return with <= WORTH_TURNS * without;
@@ -670,7 +675,7 @@ static double time_of(const struct xti_box *b, int unit)
     double sixteens = unit / 16.0;
     for (int j = 0; j < b->n; j++)
         sixteens *= (double)b->dim[j].t;
-    return waves_price(waves / sixteens) + pow(xti_box_instructions(b, unit) / sixteens / 132, 2.5);
+    return waves_price(waves / sixteens) + much_of(xti_box_instructions(b, unit) / sixteens / 132);
 }
 
 double xti_box_lay_out(struct xti_box *b, int unit)

@@ -12,6 +12,7 @@ enum {
     BANKS = 32,
     WORD = 4,
     LINE = 128,
+    SLOTS = 256, /* for 64 words each: all of 4 bytes and more whose address has 16 bits */
     MOST_WAVES = XTI_WARP * XTI_WARP /* of a request: fewer by far */
 };
 
@@ -49,8 +50,7 @@ int64_t xti_box_points(const struct xti_box *b, enum xti_box_of f, const struct 
  * less than 2^16. */
 struct digits {
     int n, dim[XTI_CUDA_BOX_DIMS];
-    uint32_t points[XTI_CUDA_BOX_DIMS], times[XTI_CUDA_BOX_DIMS];
-    uint64_t inverse[XTI_CUDA_BOX_DIMS]; /* of points, times 2^32; of the last one, which has no end, 0 */
+    uint16_t points[XTI_CUDA_BOX_DIMS], times[XTI_CUDA_BOX_DIMS];
 };
 
 static void list_digits(const struct xti_box *b, enum xti_box_of f, struct digits *d)
@@ -59,29 +59,53 @@ static void list_digits(const struct xti_box *b, enum xti_box_of f, struct digit
     d->n = xti_box_digits(b, f, order);
     for (int k = 0; k < d->n; k++) {
         d->dim[k] = (int)(order[k] - b->dim);
-        d->points[k] = (uint32_t)xti_box_points(b, f, order[k], k);
-        d->times[k] = f == XTI_BOX_RUN && !k ? (uint32_t)b->group : 1;
-        d->inverse[k] = k + 1 < d->n ? UINT64_C(0xffffffff) / d->points[k] + 1 : 0;
+        d->points[k] = (uint16_t)xti_box_points(b, f, order[k], k);
+        d->times[k] = f == XTI_BOX_RUN && !k ? (uint16_t)b->group : 1;
     }
 }
 
-/* Of each lane's number. */
-static void put_digits(const struct digits *d, uint32_t number[XTI_WARP], struct xti_request *r)
+/* Of each lane's number. A number and a half is no multiple of `by`, and further from one than what a float's
+ * quotient is off by. */
+static void divide(uint16_t *restrict number, int64_t by, uint16_t *restrict rest)
 {
-    uint32_t left = 1;
-    for (int k = 0; k < d->n; k++) {
-        uint16_t *point = r->point[d->dim[k]];
-        uint32_t bit = UINT32_C(1) << d->dim[k];
-        r->used = left ? r->used | bit : r->used & ~bit;
-        if (!left)
-            continue;
-        left = 0;
-        for (int l = 0; l < XTI_WARP; l++) {
-            uint32_t rest = (uint32_t)(number[l] * d->inverse[k] >> 32);
-            point[l] = (uint16_t)((number[l] - rest * d->points[k]) * d->times[k]);
-            left |= number[l] = rest;
-        }
+    uint16_t divisor = (uint16_t)by;
+    float inverse = 1 / (float)by;
+    for (int l = 0; l < XTI_WARP; l++) {
+        uint16_t quotient = (uint16_t)(int32_t)(((float)number[l] + 0.5F) * inverse);
+        rest[l] = (uint16_t)(number[l] - quotient * divisor);
+        number[l] = quotient;
     }
+}
+
+static bool is_nothing(const uint16_t *number)
+{
+    uint16_t any = 0;
+    for (int l = 0; l < XTI_WARP; l++)
+        any |= number[l];
+    return !any;
+}
+
+/* Of each lane's number; the last digit has no end. */
+static void put_digits(const struct digits *d, uint16_t *number, struct xti_request *r)
+{
+    for (int k = 0; k < d->n; k++)
+        r->used &= ~(UINT32_C(1) << d->dim[k]);
+    for (int k = 0; k < d->n && (!k || !is_nothing(number)); k++) {
+        uint16_t *point = r->point[d->dim[k]];
+        r->used |= UINT32_C(1) << d->dim[k];
+        if (k + 1 < d->n)
+            divide(number, d->points[k], point);
+        else
+            memcpy(point, number, XTI_WARP * sizeof *point);
+        for (int l = 0; l < XTI_WARP && d->times[k] > 1; l++)
+            point[l] = (uint16_t)(point[l] * d->times[k]);
+    }
+}
+
+static void count_from(int64_t first, uint16_t *number)
+{
+    for (int l = 0; l < XTI_WARP; l++)
+        number[l] = (uint16_t)(first + l);
 }
 
 /* Units that lanes' runs begin within a first word of `of` units: by the strides, or as if all that are no
@@ -111,17 +135,16 @@ static int lanes_below(int64_t most, int64_t first)
 static void ask_for_chunks(const struct xti_box *b, int64_t first, struct xti_request *r)
 {
     struct digits row;
-    uint32_t number[XTI_WARP], chunks = (uint32_t)b->chunks;
+    uint16_t number[XTI_WARP];
     int64_t all = b->rows * b->chunks;
     list_digits(b, XTI_BOX_ROW, &row);
     r->chunks = true;
     r->used = 0;
     r->lanes = lanes_below(all < b->row_active ? all : b->row_active, first);
-    for (int l = 0; l < XTI_WARP; l++) {
-        uint32_t e = (uint32_t)first + (uint32_t)l;
-        number[l] = e / chunks;
-        r->more[l] = (uint16_t)(e % chunks * 16);
-    }
+    count_from(first, number);
+    divide(number, b->chunks, r->more);
+    for (int l = 0; l < XTI_WARP; l++)
+        r->more[l] = (uint16_t)(r->more[l] * 16);
     put_digits(&row, number, r);
 }
 
@@ -130,23 +153,21 @@ static void ask_for_runs(const struct xti_box *b, int unit, bool known, int64_t 
 {
     const struct xti_box_dim *last = &b->dim[b->n_b - 1];
     struct digits run;
-    uint32_t number[XTI_WARP], within[XTI_WARP];
-    int64_t outs = b->outs / b->group, turn = first / b->lanes / outs, out = first / b->lanes % outs,
-            lane = first % b->lanes, back = last->back * last->d,
+    uint16_t turn[XTI_WARP], out[XTI_WARP], lane[XTI_WARP];
+    uint32_t within[XTI_WARP];
+    int64_t outs = b->outs / b->group, back = last->back * last->d,
             most = outs * (b->grid ? b->lanes : b->vectors); /* runs that go along together */
     list_digits(b, XTI_BOX_RUN, &run);
     memset(r->more, 0, sizeof r->more);
     r->chunks = false;
     r->used = 0;
     r->lanes = lanes_below(most < b->steps.active ? most : b->steps.active, first);
-    for (int l = 0; l < XTI_WARP; l++) {
-        number[l] = (uint32_t)out;
-        r->first[l] = (int32_t)((lane + turn * b->lanes) * (b->word / unit));
-        lane = lane + 1 < b->lanes ? lane + 1 : 0;
-        out = lane ? out : out + 1 < outs ? out + 1 : 0;
-        turn += !lane && !out;
-    }
-    put_digits(&run, number, r);
+    count_from(first, turn);
+    divide(turn, b->lanes, lane);
+    divide(turn, outs, out);
+    for (int l = 0; l < XTI_WARP; l++)
+        r->first[l] = (int32_t)((lane[l] + turn[l] * b->lanes) * (b->word / unit));
+    put_digits(&run, out, r);
     if (b->grid) /* not the first sector, of which few lanes have a unit */
         back = b->vectors > b->lanes ? b->lanes : 0;
     else if (b->destination_aligned)
@@ -156,20 +177,24 @@ static void ask_for_runs(const struct xti_box *b, int unit, bool known, int64_t 
         r->first[l] += (int32_t)back - (int32_t)within[l];
 }
 
-/* The unit of its word that thread e gathers k-th. */
-static int unit_of(int units, const struct xti_box_stagger *g, int e, int k)
+/* The unit of its word that each thread from `first` on gathers k-th. */
+static void list_units(int units, const struct xti_box_stagger *g, int first, int k, uint16_t unit[XTI_WARP])
 {
-    return g->quarters ? (k + (e >> g->lanes) * g->step * (units / g->quarters)) & (units - 1) : k;
+    uint16_t each = (uint16_t)(g->quarters ? g->step * (units / g->quarters) : 0),
+             most = (uint16_t)(units - 1);
+    for (int l = 0; l < XTI_WARP; l++)
+        unit[l] = (uint16_t)(k + ((first + l) >> g->lanes) * each) & most;
 }
 
 /* The k-th unit of each lane's word. */
 static void ask_for_units(const struct digits *points, int units, const struct xti_box_stagger *g, int first,
                           int k, struct xti_request *r)
 {
-    uint32_t number[XTI_WARP];
+    uint16_t number[XTI_WARP];
+    list_units(units, g, first, k, number);
     for (int l = 0; l < XTI_WARP; l++) {
-        int32_t point = r->first[l] + unit_of(units, g, first + l, k);
-        number[l] = point < 0 ? 0 : (uint32_t)point;
+        int32_t point = r->first[l] + number[l];
+        number[l] = (uint16_t)(point < 0 ? 0 : point);
     }
     put_digits(points, number, r);
 }
@@ -241,17 +266,20 @@ static int groups_of(const struct xti_request *r, int bytes)
     return (r->lanes + together_of(bytes) - 1) / together_of(bytes);
 }
 
-/* The largest number of different words in one bank, or one that is more than `enough`. */
-static int most_in_a_bank(const uint16_t *word, int n, int banks, int enough)
+/* The largest number of different words in one bank. Of a word that was met bit word / SLOTS of slot
+ * word % SLOTS is set; slots of no word are never looked at. */
+static int most_in_a_bank(const uint16_t *word, int n, int banks)
 {
-    uint16_t known[BANKS][XTI_WARP];
-    int have[BANKS] = {0}, most = 0;
-    for (int l = 0; l < n && most <= enough; l++) {
-        int bank = word[l] & (banks - 1), i = 0;
-        while (i < have[bank] && known[bank][i] != word[l])
-            i++;
-        known[bank][i] = word[l];
-        have[bank] += i == have[bank];
+    uint64_t met[SLOTS];
+    uint8_t have[BANKS] = {0};
+    int most = 0;
+    for (int l = 0; l < n; l++)
+        met[word[l] % SLOTS] = 0;
+    for (int l = 0; l < n; l++) {
+        uint64_t *slot = &met[word[l] % SLOTS], was = *slot;
+        int bank = word[l] & (banks - 1);
+        *slot |= UINT64_C(1) << word[l] / SLOTS;
+        have[bank] = (uint8_t)(have[bank] + (*slot != was));
         most = have[bank] > most ? have[bank] : most;
     }
     return most;
@@ -263,13 +291,7 @@ static int count_words(const uint16_t *word, int lanes, int together, int enough
     int waves = 0;
     for (int first = 0; first < lanes && waves <= enough; first += together) {
         int n = lanes - first < together ? lanes - first : together;
-        uint32_t met = 0, again = 0;
-        for (int l = first; l < first + n; l++) {
-            uint32_t bank = UINT32_C(1) << (word[l] & (together - 1));
-            again |= met & bank;
-            met |= bank;
-        }
-        waves += again ? most_in_a_bank(word + first, n, together, enough - waves) : 1;
+        waves += most_in_a_bank(word + first, n, together);
     }
     return waves;
 }
@@ -332,9 +354,10 @@ int xti_waves_of_turns(const struct xti_places *p, const struct xti_box_stagger 
     int waves = 0;
     for (int i = 0; i < p->n && waves <= enough; i++) {
         int w = p->look[i].probe, n = p->lanes[w], times = p->look[i].times;
-        uint16_t word[XTI_WARP];
+        uint16_t word[XTI_WARP], unit[XTI_WARP];
+        list_units(p->units, g, w * XTI_WARP, p->look[i].unit, unit);
         for (int l = 0; l < n; l++)
-            word[l] = p->word[w][unit_of(p->units, g, w * XTI_WARP + l, p->look[i].unit)][l];
+            word[l] = p->word[w][unit[l]][l];
         waves += times * count_words(word, n, p->together, (enough - waves) / times);
     }
     return waves;
