@@ -31,8 +31,7 @@ enum {
 /* A piece as boxes see it: dims that run backwards in the source are turned round, but for those of the
  * destination's run. */
 struct sides {
-    int n;                            /* dims */
-    struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
+    int n; /* dims */
     int64_t soff, doff;
     int unit;           /* bytes */
     int word;           /* the least of the destination */
@@ -44,13 +43,19 @@ struct sides {
     int even_a, even_b; /* boxes begin at multiples of so many bytes of the source, of the destination */
     int64_t least_b;    /* units that runs of the destination are to have, too */
     int n_b;            /* dim[0 .. n_b) can make up the destination's run */
-    int n_a, a[XTI_MAX_DIMS]; /* dims that can make up the source's run, innermost first */
+    int n_a;            /* dims that can make up the source's run, .. */
+    /* of these as many as there are */
+    int a[XTI_MAX_DIMS];              /* .. innermost first */
+    struct xti_dim dim[XTI_MAX_DIMS]; /* innermost of the destination first */
 };
 
 static void list_sides(const struct xti_piece *q, struct sides *x)
 {
     int64_t run = 1;
-    *x = (struct sides){.n = q->n_dims, .soff = q->soff, .doff = q->doff};
+    memset(x, 0, offsetof(struct sides, a));
+    x->n = q->n_dims;
+    x->soff = q->soff;
+    x->doff = q->doff;
     for (int i = 0; i < x->n; i++)
         x->dim[i] = q->dim[q->n_dims - 1 - i];
     while (x->n_b < x->n && x->dim[x->n_b].d == run)
@@ -230,7 +235,9 @@ static bool list_dims(const struct xti_piece *q, const struct sides *x, const st
                       struct xti_box *b)
 {
     int64_t run = 1;
-    *b = (struct xti_box){.soff = x->soff, .doff = x->doff};
+    memset(b, 0, offsetof(struct xti_box, dim));
+    b->soff = x->soff;
+    b->doff = x->doff;
     for (int i = 0; i < x->n; i++) {
         if (x->turned >> i & 1)
             b->turned |= UINT64_C(1) << (q->n_dims - 1 - i);

@@ -24,8 +24,8 @@ static void pack(struct xti_cuda_plan *p, const struct xti_str *words)
     p->numbers = (struct xti_str){.failed = words->failed};
     if (words->failed)
         return;
-    for (size_t i = 0; i < n; i++)
-        memmove(words->s + width * i, words->s + 8 * i, width);
+    for (size_t i = 0; i < n && width == 4; i++)
+        memcpy(words->s + 4 * i, words->s + 8 * i, 4);
     xti_str_addn(&p->numbers, words->s, width * n);
 }
 

@@ -43,12 +43,10 @@ static void say(struct xti_writer *w, const char *text)
         xti_str_add(w->e->text, text);
 }
 
-void xti_write_text(struct xti_writer *w, const char *fmt, ...)
+void xti_write_some(struct xti_writer *w, const char *fmt, ...)
 {
     char line[256];
     va_list a;
-    if (!w->e->text)
-        return;
     va_start(a, fmt);
     vsnprintf(line, sizeof line, fmt, a);
     va_end(a);
@@ -344,15 +342,13 @@ static void put_index_function(struct xti_writer *w)
 void xti_write_constant(struct xti_writer *w, const char *name, int64_t v)
 {
     xti_write_fact(w->e, (uint64_t)v);
-    if (w->e->text)
-        xti_write_text(w, "#define %s %" PRId64 "\n", name, v);
+    xti_write_text(w, "#define %s %" PRId64 "\n", name, v);
 }
 
 void xti_write_constant_of(struct xti_writer *w, const char *name, int k, int64_t v)
 {
     xti_write_fact(w->e, (uint64_t)v);
-    if (w->e->text)
-        xti_write_text(w, "#define %s%d %" PRId64 "\n", name, k, v);
+    xti_write_text(w, "#define %s%d %" PRId64 "\n", name, k, v);
 }
 
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v)

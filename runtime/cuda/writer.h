@@ -111,8 +111,10 @@ void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, 
 /* It also sets `out` to c + sum x[i] * (dim i). x must live as long as the plan. */
 void xti_write_sum(struct xti_writer *w, const char *out, int64_t c, const int64_t *x);
 
-/* Text of at most 255 bytes. What decides it is a constant, or a fact of the structure. */
-void xti_write_text(struct xti_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Text of at most 255 bytes, put together where it is wanted alone. What decides it is a constant, or a fact
+ * of the structure. */
+#define xti_write_text(w, ...) ((w)->e->text ? xti_write_some(w, __VA_ARGS__) : (void)0)
+void xti_write_some(struct xti_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A fact of the structure: any number >= 0, seven bits a byte, the last one below 128: no fact is the
  * beginning of another. Most are small. */
 void xti_write_large_fact(struct xti_writing *e, uint64_t v);
