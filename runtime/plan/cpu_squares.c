@@ -6,7 +6,9 @@
 #include "plan/loops.h"
 
 enum {
-    STREAM_COLS_BYTES = 1024, /* of the columns in a block of a streaming transpose */
+    STREAM_COLS_BYTES = 1024, /* of the columns in a block of a streaming transpose, .. */
+    PAGE_BYTES = 4096,        /* of the source's rows, below which it has by AVX2 .. */
+    PAGE_PANELS = 4,          /* .. so many panels: most rows are read from end to end */
     BLOCK_BYTES = 512,        /* of both in one through the cache, .. */
     AHEAD_BLOCK_BYTES = 2048, /* .. where lines are fetched ahead of stores */
     LONG_BYTES = 4096,        /* of rows whose ends do not count */
@@ -113,9 +115,8 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
         step->row.d % XTI_LINE == 0 && rows >= XTI_LANE && cols >= XTI_LINE &&
         xti_cost_streams_rows(p, t->unit, rows, cols, (t->d_byte | xti_nest_bits(t, t->cd)) % XTI_LINE);
     /* Past the caches what is read once is read as it lies, but for squares that are long runs of it. */
-    bool run = step->col.s == rows && rows * step->col.n >= BLOCK_BYTES;
-    bool past =
-        p->target.isa == XTI_ISA_AVX2 && !step->store.stream && xti_cost_stream(p) && !step->choice.order;
+    bool run = step->col.s == rows && rows * step->col.n >= BLOCK_BYTES, avx2 = p->target.isa == XTI_ISA_AVX2;
+    bool past = avx2 && !step->store.stream && xti_cost_stream(p) && !step->choice.order;
     if (past && !run &&
         p->map.src_hi[t->piece->src] - p->map.src_lo[t->piece->src] >= xti_piece_numel(t->piece) - 1)
         step->choice.order = XTI_ORDER_SOURCE;
@@ -123,7 +124,8 @@ void xti_transpose_make(const struct xti_plan *p, const struct xti_nest *t, stru
     step->store.squares = !step->store.halves && xti_cost_whole_lines(p, step);
     if (step->store.stream) {
         step->kernel = XTI_CPU_TILE;
-        xti_loops_block(step, XTI_CUTS_ROW, xti_cost_panel_rows(&p->target), false);
+        int64_t panels = avx2 && rows <= PAGE_BYTES ? PAGE_PANELS : 1;
+        xti_loops_block(step, XTI_CUTS_ROW, panels * xti_cost_panel_rows(&p->target), false);
         xti_loops_block(step, XTI_CUTS_COL, STREAM_COLS_BYTES / t->unit, true);
     } else if (t->bytes > p->target.l1_bytes / 2) {
         bool ahead = t->unit > 1 && xti_cost_prefetch_writes(p) && !step->store.squares;
