@@ -107,6 +107,12 @@ static int64_t back_in_rows(const struct xti_box *b, bool cut)
     return back;
 }
 
+/* Of one window may be more than there is: then its step is not used. */
+static int64_t times(int64_t points, int64_t stride)
+{
+    return (int64_t)((uint64_t)points * (uint64_t)stride);
+}
+
 /* Which box along a window is a digit of the box's number, in the place of the c-th window. */
 static void write_window(struct xti_writer *w, const struct xti_box *b, int c)
 {
@@ -116,7 +122,7 @@ static void write_window(struct xti_writer *w, const struct xti_box *b, int c)
     int64_t n = xti_box_count(b, of, w->p->map.esize);
     const struct xti_box_dim *d = &b->dim[b->window[of]];
     if (w->straight) {
-        xti_write_step(w, place, n, d->t * d->s, d->t * d->d);
+        xti_write_step(w, place, n, times(d->t, d->s), times(d->t, d->d));
         return;
     }
     xti_write_fact(w->e, (uint64_t)(2 * c + along));

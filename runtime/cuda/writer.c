@@ -204,20 +204,20 @@ static int list_steps(struct xti_writer *w, struct xti_digit *digit)
     return n;
 }
 
-/* Digit k is i<k> - n * i<k+1>: its step is one of i<k>, and -n of i<k+1>. */
+/* Digit k is i<k> - n * i<k+1>: its step is one of i<k>, and -n of i<k+1>. All modulo 2^64. */
 static void put_steps(struct xti_writer *w, bool dst, const struct xti_digit *digit, int n)
 {
-    int64_t c = dst ? w->doff : w->soff, before = 0;
+    uint64_t c = (uint64_t)(dst ? w->doff : w->soff), before = 0;
     for (int k = 0; k < n && w->down; k++)
-        c += (digit[k].n - 1) * (dst ? digit[k].d : digit[k].s);
+        c += (uint64_t)(digit[k].n - 1) * (uint64_t)(dst ? digit[k].d : digit[k].s);
     say(w, dst ? "    *d = " : "    *s = ");
-    put(w, c);
+    put(w, (int64_t)c);
     for (int k = 0; k < n; k++) {
-        int64_t step = (dst ? digit[k].d : digit[k].s) * (w->down ? -1 : 1);
+        uint64_t once = (uint64_t)(dst ? digit[k].d : digit[k].s), step = w->down ? -once : once;
         say(w, " + ");
-        put(w, step - before);
+        put(w, (int64_t)(step - before));
         xti_write_text(w, " * i%d", k);
-        before = step * digit[k].n;
+        before = step * (uint64_t)digit[k].n;
     }
     say(w, ";\n");
 }
