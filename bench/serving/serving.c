@@ -142,6 +142,10 @@ static int by_own(const void *a, const void *b)
 
 static void put_times(const char *name, struct took *us, int n)
 {
+    if (!n) {
+        printf("%-12s none", name);
+        return;
+    }
     qsort(us, (size_t)n, sizeof *us, by_wall);
     printf("%-12s %9.1f %9.1f %10.1f", name, us[n / 2].wall_us, us[n * 99 / 100].wall_us, us[n - 1].wall_us);
     qsort(us, (size_t)n, sizeof *us, by_own);

@@ -560,7 +560,7 @@ static void search_stagger(struct xti_box *b, int unit, struct found *best)
 
 static struct found search(struct xti_box *b, int unit)
 {
-    struct found best = {.lanes = b->vectors, .price = INFINITY};
+    struct found best = {.lanes = b->vectors, .price = INFINITY, .time = INFINITY};
     struct layout list[MOST_LAYOUTS];
     int64_t lanes[MOST_LANES];
     bool ideal = false;
