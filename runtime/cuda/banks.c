@@ -122,9 +122,9 @@ static void choose_steps(struct xti_box *b, int unit)
 /* ---- layouts */
 
 /* Times `grain` bytes of nothing: behind each row; after as many rows as make a word of the destination;
- * behind dim `after` of the rows. And the spread. Eight bytes: layouts are compared at once. */
+ * behind dim `after` of the rows. And the spread. Bytes, without padding: layouts are compared at once. */
 struct layout {
-    uint8_t row, word, after, dim, every, spread, grain, zero;
+    uint8_t row, word, after, dim, every, spread, grain;
 };
 
 /* A run has one dim, or a word is a box of the first dims of the run: p a multiple of them goes by. */
@@ -275,11 +275,10 @@ bool xti_box_fits(const struct xti_box *b, int unit)
 static bool next_layout(int i, int unit, struct layout *y)
 {
     static const struct layout known[] = {
-        {0, 1, 0, 0, 0, 0, 16, 0}, {0, 0, 0, 0, 0, 0, 16, 0}, {1, 0, 0, 0, 0, 0, 16, 0},
-        {0, 2, 0, 0, 0, 0, 16, 0}, {0, 4, 0, 0, 0, 0, 16, 0}, {0, 1, 0, 1, 0, 0, 16, 0},
-        {0, 2, 0, 2, 0, 0, 16, 0}, {0, 2, 0, 4, 0, 0, 16, 0}, {0, 1, 0, 2, 0, 0, 16, 0},
-        {0, 1, 0, 4, 0, 0, 16, 0}, {1, 1, 0, 0, 0, 0, 16, 0}, {1, 2, 0, 0, 0, 0, 16, 0},
-        {1, 1, 0, 1, 0, 0, 16, 0}};
+        {0, 1, 0, 0, 0, 0, 16}, {0, 0, 0, 0, 0, 0, 16}, {1, 0, 0, 0, 0, 0, 16}, {0, 2, 0, 0, 0, 0, 16},
+        {0, 4, 0, 0, 0, 0, 16}, {0, 1, 0, 1, 0, 0, 16}, {0, 2, 0, 2, 0, 0, 16}, {0, 2, 0, 4, 0, 0, 16},
+        {0, 1, 0, 2, 0, 0, 16}, {0, 1, 0, 4, 0, 0, 16}, {1, 1, 0, 0, 0, 0, 16}, {1, 2, 0, 0, 0, 0, 16},
+        {1, 1, 0, 1, 0, 0, 16}};
     enum { KNOWN = sizeof known / sizeof *known, DIMS = 24, WIDE = 36, NARROW = 10, FINE = 6 };
     *y = (struct layout){.grain = 16};
     if (i < KNOWN) {

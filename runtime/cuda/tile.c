@@ -84,14 +84,15 @@ static bool is_even(const struct xti_box *b, int unit)
     return last->cut < 0 || last->d * last->t == b->vectors * (b->word / unit);
 }
 
+/* All windows along a dim have as many points, each its own. */
+static bool is_whole(const struct xti_box_dim *d) { return d->n % d->t == 0 && !d->back; }
+
 /* Boxes are all alike: the number of a window says where its boxes begin, no more. */
 static bool is_straight(const struct xti_writer *w, const struct xti_box *b)
 {
     bool alike = w->in != XTI_IN_TABLE && is_even(b, w->p->map.esize);
-    for (int c = 0; c < b->n_cuts; c++) {
-        const struct xti_box_dim *d = &b->dim[b->window[c]];
-        alike = alike && d->n % d->t == 0 && !d->back;
-    }
+    for (int c = 0; c < b->n_cuts; c++)
+        alike = alike && is_whole(&b->dim[b->window[c]]);
     return alike;
 }
 
@@ -183,7 +184,7 @@ static void define_windows(struct xti_writer *w, const struct xti_box *b)
         write(w, "XT_LAST", c, c < b->n_cuts ? xti_box_count(b, c, w->p->map.esize) - 1 : 0);
         write(w, "XT_S", c, d->s);
         write(w, "XT_D", c, d->d);
-        xti_write_constant_of(w, "XT_WHOLE", c, d->n % d->t == 0 && !d->back);
+        xti_write_constant_of(w, "XT_WHOLE", c, is_whole(d));
         xti_write_constant_of(w, "XT_REV", c, reversed);
         xti_write_constant_of(w, "XT_LREV", c, reversed ? -d->shared : 0);
         xti_write_constant_of(w, "XT_ACUT", c, d->in_a ? (int64_t)xti_abs64(d->s) : 0);
