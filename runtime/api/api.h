@@ -91,14 +91,18 @@ struct xti_shared_plan {
     atomic_int refs;
     struct xti_map map; /* as fused: elements, absolute offsets */
     xt_backend backend;
-    struct xti_plan plan;         /* CPU */
-    struct xti_cuda_plan cuda;    /* CUDA */
-    struct xti_call call;         /* CPU */
-    struct xti_measured measured; /* CPU */
     struct xti_span dst;
     int n_reads; /* inputs that are read */
     struct xti_read_span *read;
     char *_Atomic signature; /* NULL: nobody has asked */
+    union {
+        struct { /* CPU; of the reference: empty */
+            struct xti_call call;
+            struct xti_plan plan;
+            struct xti_measured measured;
+        };
+        struct xti_cuda_plan cuda; /* CUDA: there is no room for more */
+    };
 };
 /* What a plan is made for: of the CPU a target and how its plans are tuned, of CUDA a target. */
 struct xti_purpose {
@@ -125,8 +129,8 @@ struct xt_kernel {
     const struct xti_shared_plan *direct; /* shared, when a run is shared->call and nothing else; or NULL */
     struct xti_shared_plan *shared;
     const struct xti_map *map;        /* shared's */
-    const struct xti_plan *plan;      /* shared's; CPU */
-    const struct xti_cuda_plan *cuda; /* shared's; CUDA */
+    const struct xti_plan *plan;      /* shared's; of CUDA an empty one */
+    const struct xti_cuda_plan *cuda; /* shared's; of others an empty one */
     struct xti_threads *pool;         /* a reference */
     uint64_t *origin; /* XT_ORIGIN: bytes that lie before the destination's pointer, then before each input's;
                        * NULL: all pointers are starts of buffers */

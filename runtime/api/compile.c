@@ -162,13 +162,16 @@ static void log_kernel(const struct xt_kernel *k)
     xti_str_free(&refused);
 }
 
+static const struct xti_plan no_plan;
+static const struct xti_cuda_plan no_cuda;
+
 static void take_shared(struct xt_kernel *k, struct xti_shared_plan *p)
 {
     int align = k->backend == XT_CUDA || p->map.esize < 8 ? p->map.esize : 8;
     k->shared = p;
     k->map = &p->map;
-    k->plan = &p->plan;
-    k->cuda = &p->cuda;
+    k->plan = k->backend == XT_CUDA ? &no_plan : &p->plan;
+    k->cuda = k->backend == XT_CUDA ? &p->cuda : &no_cuda;
     k->misaligned = (uintptr_t)align - 1;
     k->direct = k->backend == XT_CPU && p->call.fn && !k->check ? p : NULL;
 }

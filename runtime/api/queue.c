@@ -115,7 +115,8 @@ static void make(struct xti_queue *queue, struct xt_kernel *k)
         next = publish(k, c, origin);
     else
         next = XTI_MADE, b->made = c;
-    b->err = err;
+    xti_free(b->err);
+    b->err = s ? xti_memdup(&err, sizeof err) : NULL;
     set_state(queue, b, next);
 }
 
@@ -231,6 +232,7 @@ bool xti_better_promise(struct xt_kernel *k, struct xti_queue *queue, const stru
 
 void xti_better_free(struct xt_kernel *k)
 {
+    xti_free(k->better.err);
     xti_code_unref(k->better.made);
     xti_queue_unref(k->better.queue);
 }
@@ -285,7 +287,11 @@ xt_status xti_better_wait(struct xt_kernel *k, struct xti_err *err)
         int s;
         while ((s = atomic_load(&b->state)) == XTI_WANTED || s == XTI_MAKING)
             pthread_cond_wait(&b->queue->changed, &b->queue->lock);
-        struct xti_err failed = b->err;
+        struct xti_err failed = {0};
+        if (s == XTI_FAILED && b->err)
+            failed = *b->err;
+        else if (s == XTI_FAILED)
+            xti_fail(&failed, XT_ENOMEM, "the words for why there is no better kernel");
         pthread_mutex_unlock(&b->queue->lock);
         if (s == XTI_DONE)
             return XT_OK;

@@ -31,7 +31,7 @@ struct xti_better {
     atomic_int state, uses;
     struct xt_kernel *next;       /* in the queue, which holds a reference */
     struct xti_shared_code *made; /* MADE: not loaded yet */
-    struct xti_err err;           /* FAILED; under the queue's lock */
+    struct xti_err *err;          /* of the last failure; under the queue's lock. NULL: none, or no memory */
 };
 
 /* A queue of ctx. Its thread starts when the first kernel is promised something better. */

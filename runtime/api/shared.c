@@ -73,7 +73,9 @@ static xt_status make(void *arg, void **out, struct xti_err *err)
 {
     const struct request *r = arg;
     xt_status s = XT_OK;
-    struct xti_shared_plan *p = xti_alloc(sizeof *p);
+    bool cuda = r->purpose->backend == XT_CUDA;
+    struct xti_shared_plan *p =
+        xti_alloc(cuda ? offsetof(struct xti_shared_plan, cuda) + sizeof p->cuda : sizeof *p);
     if (!p)
         return xti_fail(err, XT_ENOMEM, "kernel record");
     atomic_init(&p->refs, 1);
@@ -86,7 +88,7 @@ static xt_status make(void *arg, void **out, struct xti_err *err)
     }
     if (p->backend == XT_CPU && (s = plan_cpu(p, r->purpose, err)))
         goto done;
-    if (p->backend == XT_CUDA && (s = xti_cuda_plan_make(&p->map, &r->purpose->cuda, &p->cuda, err)))
+    if (cuda && (s = xti_cuda_plan_make(&p->map, &r->purpose->cuda, &p->cuda, err)))
         goto done;
     *out = p;
     p = NULL;
@@ -148,8 +150,10 @@ void xti_shared_plan_unref(void *plan)
         return;
     xti_free(atomic_load_explicit(&p->signature, memory_order_relaxed));
     xti_map_free(&p->map);
-    xti_plan_free(&p->plan);
-    xti_cuda_plan_free(&p->cuda);
+    if (p->backend == XT_CUDA)
+        xti_cuda_plan_free(&p->cuda);
+    else
+        xti_plan_free(&p->plan);
     xti_free(p);
 }
 
@@ -166,7 +170,8 @@ const char *xti_shared_plan_signature(const struct xti_shared_plan *shared, stru
         xti_fail(err, XT_ENOMEM, "signature");
         return NULL;
     }
-    if (xti_signature(&p->map, p->backend, p->cuda.target.sm, made, err)) {
+    int sm = p->backend == XT_CUDA ? p->cuda.target.sm : 0;
+    if (xti_signature(&p->map, p->backend, sm, made, err)) {
         xti_free(made);
         return NULL;
     }

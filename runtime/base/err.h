@@ -20,11 +20,11 @@ static inline void xti_err_clear(struct xti_err *err) { err->e.status = XT_OK; }
 /* Records s and the message unless err already holds a failure (or is NULL). Of XT_ENOMEM the message names
  * what there was no memory for: "out of memory: " is put before it, unless it speaks of memory. Returns s. */
 xt_status xti_fail(struct xti_err *err, xt_status s, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((format(printf, 3, 4), cold));
 
 /* The same, naming the operation and the axis (-1: none). */
 xt_status xti_fail_at(struct xti_err *err, xt_status s, int op, int axis, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
+    __attribute__((format(printf, 5, 6), cold));
 
 /* vsnprintf. What does not fit loses its middle, " .. " in its place, because who failed and why stand at the
  * ends; where there is no memory for that its end. post: out, and no character of UTF-8 in it is cut. */

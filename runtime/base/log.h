@@ -18,6 +18,6 @@ enum xti_log {
 bool xti_log_any(void);             /* XT_DEBUG is set */
 bool xti_log_on(enum xti_log what); /* reads XT_DEBUG at each call: cheap next to what is logged */
 bool xti_log_understood(void);      /* every name in XT_DEBUG is a topic, or all */
-void xti_logf(enum xti_log what, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void xti_logf(enum xti_log what, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 
 #endif
