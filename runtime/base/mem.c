@@ -162,6 +162,16 @@ void *xti_arena_dup(struct xti_arena *a, const void *p, size_t bytes)
     return q;
 }
 
+void xti_arena_take(struct xti_arena *a, struct xti_arena *from)
+{
+    struct xti_chunk **end = &from->head;
+    while (*end)
+        end = &(*end)->next;
+    *end = a->head;
+    a->head = from->head;
+    from->head = NULL;
+}
+
 void xti_arena_free(struct xti_arena *a)
 {
     while (a->head) {

@@ -29,6 +29,8 @@ void *xti_arena_alloc(struct xti_arena *a,
                       size_t bytes); /* zeroed, 16-byte aligned; NULL when there is none */
 void *xti_arena_room(struct xti_arena *a, size_t bytes); /* the same, not zeroed */
 void *xti_arena_dup(struct xti_arena *a, const void *p, size_t bytes);
+/* a has what `from` has, too, and goes on where that one is full up to; `from` is empty. */
+void xti_arena_take(struct xti_arena *a, struct xti_arena *from);
 void xti_arena_free(struct xti_arena *a);
 
 #endif

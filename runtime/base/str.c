@@ -42,6 +42,14 @@ void xti_str_addn(struct xti_str *b, const void *bytes, size_t n)
     b->s[b->n] = 0;
 }
 
+void xti_str_set(struct xti_str *b, const void *bytes, size_t n)
+{
+    b->s = xti_room(n + 1);
+    b->failed = !b->s;
+    b->cap = n + 1;
+    xti_str_addn(b, bytes, n);
+}
+
 void xti_str_add(struct xti_str *b, const char *text) { xti_str_addn(b, text, strlen(text)); }
 
 /* vsnprintf with a decimal point, whatever the host's locale has. That of C takes no memory. */

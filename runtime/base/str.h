@@ -25,6 +25,8 @@ void xti_str_addn(struct xti_str *b, const void *bytes, size_t n);
 void xti_str_addf(struct xti_str *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void xti_str_list(struct xti_str *b, int n, const int64_t *v); /* "[2,3,4]" */
 void xti_str_json(struct xti_str *b, const char *text);        /* quoted and escaped */
+/* b, which is empty, becomes these bytes, with no room for more. */
+void xti_str_set(struct xti_str *b, const void *bytes, size_t n);
 void xti_str_free(struct xti_str *b);
 
 /* Eight bytes, lowest first: for keys. */

@@ -64,8 +64,17 @@ static void set(struct writer *w, int i, uint64_t v)
         memcpy(w->numbers.s + current(w)->at + (size_t)(w->width * i), &v, (size_t)w->width);
 }
 
-/* Lowest byte first. */
-static void put(struct writer *w, int64_t v) { xti_str_addn(&w->numbers, &v, (size_t)w->width); }
+/* Lowest byte first: of 8 bytes that are there the first ones stay. */
+static void put(struct writer *w, int64_t v)
+{
+    struct xti_str *b = &w->numbers;
+    if (b->failed || b->cap - b->n <= sizeof v) {
+        xti_str_addn(b, &v, (size_t)w->width);
+        return;
+    }
+    memcpy(b->s + b->n, &v, sizeof v);
+    b->n += (size_t)w->width;
+}
 
 static void put_all(struct writer *w, int n, const int64_t *v)
 {

@@ -245,7 +245,7 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
         d->ragged = b->shifts == 2 && within_chunk(d, unit);
         bool goes_on = b->even && j && j < b->n_b;
         d->shared = goes_on ? evenly(b, j) : at + (d->ragged ? odd_bytes(unit) : 0);
-        d->skew = j == 0 && units > 1 && y->word ? xti_log2(units) : 0;
+        d->skew = (int8_t)(j == 0 && units > 1 && y->word ? xti_log2(units) : 0);
         d->skew_bytes = d->skew ? y->grain * y->word : 0;
         at = (at + (d->ragged && !goes_on ? 16 : 0)) * xti_box_read_points(d) +
              (d->skew ? (xti_box_read_points(d) - 1) / units * d->skew_bytes : 0);
@@ -265,7 +265,8 @@ static void lay_out(struct xti_box *b, int unit, const struct layout *y)
 
 bool xti_box_fits(const struct xti_box *b, int unit)
 {
-    struct xti_box close = *b;
+    struct xti_box close;
+    xti_box_copy(&close, b);
     close.lanes = b->vectors;
     lay_out(&close, unit, &(struct layout){.grain = 16});
     return close.bytes <= SHARED_BYTES;
@@ -498,7 +499,7 @@ static bool next_strides(int i, const struct xti_box *alike, int unit, struct xt
 {
     static const int8_t strides[][2] = {{1, 1}, {1, 3}, {3, 1}, {3, 3}, {5, 1}, {1, 2}, {3, 2}, {5, 5}};
     int n = strides_are_free(alike, unit) ? (int)(sizeof strides / sizeof *strides) : 1;
-    *b = *alike;
+    xti_box_copy(b, alike);
     for (int j = 0; j < b->n && i < n; j++) {
         struct xti_box_dim *d = &b->dim[j];
         if (!d->in_b && d->d % (b->share / unit))
@@ -666,22 +667,43 @@ static void keep(const struct facts *f, uint64_t hash, const struct found *found
     pthread_mutex_unlock(&kept.lock);
 }
 
+static double sixteens_of(const struct xti_box *b, int unit)
+{
+    double sixteens = unit / 16.0;
+    for (int j = 0; j < b->n; j++)
+        sixteens *= (double)b->dim[j].t;
+    return sixteens;
+}
+
 static double time_of(const struct xti_box *b, int unit)
 {
     struct xti_probes p;
     xti_waves_ask(b, unit, false, &p);
-    double waves = xti_waves_count(b, &p, xti_waves_ideal(b, unit, &p), INFINITY);
-    double sixteens = unit / 16.0;
-    for (int j = 0; j < b->n; j++)
-        sixteens *= (double)b->dim[j].t;
+    double waves = xti_waves_count(b, &p, xti_waves_ideal(b, unit, &p), INFINITY),
+           sixteens = sixteens_of(b, unit);
     return waves_price(waves / sixteens) + much_of(xti_box_instructions(b, unit) / sixteens / 132);
+}
+
+/* The instructions of one that has all that a layout may have. */
+double xti_box_least_time(const struct xti_box *b, int unit)
+{
+    struct xti_box best;
+    memcpy(&best, b, offsetof(struct xti_box, dim));
+    best.lanes = b->grid ? 1 : b->vectors;
+    best.row_step = best.steps.run = 1;
+    best.row_still = best.steps.still = best.constant = true;
+    best.spread = best.table = 0;
+    best.store_bytes = 16;
+    best.stagger = (struct xti_box_stagger){0};
+    return much_of(xti_box_instructions(&best, unit) / sixteens_of(b, unit) / 132);
 }
 
 double xti_box_lay_out(struct xti_box *b, int unit)
 {
-    struct xti_box alike = *b;
+    struct xti_box alike;
     struct facts f;
     struct found found;
+    xti_box_copy(&alike, b);
     make_alike(&alike, unit);
     list_facts(&alike, unit, &f);
     uint64_t hash = xti_hash64(f.fact, bytes_of(&f)) | 1;

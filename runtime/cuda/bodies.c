@@ -60,6 +60,7 @@ static void describe(const struct xti_cuda_plan *p, const struct xti_cuda_step *
     xti_str_free(out);
     *out = (struct xti_str){0};
     xti_write_body(&e, s);
+    xti_facts_end(&e);
     out->failed |= e.numbers.failed;
     xti_str_free(&e.numbers);
 }

@@ -162,7 +162,8 @@ static void measure(const struct sides *x, int unit, int64_t want_a, int64_t wan
             e->t[i] = even_part(x, i, unit, e->t[i]);
         e->n_cuts += e->t[i] > 1 && e->t[i] < x->dim[i].n;
         e->units *= e->t[i];
-        e->filled *= (double)x->dim[i].n / (double)((x->dim[i].n + e->t[i] - 1) / e->t[i] * e->t[i]);
+        if (e->t[i] > 1 && e->t[i] < x->dim[i].n) /* all of others is filled */
+            e->filled *= (double)x->dim[i].n / (double)((x->dim[i].n + e->t[i] - 1) / e->t[i] * e->t[i]);
     }
 }
 
@@ -222,9 +223,10 @@ static struct xti_box_dim *add_dim(const struct xti_piece *q, const struct sides
                                    int i, struct xti_box *b)
 {
     struct xti_box_dim *d = &b->dim[b->n];
-    *d = (struct xti_box_dim){q->n_dims - 1 - i, x->dim[i].n, x->dim[i].s, x->dim[i].d, e->t[i], .cut = -1};
+    *d = (struct xti_box_dim){x->dim[i].n, x->dim[i].s, x->dim[i].d, e->t[i], .dim = q->n_dims - 1 - i,
+                              .cut = -1};
     if (d->t < d->n) {
-        d->cut = b->n_cuts;
+        d->cut = (int8_t)b->n_cuts;
         b->window[b->n_cuts++] = b->n;
     }
     b->n++;
@@ -504,7 +506,7 @@ static void lengthen_runs(const struct xti_cuda_plan *p, const struct xti_piece 
         y.least_b = run * xti_period(align, run * unit);
         if (y.least_b * unit <= 2 * RUN_BYTES && try_box(p, q, &y, &longer, NULL) &&
             longer.destination_align >= align)
-            *b = longer;
+            xti_box_copy(b, &longer);
     }
 }
 
@@ -516,7 +518,7 @@ static void begin_at_lines(const struct xti_cuda_plan *p, const struct xti_piece
     struct sides y = *x;
     y.even_b = RUN_BYTES;
     if (try_box(p, q, &y, &other, NULL))
-        *b = other;
+        xti_box_copy(b, &other);
 }
 
 /* Do the points of a run follow each other evenly in shared memory, where the rows that they are in lie
@@ -535,6 +537,31 @@ static bool lie_in_line(const struct xti_box *b, int unit)
     return true;
 }
 
+/* Where buffers begin at no multiple of 16 bytes nor do rows, and nor do words of several units: nothing is
+ * even, whatever the box. */
+static bool begins_anywhere(const struct xti_cuda_plan *p, int word)
+{
+    return p->base_align < XTI_BOX_MOST_WORD && (word == XTI_BOX_SECTORS || word > p->map.esize);
+}
+
+/* *b: a box that tells what can be even, in *x. */
+static bool find_even(const struct xti_cuda_plan *p, const struct xti_piece *q, struct sides *x,
+                      struct xti_box *b, struct xti_why *why)
+{
+    x->even_a = x->even_b = SECTOR;
+    if (!try_box(p, q, x, b, NULL)) { /* small odd dims: only whole ones would make sectors */
+        x->even_a = x->even_b = 0;
+        if (!try_box(p, q, x, b, why))
+            return false;
+    }
+    x->narrow = b->word < XTI_BOX_MOST_WORD && !x->grid;
+    x->even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
+    x->even_b = x->grid || !b->destination_aligned ? 0
+                : b->destination_align < 16        ? 16
+                                                   : b->destination_align;
+    return true;
+}
+
 static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, int word, int smaller,
                      struct xti_box *b, struct xti_why *why)
 {
@@ -546,17 +573,12 @@ static bool make_box(const struct xti_cuda_plan *p, const struct xti_piece *q, i
     x.processors = xti_cuda_processors(p);
     x.smaller = smaller;
     x.grid = word == XTI_BOX_SECTORS;
-    x.even_a = x.even_b = SECTOR;
     if (!worth_it(q, &x, unit, why))
         return false;
-    if (!try_box(p, q, &x, b, NULL)) { /* small odd dims: only whole ones would make sectors */
-        x.even_a = x.even_b = 0;
-        if (!try_box(p, q, &x, b, why))
-            return false;
-    }
-    x.narrow = b->word < XTI_BOX_MOST_WORD && !x.grid;
-    x.even_a = b->shifts ? 0 : b->source_align < 16 ? 16 : b->source_align;
-    x.even_b = x.grid || !b->destination_aligned ? 0 : b->destination_align < 16 ? 16 : b->destination_align;
+    if (begins_anywhere(p, word))
+        x.narrow = word < XTI_BOX_MOST_WORD && !x.grid;
+    else if (!find_even(p, q, &x, b, why))
+        return false;
     if (word == XTI_BOX_WHOLE_SECTORS && unit < 4) /* measured, not understood (bench/notes/h200.md) */
         x.least_b = 2 * RUN_BYTES / unit;
     if ((x.even_a < SECTOR || x.even_b < SECTOR) && !try_box(p, q, &x, b, why))
@@ -673,10 +695,11 @@ double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int u
     sectors += o.runs * (o.run + XTI_PART_BYTES * o.parts);
     if (!b->grid && b->lanes * b->word >= SECTOR && o.run > request)
         sectors += o.runs * (o.run / request - 1) * (SECTOR - begin);
-    double units = (double)b->word / unit, stores = b->table ? log2(units) / 2
-                                                    : b->steps.run && b->steps.still && b->vectors == b->lanes
-                                                        ? 1
-                                                        : units / 2;
+    double units = (double)b->word / unit, by_table = log2(units) / 2,
+           stores = !b->lanes                                                  ? fmin(1, by_table)
+                    : b->table                                                 ? by_table
+                    : b->steps.run && b->steps.still && b->vectors == b->lanes ? 1
+                                                                               : units / 2;
     if (!b->destination_aligned)
         sectors += o.runs * ends * SECTOR * stores * (1 - 1 / units);
     return o.boxes * sectors / (2.0 * (double)xti_piece_numel(q) * unit);

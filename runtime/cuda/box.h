@@ -3,23 +3,26 @@
 #ifndef XTI_CUDA_BOX_H
 #define XTI_CUDA_BOX_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "cuda/plan.h"
 
 enum { XTI_CUDA_BOX_DIMS = 16, XTI_CUDA_BOX_CUTS = 2 };
 
 /* One dim of a box. Strides in units. */
 struct xti_box_dim {
-    int dim;         /* of the piece */
     int64_t n, s, d; /* of the whole dim; s may be negative in runs of the destination only */
     int64_t t;       /* points of it that a box writes */
     int64_t back;    /* points before those that it reads, too: its runs of the destination begin earlier */
-    int cut;         /* t < n: number of its window, else -1 */
-    bool in_a, in_b; /* of the source's run, of the destination's */
     int64_t
-        shared;  /* bytes from point to point in shared memory: of rows, as many modulo 16 as in the source */
-    bool ragged; /* rows along it begin anywhere within 16 bytes */
-    int skew;    /* skew_bytes more every 2^skew points; 0: none */
-    int skew_bytes;
+        shared; /* bytes from point to point in shared memory: of rows, as many modulo 16 as in the source */
+    int dim;    /* of the piece */
+    int skew_bytes;  /* so many more every 2^skew points */
+    int8_t cut;      /* t < n: number of its window, else -1 */
+    int8_t skew;     /* 0: none */
+    bool in_a, in_b; /* of the source's run, of the destination's */
+    bool ragged;     /* rows along it begin anywhere within 16 bytes */
 };
 
 /* How threads go on from word to word of the destination: `active` of them write, their next words lie `run`
@@ -76,6 +79,12 @@ struct xti_box {
     struct xti_box_dim dim[XTI_CUDA_BOX_DIMS]; /* a step's box has room for the first n alone */
 };
 
+/* Of the dims those that there are. */
+static inline void xti_box_copy(struct xti_box *to, const struct xti_box *from)
+{
+    memcpy(to, from, offsetof(struct xti_box, dim) + (size_t)from->n * sizeof *from->dim);
+}
+
 /* What words are to be: so many bytes; of as many as there can be, where boxes begin at sectors of each run;
  * units, whose lanes begin at sectors. */
 enum { XTI_BOX_SECTORS = 0, XTI_BOX_LEAST_WORD = 4, XTI_BOX_MOST_WORD = 16, XTI_BOX_WHOLE_SECTORS = 32 };
@@ -90,7 +99,8 @@ bool xti_box_make(const struct xti_cuda_plan *p, const struct xti_piece *q, int 
 /* Is the family of boxes one for the piece? *b: its box of words as wide as runs are aligned. (tile.c) */
 bool xti_cuda_first_box(const struct xti_cuda_plan *p, int piece, struct xti_box *b, struct xti_why *why);
 
-/* Sectors that all boxes ask for, over those of as many bytes side by side, both ways; estimated. */
+/* Sectors that all boxes ask for, over those of as many bytes side by side, both ways; estimated. Before its
+ * layout (lanes 0): no layout needs fewer. */
 double xti_box_sectors(const struct xti_piece *q, const struct xti_box *b, int unit);
 /* Sectors that boxes store in part, each time. */
 double xti_box_parts(const struct xti_piece *q, const struct xti_box *b, int unit);
@@ -113,6 +123,8 @@ bool xti_box_fits(const struct xti_box *b, int unit);
 /* Chooses them: gaps, spread, lanes and steps. Returns what a box so laid out costs, to compare by: less than
  * INFINITY where it fits. */
 double xti_box_lay_out(struct xti_box *b, int unit);
+/* No layout's `time` is less. */
+double xti_box_least_time(const struct xti_box *b, int unit);
 
 /* Wavefronts of shared memory that all of the box takes, and the least that so many requests could, counted
  * exactly for its first warps, by its strides. */

@@ -40,6 +40,8 @@ static void write_bodies(struct entry *y)
     int written = 0;
     for (int i = 0; i < y->p->n_steps; i++) {
         bool first = y->p->step[i].body == written;
+        if (!first)
+            xti_facts_end(e);
         e->text = first ? text : NULL;
         e->structure = first ? structure : NULL;
         if (y->row)
@@ -415,5 +417,6 @@ void xti_write_entry(struct xti_writing *e, const char *name)
                          "#undef XT_ASM_INDEX\n");
         y.b->failed |= e->numbers.failed;
     }
+    xti_facts_end(e);
     xti_free(y.row);
 }

@@ -25,17 +25,22 @@ enum { EXPLAINED = 16 };
 /* What is gained by less than a fiftieth, an estimate does not tell. */
 static const double WORTH_IT = 0.98;
 
-/* The estimated time, but for what is in flight (predict.c), of sectors, too. */
+static double much_of(double x) { return x * x * sqrt(x); }
+
+/* The estimated time, but for what is in flight (predict.c), of sectors, too, to the power of 2.5. */
 static double time_of(const struct xti_piece *q, const struct xti_box *b, int unit)
 {
-    return pow(b->time + pow(fmax(1, xti_box_sectors(q, b, unit)), 2.5), 0.4);
+    return b->time + much_of(fmax(1, xti_box_sectors(q, b, unit)));
 }
 
-/* *b: the other box, if that is cheaper, sectors and all. */
+/* *b: the other box, if that is cheaper, sectors and all. One that cannot be gets no layout. */
 static void take_cheaper(const struct xti_piece *q, int unit, struct xti_box *other, struct xti_box *b)
 {
-    if (xti_box_lay_out(other, unit) < INFINITY && time_of(q, other, unit) < WORTH_IT * time_of(q, b, unit))
-        *b = *other;
+    double most = much_of(WORTH_IT) * time_of(q, b, unit);
+    other->time = xti_box_least_time(other, unit);
+    if (time_of(q, other, unit) < most && xti_box_lay_out(other, unit) < INFINITY &&
+        time_of(q, other, unit) < most)
+        xti_box_copy(b, other);
 }
 
 /* The cheapest of a box of words as wide as runs are aligned, `first`; one whose parts of runs are whole
@@ -45,21 +50,23 @@ static xt_status keep_box(struct xti_cuda_plan *p, int piece, const struct xti_b
                           struct xti_cuda_step *s, struct xti_err *err)
 {
     const struct xti_piece *q = xti_cuda_piece(p, piece);
-    struct xti_box b = *first, split = *first, other;
+    struct xti_box b, split, other;
     int unit = p->map.esize;
+    xti_box_copy(&b, first);
+    xti_box_copy(&split, first);
     bool whole = xti_box_make(p, q, XTI_BOX_WHOLE_SECTORS, &other, NULL);
     if (whole && p->base_align < XTI_BOX_MOST_WORD && other.share > other.word &&
         xti_box_lay_out(&other, unit) < INFINITY) {
-        b = other;
+        xti_box_copy(&b, &other);
     } else {
         double cost = xti_box_lay_out(&b, unit);
         if (xti_box_split(p, q, &split) && xti_box_lay_out(&split, unit) < cost)
-            b = split;
+            xti_box_copy(&b, &split);
         if (whole)
             take_cheaper(q, unit, &other, &b);
         else if (b.word < XTI_BOX_MOST_WORD && xti_box_make(p, q, XTI_BOX_MOST_WORD, &other, NULL) &&
                  xti_box_lay_out(&other, unit) < cost)
-            b = other;
+            xti_box_copy(&b, &other);
     }
     if (xti_box_make(p, q, XTI_BOX_SECTORS, &other, NULL))
         take_cheaper(q, unit, &other, &b);
@@ -218,10 +225,10 @@ static xt_status plan_both(const struct xti_map *m, struct xti_cuda_plan *p, str
     p->base_align = 16;
     p->elem->base_align = p->elem->map.esize;
     p->elem->target = p->target;
-    p->elem->origin = p->origin; /* its arrays live in elem->map */
-    if ((s = plan_one(p->elem, err)))
-        return s;
-    return plan_one(p, err);
+    p->elem->origin = p->origin;
+    s = plan_one(p->elem, err);
+    xti_arena_take(&p->map.arena, &p->elem->map.arena); /* there is room for the other's steps */
+    return s ? s : plan_one(p, err);
 }
 
 /* So that sizes and addresses in bytes, and sums of a few of them, need no check from here on. */

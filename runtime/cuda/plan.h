@@ -60,10 +60,9 @@ enum { XTI_CUDA_RESIDENT = 8 };
 
 struct xti_cuda_plan {
     struct xti_cuda_target target;
-    struct xti_map map; /* normalised and widened; owned */
-    struct xti_origin
-        origin;     /* where the map's origin lies in the buffers; its arrays live in a map's arena */
-    int base_align; /* bytes that every buffer's start is aligned to */
+    struct xti_map map;       /* normalised and widened; owned, arrays of elem's, too */
+    struct xti_origin origin; /* where the map's origin lies in the buffers; its arrays live in map's arena */
+    int base_align;           /* bytes that every buffer's start is aligned to */
     int n_steps;
     struct xti_cuda_step *step; /* at most one a piece; owned */
     struct xti_cuda_plan *elem; /* the same copy for buffers aligned to the element alone; owned. Its elem is

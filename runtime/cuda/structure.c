@@ -22,11 +22,11 @@ static void pack(struct xti_cuda_plan *p, const struct xti_str *words)
     size_t width = p->index32 ? 4 : 8, n = words->n / 8;
     xti_str_free(&p->numbers);
     p->numbers = (struct xti_str){.failed = words->failed};
-    if (words->failed)
+    if (words->failed || !n)
         return;
     for (size_t i = 0; i < n && width == 4; i++)
         memcpy(words->s + 4 * i, words->s + 8 * i, 4);
-    xti_str_addn(&p->numbers, words->s, width * n);
+    xti_str_set(&p->numbers, words->s, width * n);
 }
 
 static void number(struct xti_cuda_plan *p, const char *prefix, struct xti_str *structure)
@@ -50,7 +50,7 @@ xt_status xti_cuda_structure_make(struct xti_cuda_plan *p, struct xti_err *err)
     number(p, "xt_a", &key);
     number(p->elem, "xt_e", &key);
     if (fits(p) && fits(p->elem))
-        xti_str_addn(&p->structure, key.s, key.n);
+        xti_str_set(&p->structure, key.s, key.n);
     bool failed = key.failed || p->structure.failed || p->numbers.failed || p->elem->numbers.failed;
     xti_str_free(&key);
     return failed ? xti_fail(err, XT_ENOMEM, "numbers of a CUDA plan") : XT_OK;
@@ -74,7 +74,12 @@ void xti_cuda_structure_name(const struct xti_cuda_plan *p, char name[XTI_CUDA_N
         i++;
     if (p->n_steps && p->map.piece[p->step[i].piece].src < 0)
         i = 0;
-    snprintf(name, XTI_CUDA_NAME_CHARS, "xt_%s_%08x",
-             p->n_steps ? xti_cuda_family_name(p->step[i].family) : "empty",
-             (unsigned)xti_hash64(p->structure.s, p->structure.n));
+    const char *family = p->n_steps ? xti_cuda_family_name(p->step[i].family) : "empty";
+    struct xti_str b = {.s = name, .cap = XTI_CUDA_NAME_CHARS, .lent = true};
+    xti_str_add(&b, "xt_");
+    xti_str_add(&b, family);
+    xti_str_add(&b, "_");
+    uint32_t hash = (uint32_t)xti_hash64(p->structure.s, p->structure.n);
+    for (int shift = 28; shift >= 0; shift -= 4)
+        xti_str_addn(&b, &"0123456789abcdef"[hash >> shift & 15], 1);
 }

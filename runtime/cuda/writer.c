@@ -29,18 +29,34 @@ void xti_write_large_fact(struct xti_writing *e, uint64_t v)
 {
     char byte[10];
     size_t n = 0;
-    if (!e->structure)
+    struct xti_str *b = e->structure;
+    if (!b)
         return;
     for (; v > 127; v >>= 7)
         byte[n++] = (char)(v | 128);
     byte[n++] = (char)v;
-    xti_str_addn(e->structure, byte, n);
+    xti_facts_end(e);
+    xti_str_addn(b, byte, n);
+    e->fact = b->failed ? NULL : b->s + b->n;
+    e->facts_end = b->failed ? NULL : b->s + b->cap - 1;
+}
+
+void xti_facts_end(struct xti_writing *e)
+{
+    if (e->fact)
+        e->structure->n = (size_t)(e->fact - e->structure->s);
+    e->fact = e->facts_end = NULL;
+}
+
+__attribute__((cold, noinline)) static void say_it(struct xti_writer *w, const char *text)
+{
+    xti_str_add(w->e->text, text);
 }
 
 static void say(struct xti_writer *w, const char *text)
 {
     if (w->e->text)
-        xti_str_add(w->e->text, text);
+        say_it(w, text);
 }
 
 void xti_write_some(struct xti_writer *w, const char *fmt, ...)
@@ -339,12 +355,6 @@ static void put_index_function(struct xti_writer *w)
     say(w, "    return 1;\n}\n");
 }
 
-void xti_write_constant(struct xti_writer *w, const char *name, int64_t v)
-{
-    xti_write_fact(w->e, (uint64_t)v);
-    xti_write_text(w, "#define %s %" PRId64 "\n", name, v);
-}
-
 void xti_write_constant_of(struct xti_writer *w, const char *name, int k, int64_t v)
 {
     xti_write_fact(w->e, (uint64_t)v);
@@ -394,6 +404,7 @@ void xti_write_box(struct xti_writer *w, int n_dims, const struct xti_dim *dim, 
     w->soff = soff;
     w->doff = doff;
     memcpy(w->dim, dim, (size_t)n_dims * sizeof *dim);
+    memset(w->role, 0, (size_t)n_dims * sizeof *w->role);
 }
 
 void xti_write_sum(struct xti_writer *w, const char *out, int64_t c, const int64_t *x)
@@ -473,7 +484,9 @@ void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s)
     static const char *const from[] = {"XT_COPY", "XT_REVERSE", "XT_SPLAT", "XT_FILL"};
     const struct xti_cuda_plan *p = e->p;
     const struct xti_family *f = xti_cuda_families[s->family];
-    struct xti_writer w = {.p = p, .s = s, .q = &p->map.piece[s->piece], .e = e, .row = e->numbers.n};
+    struct xti_writer w;
+    memset(&w, 0, offsetof(struct xti_writer, digit));
+    w.p = p, w.s = s, w.q = &p->map.piece[s->piece], w.e = e, w.row = e->numbers.n;
     w.in = p->table ? XTI_IN_TABLE : e->tier == XTI_TIER_EXACT ? XTI_IN_LITERALS : XTI_IN_ROW;
     w.size = (struct xti_rank){w.q->n_dims, w.q->n_divs, w.q->n_guards};
     if (p->table && !s->rows)
@@ -482,6 +495,7 @@ void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s)
                      : (struct xti_rank){xti_cuda_table_rank(p, s->piece), w.q->n_divs, w.q->n_guards};
     w.skip = w.size.n_dims - w.q->n_dims;
     copy_piece(&w);
+    memset(w.role, 0, (size_t)w.size.n_dims * sizeof *w.role);
     f->index(&w);
     write_step_facts(&w);
     put_comment(&w);
@@ -492,7 +506,8 @@ void xti_write_body(struct xti_writing *e, const struct xti_cuda_step *s)
     xti_write_text(&w, "#define XT_FROM %s\n", from[s->from]);
     xti_write_constant(&w, "XT_LOOP", p->grid < p->blocks);
     f->define(&w);
-    say(&w, xti_skeleton_text(f->skeleton));
+    if (e->text)
+        xti_str_add(e->text, xti_skeleton_text(f->skeleton));
     undefine(&w, "XT_BODY XT_AT XT_UNIT XT_FROM XT_LOOP");
     undefine(&w, f->macros);
 }

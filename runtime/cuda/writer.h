@@ -5,6 +5,8 @@
 #ifndef XTI_CUDA_WRITER_H
 #define XTI_CUDA_WRITER_H
 
+#include <inttypes.h>
+
 #include "base/log.h"
 #include "base/str.h"
 #include "cuda/cuda.h"
@@ -23,7 +25,8 @@ struct xti_writing {
     const char *prefix;             /* of its functions */
     const struct xti_writing *twin; /* the kernel's entry before this one, or NULL */
     struct xti_str *text;           /* NULL: not wanted */
-    struct xti_str *structure;      /* NULL: not wanted. Bytes: equal ones mean equal text */
+    struct xti_str *structure;      /* NULL: not wanted. Bytes: equal ones mean equal text; */
+    char *fact, *facts_end;         /* the last ones may lie here still, up to `fact` (xti_facts_end) */
     struct xti_str numbers;         /* words of 8 bytes, lowest first; literals are not among them */
 };
 
@@ -61,18 +64,18 @@ struct xti_writer {
     struct xti_rank size; /* dims, divs and guards that are written */
     int skip;             /* outermost dims that are padding */
     size_t row;           /* e->numbers.n where the row begins */
-    /* the piece as the skeleton sees it: a family may turn a dim round */
-    struct xti_dim dim[XTI_MAX_DIMS];
     int64_t soff, doff;
-    enum xti_role role[XTI_MAX_DIMS];
     bool down; /* the step's blocks begin with the last one, by facts of the structure: roles and shifts */
     /* digits are wanted for *s and *d alone, which are sums of the running index and its quotients: nothing
      * finds the digits. Of the factors the structure knows nothing. For pieces without divs and guards */
     bool straight;
+    int n_digits, n_sums;
+    /* of all that follows as many as there are */
     struct xti_digit digit[4]; /* handed on to the skeleton */
-    int n_digits;
-    struct xti_sum sum[8]; /* handed on as well */
-    int n_sums;
+    struct xti_sum sum[8];     /* handed on as well */
+    /* the piece as the skeleton sees it: a family may turn a dim round */
+    struct xti_dim dim[XTI_MAX_DIMS];
+    enum xti_role role[XTI_MAX_DIMS];
 };
 
 /* Appends the function <prefix><step->body> of a step, and its row of numbers.
@@ -92,7 +95,7 @@ void xti_write_entry(struct xti_writing *e, const char *name);
  * A number is anything else: extents, strides, offsets, counts. It is a literal or "t[3]", of type xt_index,
  * where t is the parameter of XT_BODY and of XT_AT: a helper that wants numbers takes t, too. No skeleton may
  * want a number as a constant, or divide by it (see xti_write_digit). */
-void xti_write_constant(struct xti_writer *w, const char *name, int64_t v);
+static inline void xti_write_constant(struct xti_writer *w, const char *name, int64_t v);
 void xti_write_number(struct xti_writer *w, const char *name, int64_t v);
 /* NAME<k>: the name is put together only where text is wanted. */
 void xti_write_constant_of(struct xti_writer *w, const char *name, int k, int64_t v);
@@ -114,17 +117,25 @@ void xti_write_sum(struct xti_writer *w, const char *out, int64_t c, const int64
 /* Text of at most 255 bytes, put together where it is wanted alone. What decides it is a constant, or a fact
  * of the structure. */
 #define xti_write_text(w, ...) ((w)->e->text ? xti_write_some(w, __VA_ARGS__) : (void)0)
-void xti_write_some(struct xti_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void xti_write_some(struct xti_writer *w, const char *fmt, ...) __attribute__((format(printf, 2, 3), cold));
 /* A fact of the structure: any number >= 0, seven bits a byte, the last one below 128: no fact is the
  * beginning of another. Most are small. */
-void xti_write_large_fact(struct xti_writing *e, uint64_t v);
+void xti_write_large_fact(struct xti_writing *e, uint64_t v) __attribute__((noinline));
 static inline void xti_write_fact(struct xti_writing *e, uint64_t v)
 {
-    struct xti_str *b = e->structure;
-    if (v < 128 && b && !b->failed && b->cap - b->n > 1)
-        b->s[b->n++] = (char)v;
+    if (v < 128 && e->fact < e->facts_end)
+        *e->fact++ = (char)v;
     else
         xti_write_large_fact(e, v);
+}
+/* All facts are in the structure, whose bytes are counted; more may follow. */
+void xti_facts_end(struct xti_writing *e);
+
+static inline void xti_write_constant(struct xti_writer *w, const char *name, int64_t v)
+{
+    xti_write_fact(w->e, (uint64_t)v);
+    if (w->e->text)
+        xti_write_some(w, "#define %s %" PRId64 "\n", name, v);
 }
 
 /* "12u" or "12ull", as the plan's index is 32 or 64 bits wide; negative numbers wrap. */
