@@ -26,14 +26,6 @@ static void make_long(struct xti_sides *x, struct xti_side *a, int64_t most)
     }
 }
 
-/* Of bytes AVX2 has so few rows in work that of columns which begin anywhere the next rows read half the
- * lines again: the second cache is to have them until then. */
-static bool read_again(const struct xti_plan *p, const struct xti_sides *x)
-{
-    return x->t.unit == 1 && p->target.isa == XTI_ISA_AVX2 && xti_sides_ragged(x) &&
-           x->row.bytes > 2 * XTI_LINE && x->t.dim[x->col.dim[0]].s % XTI_LINE;
-}
-
 /* Bytes of a run on either side, in the order in which they are worth having. A tile and the next one stay in
  * the second cache. */
 static void tile_of(const struct xti_plan *p, const struct xti_nest *t, struct xti_sides *x)
@@ -45,7 +37,7 @@ static void tile_of(const struct xti_plan *p, const struct xti_nest *t, struct x
         xti_side_widen(x, &x->col, want[i], COL_ENTRIES);
         xti_side_widen(x, &x->row, want[i], ROW_ENTRIES);
     }
-    make_long(x, &x->col, (read_again(p, x) ? LONG_COL_BYTES / 2 : LONG_COL_BYTES) / t->unit);
+    make_long(x, &x->col, LONG_COL_BYTES / t->unit);
     make_long(x, &x->row, xti_cost_panel_rows(&p->target));
 }
 
