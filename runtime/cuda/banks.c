@@ -366,12 +366,17 @@ double xti_box_instructions(const struct xti_box *b, int unit)
            (lie_alike(b) && !b->table ? begins : words) * places + (double)b->table * 2 * units * 30;
 }
 
-/* x to the power of 2.5: of two things that take time together the larger one counts. */
-static double much_of(double x) { return x * x * sqrt(x); }
+double xti_much_of(double x) { return x * x * sqrt(x); }
 
 /* So many wavefronts for 16 bytes, and what they count. */
-static double waves_price(double waves) { return much_of(9.3 / 16 * waves); }
+static double waves_price(double waves) { return xti_much_of(9.3 / 16 * waves); }
 static double waves_of_price(double price) { return pow(fmax(0, price), 1 / 2.5) * 16 / 9.3; }
+
+/* What the instructions count, of a box or a part of it that makes so many 16 bytes. */
+static double work_of(const struct xti_box *b, int unit, double sixteens)
+{
+    return xti_much_of(xti_box_instructions(b, unit) / sixteens / 132);
+}
 
 /* As the estimate of bench/README.md has it: wavefronts and instructions for 16 bytes, either of which may be
  * what a processor has no time for. Where it has time, conflicts count a little. A word that asks for less
@@ -380,7 +385,7 @@ static double waves_of_price(double price) { return pow(fmax(0, price), 1 / 2.5)
 static double price(const struct xti_box *b, int unit, struct xti_probes *p, double least, bool *ideal)
 {
     double share = b->word / 16.0, sixteens = (double)(b->outs * b->vectors) * share,
-           work = much_of(xti_box_instructions(b, unit) / sixteens / 132), least_lines = 4 * share,
+           work = work_of(b, unit, sixteens), least_lines = 4 * share,
            lines = b->outs > b->group && b->lanes * b->word < LINE ? 32.0 / (double)b->lanes : least_lines,
            more = (lines - least_lines) / 4 / XTI_WARP / share, most = INFINITY;
     *ideal = false;
@@ -681,7 +686,7 @@ static double time_of(const struct xti_box *b, int unit)
     xti_waves_ask(b, unit, false, &p);
     double waves = xti_waves_count(b, &p, xti_waves_ideal(b, unit, &p), INFINITY),
            sixteens = sixteens_of(b, unit);
-    return waves_price(waves / sixteens) + much_of(xti_box_instructions(b, unit) / sixteens / 132);
+    return waves_price(waves / sixteens) + work_of(b, unit, sixteens);
 }
 
 /* The instructions of one that has all that a layout may have. */
@@ -695,7 +700,7 @@ double xti_box_least_time(const struct xti_box *b, int unit)
     best.spread = best.table = 0;
     best.store_bytes = 16;
     best.stagger = (struct xti_box_stagger){0};
-    return much_of(xti_box_instructions(&best, unit) / sixteens_of(b, unit) / 132);
+    return work_of(&best, unit, sixteens_of(b, unit));
 }
 
 double xti_box_lay_out(struct xti_box *b, int unit)

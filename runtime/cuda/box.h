@@ -123,6 +123,8 @@ bool xti_box_fits(const struct xti_box *b, int unit);
 /* Chooses them: gaps, spread, lanes and steps. Returns what a box so laid out costs, to compare by: less than
  * INFINITY where it fits. */
 double xti_box_lay_out(struct xti_box *b, int unit);
+/* x to the power of 2.5: of two things that take time together the larger one counts. */
+double xti_much_of(double x);
 /* No layout's `time` is less. */
 double xti_box_least_time(const struct xti_box *b, int unit);
 

@@ -25,18 +25,16 @@ enum { EXPLAINED = 16 };
 /* What is gained by less than a fiftieth, an estimate does not tell. */
 static const double WORTH_IT = 0.98;
 
-static double much_of(double x) { return x * x * sqrt(x); }
-
 /* The estimated time, but for what is in flight (predict.c), of sectors, too, to the power of 2.5. */
 static double time_of(const struct xti_piece *q, const struct xti_box *b, int unit)
 {
-    return b->time + much_of(fmax(1, xti_box_sectors(q, b, unit)));
+    return b->time + xti_much_of(fmax(1, xti_box_sectors(q, b, unit)));
 }
 
 /* *b: the other box, if that is cheaper, sectors and all. One that cannot be gets no layout. */
 static void take_cheaper(const struct xti_piece *q, int unit, struct xti_box *other, struct xti_box *b)
 {
-    double most = much_of(WORTH_IT) * time_of(q, b, unit);
+    double most = xti_much_of(WORTH_IT) * time_of(q, b, unit);
     other->time = xti_box_least_time(other, unit);
     if (time_of(q, other, unit) < most && xti_box_lay_out(other, unit) < INFINITY &&
         time_of(q, other, unit) < most)

@@ -1,6 +1,5 @@
 /* structure.c: what a kernel of the structure tier is called, what it is found by, and the numbers that it
  * takes. In: a plan. Out: the plan's `structure` and the `numbers` of both entries. Layer 4. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -80,6 +79,9 @@ void xti_cuda_structure_name(const struct xti_cuda_plan *p, char name[XTI_CUDA_N
     xti_str_add(&b, family);
     xti_str_add(&b, "_");
     uint32_t hash = (uint32_t)xti_hash64(p->structure.s, p->structure.n);
-    for (int shift = 28; shift >= 0; shift -= 4)
-        xti_str_addn(&b, &"0123456789abcdef"[hash >> shift & 15], 1);
+    const unsigned char byte[] = {(unsigned char)(hash >> 24), (unsigned char)(hash >> 16),
+                                  (unsigned char)(hash >> 8), (unsigned char)hash};
+    char hex[2 * sizeof byte + 1];
+    xti_hex(byte, sizeof byte, hex);
+    xti_str_add(&b, hex);
 }
