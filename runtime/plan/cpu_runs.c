@@ -194,6 +194,6 @@ static void walk_along_source(struct xti_step *step)
 void xti_general_make(const struct xti_plan *p, const struct xti_nest *t, struct xti_step *step)
 {
     xti_order_step(t, step);
-    step->store.stream = xti_cost_stream(p);
+    step->store.stream = step->kernel != XTI_CPU_WALK && xti_cost_stream(p);
     walk_along_source(step);
 }

@@ -106,7 +106,8 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
     step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
     make_piece(p, piece, step);
     step->store.unstaged = xti_cost_unstaged(&p->target, step);
-    step->store.prefetch_writes = !step->store.stream && xti_cost_prefetch_writes(p);
+    step->store.prefetch_writes =
+        !step->store.stream && step->kernel != XTI_CPU_WALK && xti_cost_prefetch_writes(p);
     xti_loops_split(&p->target, step);
     if (reshape)
         reshape(step);
