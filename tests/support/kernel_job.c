@@ -215,17 +215,43 @@ void kernel_job_make(const struct xtk_row *k, int64_t rows, int64_t cols, struct
     }
 }
 
+/* A row's columns. */
+static inline __attribute__((always_inline)) void define_row(const struct kernel_job *j, char *to,
+                                                             const char *from, size_t bytes)
+{
+    if (j->job.col_at)
+        for (int64_t c = 0; c < j->job.cols; c++)
+            memcpy(to + c * j->job.d_col, from + j->col_at[c], bytes);
+    else
+        for (int64_t c = 0; c < j->job.cols; c++)
+            memcpy(to + c * j->job.d_col, from + c * j->job.s_col, bytes);
+}
+
 void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
 {
     s = j->row->op == XTI_CPU_FILL ? (const char *)j->value : s;
-    int64_t bytes = j->units * j->row->unit;
+    size_t bytes = (size_t)(j->units * j->row->unit);
     for (int64_t r = 0; r < j->job.rows; r++) {
         char *to = d + row_of(j, r).d;
         const char *from = s + (fixed[j->row->op].s_row == FREE ? row_of(j, r).s : r * j->job.s_row);
-        for (int64_t c = 0; c < j->job.cols; c++, to += j->job.d_col) {
-            int64_t column = j->job.col_at ? j->col_at[c] : c * j->job.s_col;
-            for (int64_t b = 0; b < bytes; b++)
-                to[b] = from[column + b];
+        switch (bytes) { /* the compiler knows these, which most of the time of test_kernels hangs on */
+        case 1:
+            define_row(j, to, from, 1);
+            break;
+        case 2:
+            define_row(j, to, from, 2);
+            break;
+        case 4:
+            define_row(j, to, from, 4);
+            break;
+        case 8:
+            define_row(j, to, from, 8);
+            break;
+        case 16:
+            define_row(j, to, from, 16);
+            break;
+        default:
+            define_row(j, to, from, bytes);
         }
     }
 }
