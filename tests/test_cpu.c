@@ -215,11 +215,8 @@ static struct buffers buffers_of(const struct xti_map *m, int misalign)
     ck_assert_int_le(m->n_srcs, MAX_SRCS);
     for (int i = 0; i < m->n_srcs; i++) {
         size_t n = (size_t)((m->src_hi[i] + 1) * m->esize);
-        unsigned char *p = malloc(n ? n : 1);
-        uint32_t x = 7 + (uint32_t)i;
-        for (size_t k = 0; k < n; k++)
-            p[k] = (unsigned char)((x = x * 1664525 + 1013904223) >> 24);
-        b.src[i] = p;
+        b.src[i] = malloc(n ? n : 1);
+        fill_pattern(b.src[i], n, 7 + (uint64_t)i);
     }
     xti_map_eval(m, b.want + MARGIN, (const void *const *)b.src);
     b.dst += misalign;

@@ -106,13 +106,4 @@ static inline void tell_faults(void)
     signal(SIGBUS, print_and_die);
 }
 
-static inline uint64_t fill_pattern(void *p, size_t bytes, uint64_t seed)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        ((unsigned char *)p)[i] = (unsigned char)(seed >> 56);
-    }
-    return seed;
-}
-
 #endif

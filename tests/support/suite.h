@@ -4,8 +4,10 @@
 
 #include <check.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <xt/xt.h>
 
@@ -59,6 +61,21 @@ static inline int skip_suite(const char *name, const char *why)
 {
     printf("skipped: %s: %s\n100%%: Checks: 0, Failures: 0, Errors: 0\n", name, why);
     return 0;
+}
+
+/* Bytes at random; the seed for those that follow. */
+static inline uint64_t fill_pattern(void *p, size_t bytes, uint64_t seed)
+{
+    char *to = p;
+    for (size_t i = 0; i < bytes; i += sizeof(uint32_t)) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint32_t four = (uint32_t)(seed >> 32);
+        if (bytes - i >= sizeof four)
+            memcpy(to + i, &four, sizeof four);
+        else
+            memcpy(to + i, &four, bytes - i);
+    }
+    return seed;
 }
 
 static inline struct xt_graph *parse_line(const char *line)
