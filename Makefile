@@ -95,7 +95,7 @@ run: need-build ## builds, then runs a chain on a real .npy file and times it
 	@B=$(B) sh tools/demo.sh
 
 test: need-test ## every test, side by side (JOBS=1: in turn); SAN=address,undefined under sanitizers
-	+@$(SUBMAKE) lib $(XT) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(BASE_PACK) $(if $(MPI_SO),$(MPI_PROGRAMS) $(B)/tests/mpi/shim.so)
+	+@$(SUBMAKE) lib $(XT) $(BASE_PACK) $(TEST_BINS) $(DOUBLES) $(EXAMPLES) $(B)/tests/transactions $(B)/package/stamp $(B)/tests/gpu_check $(B)/bench/serving $(if $(MPI_SO),$(MPI_PROGRAMS) $(B)/tests/mpi/shim.so)
 	@B=$(B) SAN='$(SAN)' sh tests/run.sh $(TEST_BINS)
 
 .PHONY: check-fault check-san check-mpi
@@ -110,7 +110,7 @@ check-fault: need-test ## kills and failing calls at every system call, damaged 
 # The kernels of every instruction set are instrumented for ASan, too, which takes most of the time; for
 # ThreadSanitizer the scalar ones: what threads share is cut before any kernel runs. QUICK=1: fewer tests.
 # What sanitizers add makes gcc warn of more than there is. -g1: names and lines of a report.
-SAN_QUICK := graph lang fuse map plan cpu overlap huge cache cache_place cache_shared memo
+SAN_QUICK := cpu graph lang fuse map plan overlap huge cache cache_place cache_shared memo
 ASAN_TESTS := $(SAN_QUICK) $(if $(QUICK),,kernels run parts eval sig widen index32 map_text api explain calls choice npy pack helper shard boxes cuda_api)
 TSAN_TESTS := memo threads $(if $(QUICK),,cache_shared tiers)
 VALGRIND_TESTS := graph map
