@@ -4,11 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-bool xti_refuse(struct xti_why *why, const char *fmt, ...)
+bool xti_why_set(struct xti_why *why, const char *fmt, ...)
 {
     va_list ap;
-    if (!why)
-        return false;
     va_start(ap, fmt);
     vsnprintf(why->text, sizeof why->text, fmt, ap);
     va_end(ap);

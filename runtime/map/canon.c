@@ -152,7 +152,7 @@ static void sort_guards(struct xti_piece *out)
 
 static int64_t *new_row(struct xti_map *m, struct xti_pool *pool, int n)
 {
-    int64_t *v = xti_arena_alloc(&m->arena, (size_t)n * sizeof *v);
+    int64_t *v = xti_arena_room(&m->arena, (size_t)n * sizeof *v);
     if (!v)
         xti_pool_fail(pool, XT_ENOMEM);
     return v;
@@ -173,7 +173,7 @@ static bool alloc_arrays(struct xti_work *p, struct xti_map *m, struct xti_piece
     int rows = out->n_divs + out->n_guards, width = out->n_dims + out->n_divs + 4;
     xti_pool_bytes(p->pool,
                    (size_t)out->n_dims * sizeof *out->dim + (size_t)(rows * width) * sizeof(int64_t));
-    out->dim = xti_arena_alloc(&m->arena, (size_t)out->n_dims * sizeof *out->dim);
+    out->dim = xti_arena_room(&m->arena, (size_t)out->n_dims * sizeof *out->dim);
     out->div = out->n_divs ? xti_arena_alloc(&m->arena, (size_t)out->n_divs * sizeof *out->div) : NULL;
     out->guard =
         out->n_guards ? xti_arena_alloc(&m->arena, (size_t)out->n_guards * sizeof *out->guard) : NULL;

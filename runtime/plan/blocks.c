@@ -46,7 +46,7 @@ static xt_status make_table(struct xti_plan *p, struct xti_inner *out, struct xt
     struct xti_mosaic_of of = xti_mosaic_of(&out->step, p->target.isa);
     int64_t line = of.width == XTI_LINE ? XTI_LINE : 2 * XTI_LANE;
     size_t lines = (size_t)xti_ceil_div(of.cols * of.unit, line) * sizeof(struct xti_mosaic_line);
-    char *room = xti_arena_alloc(&p->arena, offsetof(struct xti_mosaic, line) + lines + ALIGN - 1);
+    char *room = xti_arena_room(&p->arena, offsetof(struct xti_mosaic, line) + lines + ALIGN - 1);
     if (!room)
         return xti_fail(err, XT_ENOMEM, "table of a mosaic");
     struct xti_mosaic *m = (struct xti_mosaic *)(room + (-(uintptr_t)room & (ALIGN - 1)));
@@ -148,7 +148,7 @@ static xt_status plan_parts(struct xti_plan *p, const struct xti_step *step, str
     for (int k = 0; k < b->n_parts; k++) {
         struct xti_part *part = &b->part[k];
         const struct xti_piece *x = &p->map.piece[p->joint.n ? p->joint.piece[k] : step->piece];
-        int64_t *s = xti_arena_alloc(&p->arena, (size_t)(step->n_loops + 1) * sizeof *s);
+        int64_t *s = xti_arena_room(&p->arena, (size_t)(step->n_loops + 1) * sizeof *s);
         if (!s)
             return xti_fail(err, XT_ENOMEM, "%d strides", step->n_loops);
         *part = (struct xti_part){.src = x->src, .s = s, .s_byte = step->s_byte};

@@ -111,9 +111,7 @@ static int make_line(const struct table *t, int64_t first, struct xti_mosaic_lin
     int64_t from = first > 0 ? first : 0, end = first + t->per_line, at[XTI_MOSAIC_WINDOWS];
     int most = 0;
     end = end < t->elements ? end : t->elements;
-    *l = (struct xti_mosaic_line){.d = (int)(first * t->element)};
-    if (t->halves == 2)
-        memset(l->byte, 128, sizeof l->byte);
+    memset(l->byte, t->halves == 2 ? 128 : 0, sizeof l->byte);
     for (int64_t h = 0, each = t->per_line / t->halves, i = from, to; h < t->halves; h++, i = to) {
         to = first + (h + 1) * each < end ? first + (h + 1) * each : end;
         int n = i < to ? windows_of(t, i, to, at, of) : 0;
@@ -129,6 +127,7 @@ static int make_line(const struct table *t, int64_t first, struct xti_mosaic_lin
         to = to > i ? to : i;
     }
     l->n_pairs = t->halves == 2 ? most : (most + 1) / 2;
+    l->d = (int)(first * t->element);
     l->written = ~UINT64_C(0) >> (XTI_LINE - (end - from)) << (from - first);
     l->whole = end - from == t->per_line;
     return most;
@@ -232,7 +231,7 @@ int xti_mosaic_table(const struct xti_mosaic_of *of, struct xti_mosaic *m)
     struct table t;
     int all = 0, n = begin(of, &t);
     m->aligned = of->aligned && of->d % (uintptr_t)t.element == 0;
-    m->n_fetches = m->n_lines = 0;
+    m->n_fetches = m->n_lines = m->each = 0;
     int64_t first = m->aligned ? -(int64_t)(of->d % (uintptr_t)(t.per_line << t.shift)) / t.element : 0;
     for (; n && first < t.elements; first += t.per_line, m->n_lines++) {
         n = m->n_lines < XTI_MOSAIC_LINES ? make_line(&t, first, &m->line[m->n_lines]) : 0;

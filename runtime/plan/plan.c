@@ -87,6 +87,7 @@ static __attribute__((noinline)) void make_piece(struct xti_plan *p, int piece, 
     bool asks = !p->by_line && !p->target.d_line && !p->joint.n && xti_may(&p->target, XTI_OFF_LINE);
     struct xti_nest t;
     xti_nest_of(&p->map, piece, &t);
+    step->bytes = t.bytes;
     step->strategy = choose(p, piece, &t);
     step->strategy->make(p, &t, step);
     p->by_line = p->by_line || (asks && xti_cost_stream(p) && goes_elsewhere(p, &t, step->strategy));
@@ -103,7 +104,6 @@ xt_status xti_plan_step(struct xti_plan *p, int piece, void (*reshape)(struct xt
         return xti_fail(err, XT_ENOMEM, "room for %zu loops", n);
     step->piece = piece;
     step->choice = p->target.choice;
-    step->bytes = xti_piece_numel(&p->map.piece[piece]) * p->map.esize;
     make_piece(p, piece, step);
     step->store.unstaged = xti_cost_unstaged(&p->target, step);
     step->store.prefetch_writes =

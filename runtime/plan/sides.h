@@ -12,7 +12,7 @@
 
 /* dim[0] is the contiguous one. The last one may be taken in part. */
 struct xti_side {
-    bool source;
+    bool source, ends; /* ends: no dim goes on */
     int n_dims;
     int8_t dim[XTI_MAX_DIMS];
     int64_t bytes, take; /* of a run of all dims; points taken of the last one */
