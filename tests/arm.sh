@@ -8,7 +8,7 @@ set -u
 B=${B:-build}/aarch64
 cross=aarch64-linux-gnu- qemu=qemu-aarch64
 # The longest first. Not: what needs a GPU or NVRTC, times things, or relies on a process a test.
-suites='kernels run eval cpu lang plan map sig api fuse npy graph workloads abi'
+suites='kernels cpu lang run map eval plan sig api fuse npy graph workloads abi'
 
 missing=''
 command -v ${cross}gcc >/dev/null || missing="$missing ${cross}gcc"
@@ -31,7 +31,7 @@ chmod +x "$B/qemu/xt"
 export CK_FORK=no
 python=$(sh tools/bootstrap.sh --python numpy 2>/dev/null || echo python3)
 {
+    echo "cli_check.sh env B=$B/qemu sh tests/cli_check.sh" # as long as the longest of them
     for suite in $suites; do echo "test_$suite $qemu $B/tests/test_$suite"; done
-    echo "cli_check.sh env B=$B/qemu sh tests/cli_check.sh"
     echo "numpy_check.py $python tests/numpy_check.py --xt $B/qemu/xt --n 100 --seed 1"
 } | sh tests/tally.sh
