@@ -71,13 +71,11 @@ static void pass_columns(const struct xti_sides *x, struct xti_side *a)
 
 static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units)
 {
-    int i;
+    int i = 0;
     if (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n)
         pass_columns(x, a);
-    while (!a->ends && a->bytes < want && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n)) {
-        a->ends = (i = next_dim(x, a)) < 0 && !x->rows_pass;
-        if (i < 0)
-            return;
+    while (!a->ends && a->bytes < want && (!a->n_dims || a->take == x->t.dim[a->dim[a->n_dims - 1]].n) &&
+           (i = next_dim(x, a)) >= 0) {
         int64_t n = x->t.dim[i].n, room = max_units / a->units, fit = xti_ceil_div(want, a->bytes);
         fit = fit < room ? fit : room;
         int64_t take = n <= 2 * fit && n <= room ? n : fit;
@@ -93,6 +91,7 @@ static void grow(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t 
         if (a->take == n)
             pass_columns(x, a);
     }
+    a->ends |= i < 0 && !x->rows_pass;
 }
 
 void xti_side_widen(struct xti_sides *x, struct xti_side *a, int64_t want, int64_t max_units)
