@@ -208,16 +208,18 @@ XT_FN void XT_GATHER(const xt_index *t, const unsigned char *shared, const int n
 #endif
 
 #if XT_ENDED
-/* The ends of runs: XT_K lanes side by side take a unit each of the words that one of them has in part,
- * `mine`, then of another's: all units of a word are one request. The thread's first run is `a`; its words
- * begin with point `begin` of the window; of the points from -back on `points` are there. */
+/* The ends of runs: XT_SIDE lanes side by side, all of a warp that has one run, take a unit each of the words
+ * that one of them has in part, `mine`, then of another's: all units of a word are one request. They take as
+ * many words at a time as they have units. The thread's first run is `a`; its words begin with point `begin`
+ * of the window; of the points from -back on `points` are there. */
+#define XT_SIDE (XT_LANES % 32 ? XT_K : 32)
 XT_FN void XT_ENDS(const xt_index *t, unsigned char *dst, const unsigned char *shared, const int base,
                    const xt_index e0, const xt_index e1, const bool mine, const struct XT_PLACE a,
                    const int begin, const int back, const int points)
 {
-    const int lane = threadIdx.x % 32, group = lane / XT_K * XT_K;
+    const int lane = threadIdx.x % 32, group = lane / XT_SIDE * XT_SIDE;
     __syncwarp();
-    xt_b4 any = __ballot_sync(0xffffffffu, mine), ends = any >> group & ((1u << XT_K) - 1);
+    xt_b4 any = __ballot_sync(0xffffffffu, mine), ends = any >> group & (0xffffffffu >> (32 - XT_SIDE));
 #pragma unroll 1
     while (any) {
         const int lender = group + 31 - __clz(ends);
@@ -230,7 +232,8 @@ XT_FN void XT_ENDS(const xt_index *t, unsigned char *dst, const unsigned char *s
         const int from = base + of.shared + XT_POINT(point + back).shared;
         unsigned char *const to = dst + XT_BYTES_OF(of.units) + (long long)point * XT_UNIT;
 #pragma unroll 1
-        for (int j = 0; j < XT_WORDS && ends && point + back >= 0 && point + back < points; j++) {
+        for (int j = lane % XT_SIDE / XT_K;
+             j < XT_WORDS && ends && point + back >= 0 && point + back < points; j += XT_SIDE / XT_K) {
             const struct XT_PLACE b = XT_OUT(j * XT_RUN_STEP);
             if ((threadIdx.x - lane + lender + j * XT_ACTIVE < XT_OUTS * XT_VECTORS) &&
                 (!XT_RUNS_CUT0 || of.x0 + b.x0 < e0) && (!XT_RUNS_CUT1 || of.x1 + b.x1 < e1))
@@ -653,6 +656,7 @@ XT_FN void XT_BODY(unsigned char *__restrict__ dst, const unsigned char *__restr
 #undef XT_POINT
 #undef XT_GATHER
 #undef XT_ENDS
+#undef XT_SIDE
 #undef XT_ENDED
 #undef XT_BACK_IN_BASE
 #undef XT_ALIKE
