@@ -313,9 +313,7 @@ END_TEST
 START_TEST(sha256_is_the_same_by_instructions_and_in_c)
 {
     unsigned char block[5 * XTI_SHA256_BLOCK + 3];
-    uint64_t x = 1;
-    for (size_t i = 0; i < sizeof block; i++)
-        block[i] = (unsigned char)((x = x * 6364136223846793005u + 1442695040888963407u) >> 56);
+    fill_pattern(block, sizeof block, 1);
     for (size_t n = 0; n <= 5; n++)
         for (size_t at = 0; at <= 3; at++) {
             uint32_t a[8], b[8];

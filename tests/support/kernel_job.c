@@ -66,8 +66,7 @@ static void side(const struct kernel_job *j, int row, int col, struct kernel_pit
 }
 
 /* Lowest and highest byte of the boxes, from unit (0, 0) of the first. */
-static void span(const struct kernel_job *j, int64_t row, int64_t col, int64_t *lo,
-                 int64_t *hi)
+static void span(const struct kernel_job *j, int64_t row, int64_t col, int64_t *lo, int64_t *hi)
 {
     int64_t r = (j->job.rows - 1) * row, c = (j->job.cols - 1) * col;
     *lo = *hi = 0;
@@ -235,21 +234,16 @@ void kernel_job_define(const struct kernel_job *j, char *d, const char *s)
         char *to = d + row_of(j, r).d;
         const char *from = s + (fixed[j->row->op].s_row == FREE ? row_of(j, r).s : r * j->job.s_row);
         switch (bytes) { /* the compiler knows these, which most of the time of test_kernels hangs on */
-        case 1:
-            define_row(j, to, from, 1);
-            break;
-        case 2:
-            define_row(j, to, from, 2);
-            break;
-        case 4:
-            define_row(j, to, from, 4);
-            break;
-        case 8:
-            define_row(j, to, from, 8);
-            break;
-        case 16:
-            define_row(j, to, from, 16);
-            break;
+#define WIDTH(n)                                                                                             \
+    case n:                                                                                                  \
+        define_row(j, to, from, n);                                                                          \
+        break
+            WIDTH(1);
+            WIDTH(2);
+            WIDTH(4);
+            WIDTH(8);
+            WIDTH(16);
+#undef WIDTH
         default:
             define_row(j, to, from, bytes);
         }
